@@ -1,0 +1,318 @@
+//! Bytes that can be shared, sliced and handed over without a copy.
+
+use std::{
+    fmt,
+    ops::{Bound, Deref, DerefMut, RangeBounds},
+    ptr, slice,
+};
+
+use abi_stable::StableAbi;
+
+use crate::shared::{Owner, keep, let_go, share};
+
+/// Shared, immutable bytes: a place, a length, and the owner that keeps them alive.
+///
+/// A clone or a [`slice`](Buffer::slice) shares the same bytes. The owner may be a vector, a memory
+/// map, a pool's slot or anything else; a null owner means that the bytes live for ever.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct Buffer {
+    pub(crate) ptr: *const u8,
+    pub(crate) len: usize,
+    pub(crate) owner: *const Owner,
+}
+
+// SAFETY: the bytes are immutable and the owner counts atomically.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// No bytes.
+    pub const EMPTY: Self = Self::from_static(&[]);
+
+    /// Bytes that live for ever.
+    #[must_use]
+    pub const fn from_static(bytes: &'static [u8]) -> Self {
+        Self { ptr: bytes.as_ptr(), len: bytes.len(), owner: ptr::null() }
+    }
+
+    /// The bytes of `owner`, which is kept until the last slice of them is dropped.
+    ///
+    /// `owner.as_ref()` is asked once, and must give the same place for as long as `owner` lives.
+    pub fn from_owner<T: AsRef<[u8]> + Send + Sync + 'static>(owner: T) -> Self {
+        let (owner, value) = share(owner);
+        // SAFETY: `value` points into the allocation that `owner` keeps.
+        let bytes = unsafe { (*value).as_ref() };
+        Self { ptr: bytes.as_ptr(), len: bytes.len(), owner }
+    }
+
+    /// The bytes in `range`, shared.
+    ///
+    /// Gives `None` when the range does not lie within the buffer.
+    #[must_use]
+    pub fn get(&self, range: impl RangeBounds<usize>) -> Option<Self> {
+        let start = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&start) => start.checked_add(1)?,
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&end) => end.checked_add(1)?,
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => self.len,
+        };
+        let bytes = self.as_slice().get(start..end)?;
+        keep(self.owner);
+        Some(Self { ptr: bytes.as_ptr(), len: bytes.len(), owner: self.owner })
+    }
+
+    /// The bytes in `range`, shared.
+    ///
+    /// # Panics
+    /// When the range does not lie within the buffer; [`get`](Buffer::get) gives `None` instead.
+    #[must_use]
+    #[track_caller]
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Self {
+        match self.get(range) {
+            Some(part) => part,
+            None => panic!("the range does not lie within a buffer of {} bytes", self.len),
+        }
+    }
+
+    /// The bytes.
+    #[must_use]
+    #[inline]
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: `ptr` and `len` name bytes that `owner` keeps alive and nobody changes.
+        unsafe { slice::from_raw_parts(self.ptr, self.len) }
+    }
+
+    /// Whether both are kept alive by the same owner, and so came from one allocation.
+    #[must_use]
+    pub fn same_owner(&self, other: &Self) -> bool {
+        self.owner == other.owner
+    }
+
+    /// Joins buffers that lie one after the other in the same allocation, without a copy.
+    ///
+    /// Gives `None` when they do not.
+    #[must_use]
+    pub fn join<'a>(parts: impl IntoIterator<Item = &'a Buffer>) -> Option<Self> {
+        let mut parts = parts.into_iter();
+        let first = parts.next()?;
+        let mut len = first.len;
+        for part in parts {
+            if !part.same_owner(first) || part.ptr != first.ptr.wrapping_add(len) {
+                return None;
+            }
+            len += part.len;
+        }
+        keep(first.owner);
+        Some(Self { ptr: first.ptr, len, owner: first.owner })
+    }
+}
+
+impl Clone for Buffer {
+    #[inline]
+    fn clone(&self) -> Self {
+        keep(self.owner);
+        Self { ..*self }
+    }
+}
+
+impl Drop for Buffer {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: every handle owns one reference, and this one ends here.
+        unsafe { let_go(self.owner) }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl From<Vec<u8>> for Buffer {
+    fn from(bytes: Vec<u8>) -> Self {
+        if bytes.is_empty() { Self::EMPTY } else { Self::from_owner(bytes) }
+    }
+}
+
+impl PartialEq for Buffer {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for Buffer {}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} bytes)", self.len)
+    }
+}
+
+/// Bytes that only their holder can reach, to be filled and then [frozen](BufferMut::freeze).
+///
+/// The bytes are initialised, but with anything: a host gives recycled memory.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct BufferMut {
+    ptr: *mut u8,
+    len: usize,
+    owner: *const Owner,
+}
+
+// SAFETY: the bytes are reached through this handle alone, and the owner counts atomically.
+unsafe impl Send for BufferMut {}
+// SAFETY: a shared reference only reads.
+unsafe impl Sync for BufferMut {}
+
+impl BufferMut {
+    /// `len` zeroed bytes of fresh memory. The context's `alloc` is cheaper, where there is one.
+    #[must_use]
+    pub fn zeroed(len: usize) -> Self {
+        Self::from_owner(vec![0; len])
+    }
+
+    /// The bytes of `owner`, which must give the same place for as long as it lives.
+    pub fn from_owner<T: AsMut<[u8]> + Send + Sync + 'static>(mut owner: T) -> Self {
+        let len = owner.as_mut().len();
+        let (owner, value) = share(owner);
+        // SAFETY: nobody else can reach the value that was just shared.
+        let ptr = unsafe { (*value.cast_mut()).as_mut().as_mut_ptr() };
+        Self { ptr, len, owner }
+    }
+
+    /// Makes the bytes immutable and shareable; nothing is copied.
+    #[must_use]
+    pub fn freeze(self) -> Buffer {
+        let this = std::mem::ManuallyDrop::new(self);
+        Buffer { ptr: this.ptr, len: this.len, owner: this.owner }
+    }
+
+    /// Leaves out all bytes from `len` on.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+}
+
+impl Drop for BufferMut {
+    fn drop(&mut self) {
+        // SAFETY: the handle owns one reference, and this one ends here.
+        unsafe { let_go(self.owner) }
+    }
+}
+
+impl Deref for BufferMut {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: initialised bytes kept by `owner`; see `from_owner`.
+        unsafe { slice::from_raw_parts(self.ptr, self.len) }
+    }
+}
+
+impl DerefMut for BufferMut {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and this handle is the only way to reach them.
+        unsafe { slice::from_raw_parts_mut(self.ptr, self.len) }
+    }
+}
+
+impl fmt::Debug for BufferMut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BufferMut({} bytes)", self.len)
+    }
+}
+
+/// Shared, immutable text.
+#[repr(C)]
+#[derive(StableAbi, Clone, PartialEq, Eq, Default)]
+pub struct Str {
+    bytes: Buffer,
+}
+
+impl Str {
+    /// No text.
+    pub const EMPTY: Self = Self::from_static("");
+
+    /// Text that lives for ever.
+    #[must_use]
+    pub const fn from_static(text: &'static str) -> Self {
+        Self { bytes: Buffer::from_static(text.as_bytes()) }
+    }
+
+    /// The text of `bytes`, shared; the bytes come back when they are not UTF-8.
+    ///
+    /// # Errors
+    /// The same bytes, when they are not UTF-8.
+    pub fn from_utf8(bytes: Buffer) -> Result<Self, Buffer> {
+        if std::str::from_utf8(&bytes).is_ok() { Ok(Self { bytes }) } else { Err(bytes) }
+    }
+
+    /// The text.
+    #[must_use]
+    #[inline]
+    pub fn as_str(&self) -> &str {
+        // SAFETY: every constructor checks or is given UTF-8, and the bytes never change.
+        unsafe { std::str::from_utf8_unchecked(&self.bytes) }
+    }
+
+    /// The text's bytes, shared.
+    #[must_use]
+    pub fn into_buffer(self) -> Buffer {
+        self.bytes
+    }
+}
+
+impl Deref for Str {
+    type Target = str;
+
+    #[inline]
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl From<&str> for Str {
+    fn from(text: &str) -> Self {
+        Self::from(text.to_owned())
+    }
+}
+
+impl From<String> for Str {
+    fn from(text: String) -> Self {
+        Self { bytes: text.into_bytes().into() }
+    }
+}
+
+impl fmt::Debug for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl fmt::Display for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}

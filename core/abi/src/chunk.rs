@@ -1,0 +1,189 @@
+//! Samples on their way between two pipes, in one flat piece of memory.
+
+use abi_stable::{StableAbi, std_types::RVec};
+
+use crate::{Key, Sample, Schema, Value};
+
+/// Where one sample of a [`Chunk`] lies.
+#[repr(C)]
+#[derive(StableAbi, Clone)]
+pub struct Row {
+    uid: u64,
+    key: Key,
+    schema: u32,
+    first: u32,
+}
+
+/// A queue of samples in one flat piece of memory, taken from the front and added at the back.
+///
+/// A call across a library boundary moves a chunk, so its cost is shared by all samples in it. The
+/// vectors keep their capacity: a chunk that goes round allocates nothing.
+#[repr(C)]
+#[derive(StableAbi, Default)]
+pub struct Chunk {
+    schemas: RVec<Schema>,
+    rows: RVec<Row>,
+    values: RVec<Value>,
+    head: usize,
+}
+
+impl Chunk {
+    /// A chunk without samples.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many samples are left.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.rows.len() - self.head
+    }
+
+    /// Whether no sample is left.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds a sample at the back: one value for each name of `schema`; missing ones become null.
+    ///
+    /// # Panics
+    /// When the chunk holds more than 2^32 values.
+    #[inline]
+    pub fn push(&mut self, uid: u64, key: Key, schema: &Schema, values: impl IntoIterator<Item = Value>) {
+        let width = schema.len();
+        let schema = self.intern(schema);
+        let first = self.values.len();
+        assert!(first + width <= u32::MAX as usize, "a chunk holds at most 2^32 values");
+        self.values.extend(values.into_iter().take(width));
+        for _ in self.values.len()..first + width {
+            self.values.push(Value::NULL);
+        }
+        self.rows.push(Row { uid, key, schema, first: first as u32 });
+    }
+
+    /// Moves a sample to the back; what is left of it can be filled again by [`pop_into`](Chunk::pop_into).
+    #[inline]
+    pub fn push_sample(&mut self, sample: &mut Sample) {
+        let Sample { uid, key, schema, values } = sample;
+        self.push(*uid, std::mem::take(key), schema, values.drain(..));
+    }
+
+    /// Moves the foremost sample into `sample`, whose memory is used again; says whether there was one.
+    #[inline]
+    pub fn pop_into(&mut self, sample: &mut Sample) -> bool {
+        let Some(row) = self.rows.get_mut(self.head) else { return false };
+        sample.uid = row.uid;
+        sample.key = std::mem::take(&mut row.key);
+        let schema = &self.schemas[row.schema as usize];
+        if !sample.schema.is(schema) {
+            sample.schema = schema.clone();
+        }
+        let first = row.first as usize;
+        let values = &mut self.values[first..first + schema.len()];
+        sample.values.clear();
+        sample.values.extend(values.iter_mut().map(std::mem::take));
+        self.advance();
+        true
+    }
+
+    /// The foremost sample, moved out.
+    pub fn pop(&mut self) -> Option<Sample> {
+        let mut sample = Sample::default();
+        self.pop_into(&mut sample).then_some(sample)
+    }
+
+    /// The schema and the values of the foremost sample, to be read or taken before [`advance`](Chunk::advance).
+    #[inline]
+    pub fn front_mut(&mut self) -> Option<(&Schema, &mut [Value])> {
+        let row = self.rows.get(self.head)?;
+        let schema = &self.schemas[row.schema as usize];
+        let first = row.first as usize;
+        Some((schema, &mut self.values[first..first + schema.len()]))
+    }
+
+    /// The uid and key of the foremost sample.
+    #[must_use]
+    pub fn front(&self) -> Option<(u64, &Key)> {
+        self.rows.get(self.head).map(|row| (row.uid, &row.key))
+    }
+
+    /// Lets the foremost sample go.
+    #[inline]
+    pub fn advance(&mut self) {
+        self.head += 1;
+        if self.head >= self.rows.len() {
+            self.clear();
+        }
+    }
+
+    /// Lets all samples go, and keeps the memory.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.head = 0;
+        self.rows.clear();
+        self.values.clear();
+        self.schemas.clear();
+    }
+
+    /// Changes each sample's values in place: the cheapest way to map a chunk whose fields stay.
+    pub fn for_each_mut(&mut self, mut change: impl FnMut(u64, &Schema, &mut [Value])) {
+        for row in self.rows.iter().skip(self.head) {
+            let schema = &self.schemas[row.schema as usize];
+            let first = row.first as usize;
+            change(row.uid, schema, &mut self.values[first..first + schema.len()]);
+        }
+    }
+
+    /// Moves up to `count` samples from the front of `other` to the back of this.
+    pub fn take_from(&mut self, other: &mut Self, count: usize) {
+        if self.rows.is_empty() && count >= other.len() {
+            std::mem::swap(self, other);
+            return;
+        }
+        for _ in 0..count {
+            let Some(row) = other.rows.get_mut(other.head) else { return };
+            let schema = other.schemas[row.schema as usize].clone();
+            let first = row.first as usize;
+            let values = other.values[first..first + schema.len()].iter_mut().map(std::mem::take);
+            self.push(row.uid, std::mem::take(&mut row.key), &schema, values);
+            other.advance();
+        }
+    }
+
+    /// About how many bytes of memory the samples keep.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let first = self.rows.get(self.head).map_or(0, |row| row.first as usize);
+        let rows = self.len() * size_of::<Row>();
+        self.values[first..].iter().map(|value| size_of::<Value>() + value.size()).sum::<usize>() + rows
+    }
+
+    /// The place of `schema` in the chunk's list; looks at the last one first, since streams rarely change.
+    #[inline]
+    fn intern(&mut self, schema: &Schema) -> u32 {
+        if let Some(last) = self.schemas.last()
+            && last.is(schema)
+        {
+            return self.schemas.len() as u32 - 1;
+        }
+        let place = self.schemas.iter().position(|known| known == schema).unwrap_or_else(|| {
+            self.schemas.push(schema.clone());
+            self.schemas.len() - 1
+        });
+        place as u32
+    }
+}
+
+/// One input of a pipe: the samples that wait there, and whether more will come.
+#[repr(C)]
+#[derive(StableAbi, Default)]
+pub struct Port {
+    /// The samples that wait.
+    pub chunk: Chunk,
+    /// Nothing will come after those that wait.
+    pub ended: bool,
+}

@@ -1,0 +1,76 @@
+//! What the host gives with every call: who is calling, memory, limits, randomness, and its services.
+
+use abi_stable::{
+    StableAbi,
+    std_types::{ROption, RSlice, RStr},
+};
+
+use crate::{BufferMut, Decoder, Outcome, Store, Waker};
+
+/// What a decoder may take, checked before memory is asked for.
+#[repr(C)]
+#[derive(StableAbi, Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The most bytes one value may decode to.
+    pub bytes: u64,
+    /// The most pixels one picture may have.
+    pub pixels: u64,
+}
+
+impl Limits {
+    /// One GiB a value, 256 Mi pixels a picture.
+    pub const DEFAULT: Self = Self { bytes: 1 << 30, pixels: 1 << 28 };
+}
+
+/// The context of one call. It lives as long as the call.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct Context {
+    /// The host's services.
+    pub services: HostServicesRef,
+    /// The first argument of each service.
+    pub host: *const (),
+    /// The run's seed.
+    pub seed: u64,
+    /// The epoch, from 0.
+    pub epoch: u64,
+    /// How often this node was started over within the epoch.
+    pub pass: u64,
+    /// A hash of the node's name, so that two nodes of one kind draw different numbers.
+    pub node: u64,
+    /// This process among those that share the data, from 0.
+    pub rank: u32,
+    /// How many processes share the data.
+    pub world_size: u32,
+    /// What may be taken.
+    pub limits: Limits,
+    /// To be cloned by a pipe that has nothing now; null where the caller does not wait.
+    pub waker: *const Waker,
+    /// Zero; room for what comes.
+    pub reserved: [u64; 8],
+}
+
+// SAFETY: the host's services may be called from any thread, and the waker is Sync.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+/// What a host offers to plugins. Every function takes [`Context::host`] first and may be called from any thread.
+#[repr(C)]
+#[derive(StableAbi)]
+#[sabi(kind(Prefix(prefix_ref = HostServicesRef)))]
+#[sabi(missing_field(panic))]
+pub struct HostServices {
+    /// Memory for output: so many bytes, recycled by the host when the last buffer over them is dropped.
+    pub alloc: unsafe extern "C" fn(*const (), usize, &mut ROption<BufferMut>) -> Outcome,
+    /// Whether the run was stopped.
+    pub cancelled: unsafe extern "C" fn(*const ()) -> bool,
+    /// Writes a line to the host's log: level 1 error, 2 warning, 3 information, 4 detail.
+    pub log: unsafe extern "C" fn(*const (), u32, RStr<'_>),
+    /// The decoder for bytes with this extension and head, by rank; a name pins the choice.
+    pub decoder:
+        unsafe extern "C" fn(*const (), RStr<'_>, RSlice<'_, u8>, RStr<'_>, &mut ROption<Decoder>) -> Outcome,
+    /// The store for this URL scheme.
+    #[sabi(last_prefix_field)]
+    pub store: unsafe extern "C" fn(*const (), RStr<'_>, &mut ROption<Store>) -> Outcome,
+}

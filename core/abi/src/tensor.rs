@@ -1,0 +1,78 @@
+//! Tensors: an element type, a shape, strides and a buffer.
+
+use std::fmt;
+
+use abi_stable::StableAbi;
+
+use crate::{Buffer, DType};
+
+/// The most axes a tensor can have.
+pub const MAX_DIMS: usize = 8;
+
+/// A dense block of numbers: [`DType`], shape, strides (in elements) and bytes.
+///
+/// The fields hold what DLPack's `DLTensor` asks for, so an export copies pointers only.
+#[repr(C)]
+#[derive(StableAbi, Clone, PartialEq)]
+pub struct Tensor {
+    dtype: DType,
+    ndim: u32,
+    shape: [i64; MAX_DIMS],
+    strides: [i64; MAX_DIMS],
+    data: Buffer,
+}
+
+impl Tensor {
+    /// A row-major tensor over `data`, whose length must be exactly that of the shape.
+    ///
+    /// # Errors
+    /// A sentence, when there are more than [`MAX_DIMS`] axes or the length does not fit.
+    pub fn try_new(dtype: DType, shape: &[usize], data: Buffer) -> Result<Self, String> {
+        if shape.len() > MAX_DIMS {
+            return Err(format!("a tensor has at most {MAX_DIMS} axes, found {}", shape.len()));
+        }
+        let wanted = shape.iter().try_fold(dtype.size(), |bytes, &axis| bytes.checked_mul(axis));
+        if wanted != Some(data.len()) {
+            return Err(format!("{dtype} {shape:?} does not fill a buffer of {} bytes", data.len()));
+        }
+        let mut tensor =
+            Self { dtype, ndim: shape.len() as u32, shape: [1; MAX_DIMS], strides: [1; MAX_DIMS], data };
+        let mut stride = 1;
+        for (axis, &len) in shape.iter().enumerate().rev() {
+            tensor.shape[axis] = len as i64;
+            tensor.strides[axis] = stride;
+            stride *= len as i64;
+        }
+        Ok(tensor)
+    }
+
+    /// The type of one element.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The length of each axis.
+    #[must_use]
+    pub fn shape(&self) -> &[i64] {
+        &self.shape[..(self.ndim as usize).min(MAX_DIMS)]
+    }
+
+    /// The step along each axis, in elements.
+    #[must_use]
+    pub fn strides(&self) -> &[i64] {
+        &self.strides[..(self.ndim as usize).min(MAX_DIMS)]
+    }
+
+    /// All elements, in row-major order.
+    #[must_use]
+    pub fn data(&self) -> &Buffer {
+        &self.data
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.dtype, self.shape())
+    }
+}

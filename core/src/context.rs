@@ -1,0 +1,162 @@
+//! What a pipe, decoder or store is given with every call.
+
+use forebay_abi::{
+    self as abi, Buffer, BufferMut, DType, Limits, Value, Waker,
+    abi_stable::std_types::{ROption, RSlice, RStr},
+};
+
+use crate::{
+    Error, Result,
+    random::{Rng, mix},
+    shim::check,
+};
+
+/// The level of a line in the host's log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Level {
+    /// Something failed.
+    Error = 1,
+    /// Something is odd.
+    Warning = 2,
+    /// Something worth knowing.
+    Info = 3,
+    /// For whoever looks closely.
+    Detail = 4,
+}
+
+/// The context of one call: output memory, randomness, limits, and the host's services.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    raw: &'a abi::Context,
+}
+
+impl<'a> Context<'a> {
+    /// Wraps what the host gave.
+    #[must_use]
+    pub fn new(raw: &'a abi::Context) -> Self {
+        Self { raw }
+    }
+
+    /// `len` bytes of output memory, with anything in them; the host recycles it.
+    ///
+    /// Cost: no system call and no page fault once the pool is warm.
+    ///
+    /// # Errors
+    /// `Limit` when the host gives no more.
+    pub fn alloc(&self, len: usize) -> Result<BufferMut> {
+        let mut memory = ROption::RNone;
+        check(crate::shim::services::alloc(self.raw, len, &mut memory))?;
+        memory.into_option().ok_or_else(|| Error::bug("the host gave no memory and no reason"))
+    }
+
+    /// Random numbers for the sample with this uid, keyed by (seed, epoch, pass, node).
+    #[must_use]
+    pub fn rng(&self, uid: u64) -> Rng {
+        let raw = self.raw;
+        Rng::new(mix(&[raw.seed, raw.epoch, raw.pass, raw.node]), uid)
+    }
+
+    /// What may be taken; to be checked before memory is asked for.
+    #[must_use]
+    pub fn limits(&self) -> &'a Limits {
+        &self.raw.limits
+    }
+
+    /// The run's seed.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.raw.seed
+    }
+
+    /// The epoch, from 0.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.raw.epoch
+    }
+
+    /// How often this node was started over within the epoch.
+    #[must_use]
+    pub fn pass(&self) -> u64 {
+        self.raw.pass
+    }
+
+    /// Whether the run was stopped: a long call looks now and then, and returns any error.
+    #[must_use]
+    pub fn cancelled(&self) -> bool {
+        crate::shim::services::cancelled(self.raw)
+    }
+
+    /// Writes a line to the host's log.
+    pub fn log(&self, level: Level, line: &str) {
+        crate::shim::services::log(self.raw, level as u32, RStr::from(line));
+    }
+
+    /// The waker to call when a pipe that answered [`Step::Pending`](crate::Step::Pending) has something.
+    #[must_use]
+    pub fn waker(&self) -> Option<Waker> {
+        crate::shim::services::waker(self.raw)
+    }
+
+    /// The decoder of highest rank, in any plugin, for bytes that begin with `head` and came under a
+    /// name with this extension; `name` pins the choice.
+    ///
+    /// # Errors
+    /// `Unsupported` when there is none, with the reason each candidate was refused.
+    pub fn decoder(&self, extension: &str, head: &[u8], name: Option<&str>) -> Result<AnyDecoder> {
+        let mut found = ROption::RNone;
+        let name = RStr::from(name.unwrap_or_default());
+        let head = RSlice::from(head);
+        check(crate::shim::services::decoder(self.raw, RStr::from(extension), head, name, &mut found))?;
+        let found =
+            found.into_option().ok_or_else(|| Error::bug("the host gave no decoder and no reason"))?;
+        Ok(AnyDecoder(found))
+    }
+}
+
+/// A decoder of some plugin, chosen by the host. Cheap to clone, safe to call from many threads.
+#[derive(Clone)]
+pub struct AnyDecoder(pub(crate) abi::Decoder);
+
+impl AnyDecoder {
+    /// Takes a decoder that the host made.
+    #[must_use]
+    pub fn new(raw: abi::Decoder) -> Self {
+        Self(raw)
+    }
+
+    /// How sure the decoder is, from 0 to 255, that bytes with this head are its own.
+    ///
+    /// # Errors
+    /// The decoder's own, and `Panic`.
+    pub fn probe(&self, head: &[u8], extension: &str) -> Result<u8> {
+        let outcome = crate::shim::services::probe(&self.0, RSlice::from(head), RStr::from(extension));
+        check(outcome).map(|detail| u8::try_from(detail).unwrap_or(u8::MAX))
+    }
+
+    /// Decodes `bytes`.
+    ///
+    /// # Errors
+    /// The decoder's own, and `Panic`.
+    pub fn decode(&self, bytes: &Buffer, wanted: &Wanted<'_>, cx: &Context<'_>) -> Result<Value> {
+        let mut value = Value::NULL;
+        let wanted = abi::Wanted { dtype: wanted.dtype, extension: RStr::from(wanted.extension) };
+        check(crate::shim::services::decode(&self.0, cx.raw, bytes, &wanted, &mut value))?;
+        Ok(value)
+    }
+}
+
+/// What the caller of a decoder wishes for.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The element type of a tensor; [`DType::ANY`] for the one the decoder gives by itself.
+    pub dtype: DType,
+    /// The extension of the name the bytes came under, without the dot; may be empty.
+    pub extension: &'a str,
+}
+
+impl Default for Wanted<'_> {
+    fn default() -> Self {
+        Self { dtype: DType::ANY, extension: "" }
+    }
+}

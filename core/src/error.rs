@@ -1,0 +1,197 @@
+//! The one error type: what went wrong, where, why, and what its reader can do about it.
+
+use std::fmt;
+
+use forebay_abi::{Fault, abi_stable::std_types::Tuple2};
+
+/// What the reader of an [`Error`] can do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum ErrorKind {
+    /// The system could not read or write; trying again may help.
+    Io = 1,
+    /// The bytes break their format's rules; mend or leave out the file.
+    Corrupt = 2,
+    /// The bytes are right, but this feature of the format is not handled.
+    Unsupported = 3,
+    /// The graph, an option or an argument is wrong.
+    Invalid = 4,
+    /// A limit was met before memory was taken; raise it if the input is trusted.
+    Limit = 5,
+    /// The plugin does not fit this host; rebuild it.
+    Abi = 6,
+    /// The plugin's code panicked; its instance takes no more calls.
+    Panic = 7,
+    /// A worker died.
+    Worker = 8,
+    /// The run was stopped from outside.
+    Cancelled = 9,
+    /// Forebay broke one of its own promises; please report it.
+    Bug = 10,
+}
+
+impl ErrorKind {
+    /// The kind with this number, or [`ErrorKind::Bug`] for a number of a newer release.
+    #[must_use]
+    pub fn from_code(code: u32) -> Self {
+        use ErrorKind::*;
+        [Io, Corrupt, Unsupported, Invalid, Limit, Abi, Panic, Worker, Cancelled, Bug]
+            .into_iter()
+            .find(|kind| *kind as u32 == code)
+            .unwrap_or(Bug)
+    }
+
+    /// The kind's name, as printed in messages and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Io => "io",
+            Self::Corrupt => "corrupt",
+            Self::Unsupported => "unsupported",
+            Self::Invalid => "invalid",
+            Self::Limit => "limit",
+            Self::Abi => "abi",
+            Self::Panic => "panic",
+            Self::Worker => "worker",
+            Self::Cancelled => "cancelled",
+            Self::Bug => "bug",
+        }
+    }
+}
+
+/// The result of anything here that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error: a [kind](ErrorKind), a message, and the places it happened, innermost first.
+///
+/// The message is a lower-case fragment that says what was found and what was expected.
+/// Every layer that knows more (file, member, pipe, plugin) adds one [`context`](Error::context).
+///
+/// ```
+/// use forebay_core::{Error, ErrorKind};
+///
+/// let error = Error::new(ErrorKind::Corrupt, "header checksum is 12, expected 4711")
+///     .context("byte", 512)
+///     .context("file", "shard-0001.tar");
+/// assert_eq!(
+///     error.to_string(),
+///     "header checksum is 12, expected 4711 (corrupt; byte 512, file shard-0001.tar)",
+/// );
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    context: Vec<(String, String)>,
+}
+
+impl Error {
+    /// Makes an error of `kind` that says `message`.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, message: message.into(), context: Vec::new() }))
+    }
+
+    /// An [`ErrorKind::Corrupt`] error.
+    pub fn corrupt(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Corrupt, message)
+    }
+
+    /// An [`ErrorKind::Unsupported`] error.
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, message)
+    }
+
+    /// An [`ErrorKind::Invalid`] error.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    /// An [`ErrorKind::Limit`] error.
+    pub fn limit(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Limit, message)
+    }
+
+    /// An [`ErrorKind::Bug`] error.
+    pub fn bug(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Bug, message)
+    }
+
+    /// Adds where it happened: a `name` such as `file`, `member` or `pipe`, and its `value`.
+    ///
+    /// A name that is there already is kept, since the inner layer knew better.
+    #[must_use]
+    pub fn context(mut self, name: &str, value: impl fmt::Display) -> Self {
+        if self.get(name).is_none() {
+            self.0.context.push((name.to_owned(), value.to_string()));
+        }
+        self
+    }
+
+    /// What the reader can do about it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What went wrong, without the places.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The places, innermost first.
+    #[must_use]
+    pub fn contexts(&self) -> &[(String, String)] {
+        &self.0.context
+    }
+
+    /// The place of this name, if some layer gave one.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.context.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}", self.0.message, self.0.kind.name())?;
+        for (index, (name, value)) in self.0.context.iter().enumerate() {
+            let mark = if index == 0 { "; " } else { ", " };
+            write!(f, "{mark}{name} {value}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(ErrorKind::Io, error.to_string())
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        let context = fault.context.into_iter().map(|Tuple2(name, value)| (name.into(), value.into()));
+        let kind = ErrorKind::from_code(fault.kind);
+        Self(Box::new(Inner { kind, message: fault.message.into(), context: context.collect() }))
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        let context = error.0.context.into_iter().map(|(name, value)| Tuple2(name.into(), value.into()));
+        Self { kind: error.0.kind as u32, message: error.0.message.into(), context: context.collect() }
+    }
+}

@@ -1,0 +1,87 @@
+//! What a Forebay plugin author compiles against.
+//!
+//! A plugin is a crate with one dependency, this one, and no unsafe code:
+//!
+//! ```toml
+//! [lib]
+//! crate-type = ["cdylib", "rlib"]
+//! ```
+//!
+//! ```
+//! use forebay_core::{Buffer, Context, Decoder, DecoderInfo, Error, NoOptions, Result, Value, Wanted};
+//!
+//! /// Decodes text into text in capitals.
+//! pub struct Shout;
+//!
+//! impl Decoder for Shout {
+//!     const INFO: DecoderInfo =
+//!         DecoderInfo { name: "shout", summary: "Text, louder", extensions: &["shout"], ..DecoderInfo::DEFAULT };
+//!     type Options = NoOptions;
+//!
+//!     fn new(_: NoOptions) -> Result<Self> {
+//!         Ok(Self)
+//!     }
+//!
+//!     fn decode(&self, bytes: &Buffer, _: &Wanted, _: &Context) -> Result<Value> {
+//!         let text = std::str::from_utf8(bytes).map_err(|error| Error::corrupt(error.to_string()))?;
+//!         Ok(text.to_uppercase().into())
+//!     }
+//! }
+//!
+//! forebay_core::export_plugin! { decoders: [Shout] }
+//! # fn main() {}
+//! ```
+//!
+//! `cargo build` gives one file; dropped into a plugin folder, it decodes every field called `….shout`.
+//! A [`Source`], [`Map`], [`FlatMap`] or [`Stream`] is a pipe of a graph; a [`Store`] serves URL schemes.
+
+mod context;
+mod decoder;
+pub mod descriptor;
+mod error;
+pub mod export;
+pub mod manifest;
+pub mod options;
+mod pipe;
+pub mod random;
+pub mod shim;
+mod state;
+
+pub use forebay_abi as abi;
+pub use forebay_abi::{
+    Buffer, BufferMut, Chunk, DType, Key, Limits, Port, Sample, Schema, State, Str, Struct, Tensor, Value,
+    View, Waker,
+};
+
+pub use crate::{
+    context::{AnyDecoder, Context, Level, Wanted},
+    decoder::{Decoder, Store},
+    descriptor::{DecoderInfo, Magic, PipeInfo, StoreInfo},
+    error::{Error, ErrorKind, Result},
+    export::{Registrar, StaticPlugin},
+    options::{Any, NoOptions, OneOrMany, OptionType, Options},
+    pipe::{DataPipe, FlatMap, Io, Items, Map, Output, Source, Step, Stream},
+    random::Rng,
+    state::{StateExt, TensorExt},
+};
+
+/// What `export_plugin!` needs; not for anybody else.
+#[doc(hidden)]
+pub mod __private {
+    pub use forebay_abi::{
+        Decoder, Outcome, Pipe, Plugin, PluginRef, RootResult, Store,
+        abi_stable::{
+            library::LibHeader,
+            prefix_type::WithMetadata,
+            std_types::{ROption, RStr},
+        },
+        header,
+    };
+
+    pub use crate::{
+        descriptor::PluginInfo,
+        export::{CPU, DecoderEntry, PipeEntry, StaticPlugin, StoreEntry, make},
+        manifest::{Manifest, json_len},
+        shim::{self, erased},
+    };
+}

@@ -1,0 +1,272 @@
+//! Typed options: one macro makes the struct, its schema for the manifest, and its reader.
+
+use serde_json::Value as Json;
+
+use crate::{
+    Error, Result,
+    descriptor::{List, OptionKind, OptionSpec},
+    manifest::is_required,
+};
+
+/// A set of options that can be read from a JSON object. Made by [`options!`](crate::options!).
+pub trait Options: Sized {
+    /// The schema, in order; the first option may be given by position.
+    const SPECS: &'static [OptionSpec];
+
+    /// Reads the options; missing ones take their defaults.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the option: unknown, of the wrong type, out of range, or missing.
+    fn read(reader: &Reader) -> Result<Self>;
+
+    /// Reads the options from JSON text.
+    ///
+    /// # Errors
+    /// As [`read`](Options::read).
+    fn parse(json: &str) -> Result<Self> {
+        Self::read(&Reader::new(json, Self::SPECS)?)
+    }
+}
+
+/// The options of what has none.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoOptions;
+
+impl Options for NoOptions {
+    const SPECS: &'static [OptionSpec] = &[];
+
+    fn read(_: &Reader) -> Result<Self> {
+        Ok(Self)
+    }
+}
+
+/// Makes a struct of options, with schema and reader.
+///
+/// Each field is `name: Type = default;` or `name: Type = required;`, then `in MIN..=MAX` for a
+/// range and `one_of ["a", "b"]` for a choice. A default is written as JSON. Types: `bool`, integers,
+/// floats, `String`, [`Vec`], [`Option`] (null), [`OneOrMany`], [`Any`].
+///
+/// ```
+/// use forebay_core::{Options, options};
+///
+/// options! {
+///     /// Options of `batch`.
+///     pub struct BatchOptions {
+///         /// Samples in one batch.
+///         size: u64 = required, in 1..=1_000_000;
+///         /// Leave out the last, shorter batch.
+///         drop_last: bool = false;
+///         /// What to do with values of several shapes.
+///         ragged: String = "refuse", one_of ["refuse", "list"];
+///     }
+/// }
+///
+/// let options = BatchOptions::parse(r#"{"size": 64}"#)?;
+/// assert_eq!((options.size, options.drop_last), (64, false));
+/// assert!(BatchOptions::parse(r#"{"size": 0}"#).is_err());
+/// assert!(BatchOptions::parse(r#"{"sizes": 64}"#).is_err());
+/// # Ok::<(), forebay_core::Error>(())
+/// ```
+#[macro_export]
+macro_rules! options {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident {
+            $(
+                $(#[doc = $doc:literal])*
+                $field:ident: $type:ty = $default:expr
+                    $(, in $min:literal ..= $max:literal)?
+                    $(, one_of [$($choice:literal),* $(,)?])?;
+            )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone)]
+        $vis struct $name {
+            $($(#[doc = $doc])* pub $field: $type,)*
+        }
+
+        impl $crate::Options for $name {
+            const SPECS: &'static [$crate::descriptor::OptionSpec] = &[$(
+                $crate::descriptor::OptionSpec {
+                    name: stringify!($field),
+                    kind: <$type as $crate::OptionType>::KIND,
+                    default: stringify!($default),
+                    min: concat!($($min)?),
+                    max: concat!($($max)?),
+                    choices: &[$($($choice),*)?],
+                    doc: concat!($($doc),*),
+                }
+            ),*];
+
+            fn read(reader: &$crate::options::Reader) -> $crate::Result<Self> {
+                Ok(Self { $($field: reader.option(stringify!($field))?,)* })
+            }
+        }
+    };
+}
+
+/// A JSON object of options, checked against a schema.
+pub struct Reader {
+    given: serde_json::Map<String, Json>,
+    specs: &'static [OptionSpec],
+}
+
+impl Reader {
+    /// Reads JSON text and refuses options that the schema does not know.
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub fn new(json: &str, specs: &'static [OptionSpec]) -> Result<Self> {
+        let given: serde_json::Map<String, Json> = serde_json::from_str(json)
+            .map_err(|error| Error::invalid(format!("options are no JSON object: {error}")))?;
+        if let Some(unknown) = given.keys().find(|key| specs.iter().all(|spec| spec.name != **key)) {
+            let names: Vec<_> = specs.iter().map(|spec| spec.name).collect();
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(
+                Error::invalid(format!("unknown option; known are: {known}")).context("option", unknown)
+            );
+        }
+        Ok(Self { given, specs })
+    }
+
+    /// Reads one option, or its default.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the option.
+    pub fn option<T: OptionType>(&self, name: &str) -> Result<T> {
+        let spec = self.specs.iter().find(|spec| spec.name == name);
+        let spec = spec.ok_or_else(|| Error::bug("an option without a schema").context("option", name))?;
+        let default;
+        let value = match self.given.get(name) {
+            Some(value) => value,
+            None if is_required(spec.default) => {
+                return Err(Error::invalid("missing option").context("option", name));
+            }
+            None => {
+                default = serde_json::from_str(spec.default)
+                    .map_err(|error| Error::bug(format!("the default is no JSON: {error}")))?;
+                &default
+            }
+        };
+        check_bounds(spec, value)
+            .and_then(|()| {
+                T::read(value).ok_or_else(|| format!("found {value}, expected {}", T::KIND.describe()))
+            })
+            .map_err(|message| Error::invalid(message).context("option", name))
+    }
+}
+
+fn check_bounds(spec: &OptionSpec, value: &Json) -> Result<(), String> {
+    if let Some(items) = value.as_array() {
+        return items.iter().try_for_each(|item| check_bounds(spec, item));
+    }
+    if let Some(number) = value.as_f64()
+        && !spec.min.is_empty()
+    {
+        let bound = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
+        if !(bound(spec.min)..=bound(spec.max)).contains(&number) {
+            return Err(format!("found {value}, expected {} to {}", spec.min, spec.max));
+        }
+    }
+    if let Some(text) = value.as_str()
+        && !spec.choices.is_empty()
+        && !spec.choices.contains(&text)
+    {
+        return Err(format!("found {value}, expected one of {}", spec.choices.join(", ")));
+    }
+    Ok(())
+}
+
+/// A type that an option can have.
+pub trait OptionType: Sized {
+    /// What it takes.
+    const KIND: OptionKind;
+
+    /// Reads a value; `None` when it is of another kind or does not fit.
+    fn read(value: &Json) -> Option<Self>;
+}
+
+impl OptionKind {
+    const fn one(base: &'static str) -> Self {
+        Self { base, list: List::No, optional: false }
+    }
+
+    /// The kind in words.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let null = if self.optional { " or null" } else { "" };
+        match self.list {
+            List::No => format!("{}{null}", self.base),
+            List::Yes => format!("a list of {}{null}", self.base),
+            List::Either => format!("{0} or a list of {0}{null}", self.base),
+        }
+    }
+}
+
+macro_rules! option_types {
+    ($($type:ty => $base:literal, $read:expr;)*) => {
+        $(impl OptionType for $type {
+            const KIND: OptionKind = OptionKind::one($base);
+
+            fn read(value: &Json) -> Option<Self> {
+                let read: fn(&Json) -> Option<$type> = $read;
+                read(value)
+            }
+        })*
+    };
+}
+
+option_types! {
+    bool => "bool", Json::as_bool;
+    i64 => "int", Json::as_i64;
+    i32 => "int", |value| value.as_i64()?.try_into().ok();
+    u64 => "uint", Json::as_u64;
+    u32 => "uint", |value| value.as_u64()?.try_into().ok();
+    usize => "uint", |value| value.as_u64()?.try_into().ok();
+    f64 => "float", Json::as_f64;
+    String => "str", |value| value.as_str().map(str::to_owned);
+}
+
+impl<T: OptionType> OptionType for Vec<T> {
+    const KIND: OptionKind = OptionKind { list: List::Yes, ..T::KIND };
+
+    fn read(value: &Json) -> Option<Self> {
+        value.as_array()?.iter().map(T::read).collect()
+    }
+}
+
+impl<T: OptionType> OptionType for Option<T> {
+    const KIND: OptionKind = OptionKind { optional: true, ..T::KIND };
+
+    fn read(value: &Json) -> Option<Self> {
+        if value.is_null() { Some(None) } else { T::read(value).map(Some) }
+    }
+}
+
+/// One value or a list of them: `size = 224` or `size = [224, 224]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OneOrMany<T>(pub Vec<T>);
+
+impl<T: OptionType> OptionType for OneOrMany<T> {
+    const KIND: OptionKind = OptionKind { list: List::Either, ..T::KIND };
+
+    fn read(value: &Json) -> Option<Self> {
+        match value.as_array() {
+            Some(items) => items.iter().map(T::read).collect::<Option<_>>().map(Self),
+            None => T::read(value).map(|one| Self(vec![one])),
+        }
+    }
+}
+
+/// Any JSON, for a pipe that knows better.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Any(pub Json);
+
+impl OptionType for Any {
+    const KIND: OptionKind = OptionKind::one("any");
+
+    fn read(value: &Json) -> Option<Self> {
+        Some(Self(value.clone()))
+    }
+}

@@ -1,0 +1,276 @@
+//! What the author of a DataPipe implements: one of four small traits.
+
+use forebay_abi::{Chunk, Port, Sample, Schema, State, Value};
+
+use crate::{Context, Error, Options, PipeInfo, Result};
+
+/// What every DataPipe says of itself, and how one is made.
+///
+/// `new` must not open anything: a graph is built, checked and explained without touching its data.
+pub trait DataPipe: Send + Sized + 'static {
+    /// Name, summary, inputs and outputs.
+    const INFO: PipeInfo;
+
+    /// The options, made by [`options!`](crate::options!); [`NoOptions`](crate::NoOptions) for none.
+    type Options: Options;
+
+    /// Makes the pipe, without opening anything.
+    ///
+    /// # Errors
+    /// `Invalid`, when the options do not go together.
+    fn new(options: Self::Options) -> Result<Self>;
+}
+
+/// A DataPipe without inputs: where samples come from.
+///
+/// Calls: `reset`, then `next` until it gives `None`, then `reset` for another epoch. It may block.
+pub trait Source: DataPipe {
+    /// Goes to the first sample of an epoch.
+    ///
+    /// # Errors
+    /// Any; the run ends with it.
+    fn reset(&mut self, cx: &Context) -> Result<()>;
+
+    /// The next sample; `None` at the end.
+    ///
+    /// # Errors
+    /// Any; a later call goes on after the place that failed.
+    fn next(&mut self, cx: &Context) -> Result<Option<Sample>>;
+
+    /// Adds samples to `out` until it has no room; says whether there may be more.
+    ///
+    /// Sources of small samples write their own, which saves an allocation a sample.
+    ///
+    /// # Errors
+    /// As [`next`](Source::next); what was added before is delivered first.
+    fn fill(&mut self, out: &mut Output, cx: &Context) -> Result<bool> {
+        while out.room() > 0 {
+            match self.next(cx)? {
+                Some(mut sample) => out.push(&mut sample),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// How many samples an epoch has, where that costs nothing to know.
+    fn len(&self) -> Option<u64> {
+        None
+    }
+
+    /// Adds the samples with these numbers, in this order; for sources that say `indexed`.
+    ///
+    /// # Errors
+    /// `Invalid` for a number out of range; `Unsupported` when the source is not indexed.
+    fn get(&self, _keys: &[u64], _out: &mut Output, _cx: &Context) -> Result<()> {
+        Err(Error::unsupported("this source has no random access"))
+    }
+
+    /// The position: what [`restore`](Source::restore) needs to go on with the next sample.
+    ///
+    /// # Errors
+    /// `Unsupported` when the source does not save its position.
+    fn state(&self) -> Result<State> {
+        Err(Error::unsupported("this source does not save its position"))
+    }
+
+    /// Goes to a saved position; called after `reset`.
+    ///
+    /// # Errors
+    /// `Invalid` when the state is not of a source like this one.
+    fn restore(&mut self, _state: &State, _cx: &Context) -> Result<()> {
+        Err(Error::unsupported("this source does not save its position"))
+    }
+}
+
+/// A stateless DataPipe that changes one sample at a time. One instance is shared by many threads.
+///
+/// Random draws come from [`Context::rng`] with the sample's uid, in a fixed order.
+pub trait Map: DataPipe + Sync {
+    /// Changes `sample` in place.
+    ///
+    /// # Errors
+    /// Any; the sample's key is added by the caller.
+    fn map(&self, sample: &mut Sample, cx: &Context) -> Result<()>;
+}
+
+/// A stateless DataPipe that turns each sample into a lazy stream of samples.
+pub trait FlatMap: DataPipe + Sync {
+    /// The stream that one sample becomes.
+    type Items: Items;
+
+    /// Opens the stream of `sample`.
+    ///
+    /// # Errors
+    /// Any; the sample's key is added by the caller.
+    fn open(&self, sample: Sample, cx: &Context) -> Result<Self::Items>;
+}
+
+/// The stream that a [`FlatMap`] makes of one sample.
+pub trait Items: Send {
+    /// The next sample; `None` at the end.
+    ///
+    /// # Errors
+    /// Any.
+    fn next(&mut self, cx: &Context) -> Result<Option<Sample>>;
+}
+
+/// A DataPipe with inputs and state, whose samples come in order: shuffle, batch, zip.
+///
+/// It never calls its inputs: it takes what waits in [`Io`], and says with a [`Step`] what it needs
+/// to go on. What it gives must not depend on how many samples wait or how much room there is.
+pub trait Stream: DataPipe {
+    /// Starts an epoch or a pass: forgets all samples held.
+    ///
+    /// # Errors
+    /// Any.
+    fn reset(&mut self, cx: &Context) -> Result<()>;
+
+    /// Takes samples from the inputs and adds some to the outputs, until one of [`Step`] holds.
+    ///
+    /// # Errors
+    /// Any; what was added before is delivered first.
+    fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step>;
+
+    /// The position, beside the inputs' own.
+    ///
+    /// # Errors
+    /// `Unsupported` when the pipe does not save its position.
+    fn state(&self) -> Result<State> {
+        Err(Error::unsupported("this pipe does not save its position"))
+    }
+
+    /// Goes to a saved position; called after `reset`.
+    ///
+    /// # Errors
+    /// `Invalid` when the state is not of a pipe like this one.
+    fn restore(&mut self, _state: &State, _cx: &Context) -> Result<()> {
+        Err(Error::unsupported("this pipe does not save its position"))
+    }
+}
+
+/// How a [`Stream`] left off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Ask again: there is no room left, or enough was done for one call.
+    Ready,
+    /// Cannot go on before this input has samples or has ended.
+    NeedInput(usize),
+    /// Nothing now; [`Context::waker`] was cloned and will be called.
+    Pending,
+    /// Nothing any more.
+    End,
+    /// Wants this input, which has ended, to start over.
+    Rewind(usize),
+}
+
+/// The inputs and outputs of one call of a [`Stream`].
+pub struct Io<'a> {
+    ports: &'a mut [Port],
+    outs: &'a mut [Chunk],
+    room: usize,
+}
+
+impl<'a> Io<'a> {
+    /// The inputs and outputs of one call, with room for so many samples.
+    #[must_use]
+    pub fn new(ports: &'a mut [Port], outs: &'a mut [Chunk], room: usize) -> Self {
+        Self { ports, outs, room }
+    }
+
+    /// How many inputs there are.
+    #[must_use]
+    pub fn inputs(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// How many more samples the outputs take in this call.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.room
+    }
+
+    /// The next sample of an input, if one waits.
+    pub fn pop(&mut self, input: usize) -> Option<Sample> {
+        self.ports.get_mut(input)?.chunk.pop()
+    }
+
+    /// Moves the next sample of an input into `sample`, whose memory is used again; says whether one waited.
+    #[inline]
+    pub fn pop_into(&mut self, input: usize, sample: &mut Sample) -> bool {
+        self.ports.get_mut(input).is_some_and(|port| port.chunk.pop_into(sample))
+    }
+
+    /// The samples that wait at an input, to be looked at or taken one by one.
+    pub fn input(&mut self, input: usize) -> Option<&mut Chunk> {
+        self.ports.get_mut(input).map(|port| &mut port.chunk)
+    }
+
+    /// Whether an input is empty and will stay so.
+    #[must_use]
+    pub fn ended(&self, input: usize) -> bool {
+        self.ports.get(input).is_none_or(|port| port.ended && port.chunk.is_empty())
+    }
+
+    /// Moves `sample` to the only output.
+    #[inline]
+    pub fn push(&mut self, sample: &mut Sample) {
+        self.push_to(0, sample);
+    }
+
+    /// Moves `sample` to this output.
+    pub fn push_to(&mut self, output: usize, sample: &mut Sample) {
+        if let Some(out) = self.outs.get_mut(output) {
+            out.push_sample(sample);
+            self.room = self.room.saturating_sub(1);
+        }
+    }
+
+    /// Moves up to `count` samples from an input to the only output, and gives how many moved.
+    pub fn forward(&mut self, input: usize, count: usize) -> usize {
+        let (Some(port), Some(out)) = (self.ports.get_mut(input), self.outs.first_mut()) else { return 0 };
+        let count = count.min(self.room).min(port.chunk.len());
+        out.take_from(&mut port.chunk, count);
+        self.room -= count;
+        count
+    }
+}
+
+/// Where a [`Source`] adds its samples.
+pub struct Output<'a> {
+    out: &'a mut Chunk,
+    room: usize,
+}
+
+impl<'a> Output<'a> {
+    /// An output with room for so many samples.
+    #[must_use]
+    pub fn new(out: &'a mut Chunk, room: usize) -> Self {
+        Self { out, room }
+    }
+
+    /// How many more samples it takes in this call.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.room
+    }
+
+    /// Moves `sample` here.
+    pub fn push(&mut self, sample: &mut Sample) {
+        self.out.push_sample(sample);
+        self.room = self.room.saturating_sub(1);
+    }
+
+    /// Adds a sample from its parts, without an allocation: one value for each name of `schema`.
+    #[inline]
+    pub fn push_row(
+        &mut self,
+        uid: u64,
+        key: crate::Key,
+        schema: &Schema,
+        values: impl IntoIterator<Item = Value>,
+    ) {
+        self.out.push(uid, key, schema, values);
+        self.room = self.room.saturating_sub(1);
+    }
+}

@@ -1,0 +1,106 @@
+//! Turns a panic of the author's code into an error, with its message and place.
+
+use std::{
+    any::Any,
+    cell::{Cell, RefCell},
+    panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook},
+    sync::{
+        Once,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use forebay_abi::Outcome;
+
+use crate::{Error, ErrorKind};
+
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Runs `call`; a panic becomes an outcome of kind `Panic`.
+pub(crate) fn guard(call: impl FnOnce() -> Outcome) -> Outcome {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(note_places);
+    let outer = GUARDED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(call));
+    GUARDED.set(outer);
+    result.unwrap_or_else(|payload| Outcome::failed(describe(&*payload).into()))
+}
+
+/// Makes the panic hook keep the place of a guarded panic instead of printing it: each library has a hook of its own.
+fn note_places() {
+    if cfg!(panic = "abort") {
+        return; // Nobody would come to print it.
+    }
+    let print = take_hook();
+    set_hook(Box::new(move |info| {
+        if GUARDED.get() {
+            PLACE.set(info.location().map(|place| format!("{}:{}", place.file(), place.line())));
+        } else {
+            print(info);
+        }
+    }));
+}
+
+fn describe(payload: &(dyn Any + Send)) -> Error {
+    let message = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned());
+    let error = Error::new(ErrorKind::Panic, format!("panicked: {message}"));
+    match PLACE.take() {
+        Some(place) => error.context("source", place),
+        None => error,
+    }
+}
+
+/// An author's value and whether it panicked: after a panic it takes no more calls.
+pub(crate) struct Instance<T> {
+    pub(crate) value: T,
+    poisoned: AtomicBool,
+}
+
+impl<T> Instance<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self { value, poisoned: AtomicBool::new(false) }
+    }
+
+    /// Runs `call` with the value, guarded.
+    pub(crate) fn with(&self, call: impl FnOnce(&T) -> Outcome) -> Outcome {
+        if self.poisoned.load(Ordering::Acquire) {
+            return poisoned();
+        }
+        let mut done = false;
+        let outcome = guard(|| {
+            let outcome = call(&self.value);
+            done = true;
+            outcome
+        });
+        if !done {
+            self.poisoned.store(true, Ordering::Release);
+        }
+        outcome
+    }
+
+    /// Runs `call` with the value, guarded.
+    pub(crate) fn with_mut(&mut self, call: impl FnOnce(&mut T) -> Outcome) -> Outcome {
+        if *self.poisoned.get_mut() {
+            return poisoned();
+        }
+        let mut done = false;
+        let outcome = guard(|| {
+            let outcome = call(&mut self.value);
+            done = true;
+            outcome
+        });
+        *self.poisoned.get_mut() = !done;
+        outcome
+    }
+}
+
+fn poisoned() -> Outcome {
+    Outcome::failed(Error::new(ErrorKind::Panic, "takes no calls since it panicked").into())
+}

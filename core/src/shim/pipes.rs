@@ -1,0 +1,332 @@
+//! The tables of the four classes of DataPipe.
+
+use forebay_abi::{
+    Chunk, Context as RawContext, Outcome, Pipe, PipeTable, PipeTableRef, Port, Sample, State,
+    abi_stable::{
+        prefix_type::WithMetadata,
+        std_types::{RSlice, RSliceMut},
+    },
+    code,
+};
+
+use super::{give_state, guard::Instance, outcome};
+use crate::{
+    Context, DataPipe, Error, FlatMap, Io, Items, Map, Options, Output, Result, Source, Step, Stream,
+    descriptor::{Class, Described},
+    export::PipeEntry,
+};
+
+/// The entry of a source.
+#[must_use]
+pub const fn source_entry<T: Source>() -> PipeEntry {
+    entry::<T>(Class::Source, make::<T, SourceOf<T>>)
+}
+
+/// The entry of a map.
+#[must_use]
+pub const fn map_entry<T: Map>() -> PipeEntry {
+    entry::<T>(Class::Map, make::<T, MapOf<T>>)
+}
+
+/// The entry of a flat map.
+#[must_use]
+pub const fn flat_map_entry<T: FlatMap>() -> PipeEntry {
+    entry::<T>(Class::FlatMap, make::<T, FlatMapOf<T>>)
+}
+
+/// The entry of a stream.
+#[must_use]
+pub const fn stream_entry<T: Stream>() -> PipeEntry {
+    entry::<T>(Class::Stream, make::<T, StreamOf<T>>)
+}
+
+const fn entry<T: DataPipe>(class: Class, make: fn(&str) -> Result<Pipe>) -> PipeEntry {
+    PipeEntry { class, described: Described { info: T::INFO, options: T::Options::SPECS }, make }
+}
+
+fn make<T: DataPipe, C: Calls + From<T>>(options: &str) -> Result<Pipe> {
+    let pipe = C::from(T::new(T::Options::parse(options)?)?);
+    let instance = Box::into_raw(Box::new(Instance::new(pipe))).cast();
+    Ok(Pipe { instance, table: Table::<C>::REF })
+}
+
+/// What a class does in each entry of the table; what it has no use for fails.
+trait Calls: Send + Sized + 'static {
+    fn reset(&mut self, cx: &Context) -> Result<()>;
+
+    fn poll(&mut self, _cx: &Context, _ports: &mut [Port], _outs: &mut [Chunk], _room: usize) -> Outcome {
+        wrong_class("poll")
+    }
+
+    fn map(&self, _cx: &Context, _input: &mut Chunk, _out: &mut Chunk) -> Outcome {
+        wrong_class("map")
+    }
+
+    fn state(&self) -> Result<State> {
+        Ok(State::default())
+    }
+
+    fn restore(&mut self, _cx: &Context, _state: &State) -> Result<()> {
+        Ok(())
+    }
+
+    fn len(&self) -> Option<u64> {
+        None
+    }
+
+    fn get(&self, _cx: &Context, _keys: &[u64], _out: &mut Chunk) -> Outcome {
+        wrong_class("get")
+    }
+}
+
+fn wrong_class(call: &str) -> Outcome {
+    Outcome::failed(Error::bug(format!("pipes of this class have no {call}")).into())
+}
+
+struct Table<C>(std::marker::PhantomData<C>);
+
+impl<C: Calls> Table<C> {
+    const TABLE: &'static WithMetadata<PipeTable> = &WithMetadata::new(PipeTable {
+        free: free::<C>,
+        reset: reset::<C>,
+        poll: poll::<C>,
+        map: map::<C>,
+        state: state::<C>,
+        restore: restore::<C>,
+        len: len::<C>,
+        get: get::<C>,
+    });
+    const REF: PipeTableRef = PipeTableRef(Self::TABLE.static_as_prefix());
+}
+
+unsafe extern "C" fn free<C: Calls>(this: *mut ()) -> Outcome {
+    super::guard::guard(|| {
+        // SAFETY: `make` made the instance of this box, and the host frees it once.
+        drop(unsafe { Box::from_raw(this.cast::<Instance<C>>()) });
+        Outcome::of(code::READY, 0)
+    })
+}
+
+/// # Safety
+/// `this` was made by `make` for this class, and nothing else uses it during the call.
+unsafe fn exclusive<'a, C: Calls>(this: *mut ()) -> &'a mut Instance<C> {
+    // SAFETY: the caller's promise.
+    unsafe { &mut *this.cast() }
+}
+
+/// # Safety
+/// `this` was made by `make` for this class, and nothing changes it during the call.
+unsafe fn shared<'a, C: Calls>(this: *const ()) -> &'a Instance<C> {
+    // SAFETY: the caller's promise.
+    unsafe { &*this.cast() }
+}
+
+unsafe extern "C" fn reset<C: Calls>(this: *mut (), cx: &RawContext) -> Outcome {
+    // SAFETY: the table's rule for `*mut ()`, here and below.
+    unsafe { exclusive::<C>(this) }.with_mut(|calls| outcome(calls.reset(&Context::new(cx))))
+}
+
+unsafe extern "C" fn poll<C: Calls>(
+    this: *mut (),
+    cx: &RawContext,
+    mut ports: RSliceMut<'_, Port>,
+    mut outs: RSliceMut<'_, Chunk>,
+    room: usize,
+) -> Outcome {
+    // SAFETY: as above.
+    let this = unsafe { exclusive::<C>(this) };
+    this.with_mut(|calls| calls.poll(&Context::new(cx), ports.as_mut_slice(), outs.as_mut_slice(), room))
+}
+
+unsafe extern "C" fn map<C: Calls>(
+    this: *const (),
+    cx: &RawContext,
+    input: &mut Chunk,
+    out: &mut Chunk,
+) -> Outcome {
+    // SAFETY: the table's rule for `*const ()`, here and below; maps are Sync.
+    unsafe { shared::<C>(this) }.with(|calls| calls.map(&Context::new(cx), input, out))
+}
+
+unsafe extern "C" fn state<C: Calls>(this: *const (), place: &mut State) -> Outcome {
+    // SAFETY: as above; the host saves no pipe that is being polled.
+    unsafe { shared::<C>(this) }.with(|calls| give_state(calls.state(), place))
+}
+
+unsafe extern "C" fn restore<C: Calls>(this: *mut (), cx: &RawContext, state: &State) -> Outcome {
+    // SAFETY: as for `reset`.
+    unsafe { exclusive::<C>(this) }.with_mut(|calls| outcome(calls.restore(&Context::new(cx), state)))
+}
+
+unsafe extern "C" fn len<C: Calls>(this: *const (), place: &mut u64) -> Outcome {
+    // SAFETY: as for `state`.
+    unsafe { shared::<C>(this) }.with(|calls| {
+        let len = calls.len();
+        *place = len.unwrap_or(0);
+        Outcome::of(code::READY, len.is_some().into())
+    })
+}
+
+unsafe extern "C" fn get<C: Calls>(
+    this: *const (),
+    cx: &RawContext,
+    keys: RSlice<'_, u64>,
+    out: &mut Chunk,
+) -> Outcome {
+    // SAFETY: as for `state`.
+    unsafe { shared::<C>(this) }.with(|calls| calls.get(&Context::new(cx), keys.as_slice(), out))
+}
+
+struct SourceOf<T>(T);
+
+impl<T> From<T> for SourceOf<T> {
+    fn from(pipe: T) -> Self {
+        Self(pipe)
+    }
+}
+
+impl<T: Source> Calls for SourceOf<T> {
+    fn reset(&mut self, cx: &Context) -> Result<()> {
+        self.0.reset(cx)
+    }
+
+    fn poll(&mut self, cx: &Context, _: &mut [Port], outs: &mut [Chunk], room: usize) -> Outcome {
+        let Some(out) = outs.first_mut() else { return wrong_class("poll without an output") };
+        match self.0.fill(&mut Output::new(out, room), cx) {
+            Ok(more) => Outcome::of(if more { code::READY } else { code::END }, 0),
+            Err(error) => Outcome::failed(error.into()),
+        }
+    }
+
+    fn state(&self) -> Result<State> {
+        self.0.state()
+    }
+
+    fn restore(&mut self, cx: &Context, state: &State) -> Result<()> {
+        self.0.restore(state, cx)
+    }
+
+    fn len(&self) -> Option<u64> {
+        self.0.len()
+    }
+
+    fn get(&self, cx: &Context, keys: &[u64], out: &mut Chunk) -> Outcome {
+        outcome(self.0.get(keys, &mut Output::new(out, keys.len()), cx))
+    }
+}
+
+struct MapOf<T>(T);
+
+impl<T> From<T> for MapOf<T> {
+    fn from(pipe: T) -> Self {
+        Self(pipe)
+    }
+}
+
+impl<T: Map> Calls for MapOf<T> {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        Ok(())
+    }
+
+    fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Outcome {
+        let mut sample = Sample::default();
+        while input.pop_into(&mut sample) {
+            if let Err(error) = self.0.map(&mut sample, cx) {
+                return Outcome::failed(error.context("sample", sample.key()).into());
+            }
+            out.push_sample(&mut sample);
+        }
+        Outcome::of(code::READY, 0)
+    }
+}
+
+struct FlatMapOf<T: FlatMap> {
+    pipe: T,
+    open: Option<(forebay_abi::Key, T::Items)>,
+}
+
+impl<T: FlatMap> From<T> for FlatMapOf<T> {
+    fn from(pipe: T) -> Self {
+        Self { pipe, open: None }
+    }
+}
+
+impl<T: FlatMap> FlatMapOf<T> {
+    fn fill(&mut self, cx: &Context, io: &mut Io) -> Result<Step> {
+        while io.room() > 0 {
+            if let Some((key, items)) = &mut self.open {
+                let next = items.next(cx).map_err(|error| error.context("sample", &*key));
+                match next {
+                    Ok(Some(mut sample)) => io.push(&mut sample),
+                    Ok(None) => self.open = None,
+                    Err(error) => {
+                        self.open = None; // What is left of a broken input cannot be told apart.
+                        return Err(error);
+                    }
+                }
+            } else if let Some(sample) = io.pop(0) {
+                let key = sample.key().clone();
+                let items = self.pipe.open(sample, cx).map_err(|error| error.context("sample", &key))?;
+                self.open = Some((key, items));
+            } else {
+                return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
+            }
+        }
+        Ok(Step::Ready)
+    }
+}
+
+impl<T: FlatMap> Calls for FlatMapOf<T> {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        self.open = None;
+        Ok(())
+    }
+
+    fn poll(&mut self, cx: &Context, ports: &mut [Port], outs: &mut [Chunk], room: usize) -> Outcome {
+        step(self.fill(cx, &mut Io::new(ports, outs, room)))
+    }
+
+    fn state(&self) -> Result<State> {
+        match self.open {
+            None => Ok(State::default()),
+            Some(_) => Err(Error::unsupported("this pipe does not save its place within an input")),
+        }
+    }
+}
+
+struct StreamOf<T>(T);
+
+impl<T> From<T> for StreamOf<T> {
+    fn from(pipe: T) -> Self {
+        Self(pipe)
+    }
+}
+
+impl<T: Stream> Calls for StreamOf<T> {
+    fn reset(&mut self, cx: &Context) -> Result<()> {
+        self.0.reset(cx)
+    }
+
+    fn poll(&mut self, cx: &Context, ports: &mut [Port], outs: &mut [Chunk], room: usize) -> Outcome {
+        step(self.0.poll(&mut Io::new(ports, outs, room), cx))
+    }
+
+    fn state(&self) -> Result<State> {
+        self.0.state()
+    }
+
+    fn restore(&mut self, cx: &Context, state: &State) -> Result<()> {
+        self.0.restore(state, cx)
+    }
+}
+
+fn step(result: Result<Step>) -> Outcome {
+    match result {
+        Ok(Step::Ready) => Outcome::of(code::READY, 0),
+        Ok(Step::NeedInput(input)) => Outcome::of(code::NEED_INPUT, input as u32),
+        Ok(Step::Pending) => Outcome::of(code::PENDING, 0),
+        Ok(Step::End) => Outcome::of(code::END, 0),
+        Ok(Step::Rewind(input)) => Outcome::of(code::REWIND, input as u32),
+        Err(error) => Outcome::failed(error.into()),
+    }
+}

@@ -1,0 +1,53 @@
+//! Calls of the host's services and of other plugins' decoders.
+
+use forebay_abi::{
+    Buffer, BufferMut, Context, Decoder, Outcome, Value, Waker, Wanted,
+    abi_stable::std_types::{ROption, RSlice, RStr},
+};
+
+pub(crate) fn alloc(cx: &Context, len: usize, out: &mut ROption<BufferMut>) -> Outcome {
+    // SAFETY: `host` is the first argument of the services beside it, here and below.
+    unsafe { cx.services.alloc()(cx.host, len, out) }
+}
+
+pub(crate) fn cancelled(cx: &Context) -> bool {
+    // SAFETY: as above.
+    unsafe { cx.services.cancelled()(cx.host) }
+}
+
+pub(crate) fn log(cx: &Context, level: u32, line: RStr<'_>) {
+    // SAFETY: as above.
+    unsafe { cx.services.log()(cx.host, level, line) }
+}
+
+pub(crate) fn waker(cx: &Context) -> Option<Waker> {
+    // SAFETY: null or valid for the call.
+    unsafe { cx.waker.as_ref() }.cloned()
+}
+
+pub(crate) fn decoder(
+    cx: &Context,
+    extension: RStr<'_>,
+    head: RSlice<'_, u8>,
+    name: RStr<'_>,
+    out: &mut ROption<Decoder>,
+) -> Outcome {
+    // SAFETY: as for `alloc`.
+    unsafe { cx.services.decoder()(cx.host, extension, head, name, out) }
+}
+
+pub(crate) fn probe(decoder: &Decoder, head: RSlice<'_, u8>, extension: RStr<'_>) -> Outcome {
+    // SAFETY: the handle pairs the instance with its table, here and below.
+    unsafe { decoder.table().probe()(decoder.instance(), head, extension) }
+}
+
+pub(crate) fn decode(
+    decoder: &Decoder,
+    cx: &Context,
+    bytes: &Buffer,
+    wanted: &Wanted<'_>,
+    out: &mut Value,
+) -> Outcome {
+    // SAFETY: as above.
+    unsafe { decoder.table().decode()(decoder.instance(), cx, bytes, wanted, out) }
+}

@@ -1,0 +1,53 @@
+//! Conveniences on the plain types of the ABI.
+
+use forebay_abi::{Buffer, DType, State, Tensor};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{Error, Result};
+
+/// Reading and writing a [`State`] as JSON.
+pub trait StateExt: Sized {
+    /// A state that holds `value` as JSON, in the form with this version.
+    ///
+    /// # Errors
+    /// `Bug`, when `value` has no JSON form.
+    fn json(version: u32, value: &impl Serialize) -> Result<Self>;
+
+    /// The value in a state of this version.
+    ///
+    /// # Errors
+    /// `Invalid`, when the state is of another version or of another shape.
+    fn parse<T: DeserializeOwned>(&self, version: u32) -> Result<T>;
+}
+
+impl StateExt for State {
+    fn json(version: u32, value: &impl Serialize) -> Result<Self> {
+        let bytes =
+            serde_json::to_vec(value).map_err(|error| Error::bug(format!("unsavable state: {error}")))?;
+        Ok(Self { version, bytes: bytes.into() })
+    }
+
+    fn parse<T: DeserializeOwned>(&self, version: u32) -> Result<T> {
+        if self.version != version {
+            let found = self.version;
+            return Err(Error::invalid(format!("found a state of version {found}, expected {version}")));
+        }
+        serde_json::from_slice(&self.bytes)
+            .map_err(|error| Error::invalid(format!("unreadable state: {error}")))
+    }
+}
+
+/// Making a [`Tensor`] with this crate's error.
+pub trait TensorExt: Sized {
+    /// A row-major tensor over `data`, whose length must be exactly that of the shape.
+    ///
+    /// # Errors
+    /// `Invalid`, when the length does not fit or there are too many axes.
+    fn new(dtype: DType, shape: &[usize], data: Buffer) -> Result<Self>;
+}
+
+impl TensorExt for Tensor {
+    fn new(dtype: DType, shape: &[usize], data: Buffer) -> Result<Self> {
+        Self::try_new(dtype, shape, data).map_err(Error::invalid)
+    }
+}
