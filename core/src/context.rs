@@ -125,6 +125,12 @@ impl AnyDecoder {
         Self(raw)
     }
 
+    /// The handle as it crosses.
+    #[must_use]
+    pub fn into_raw(self) -> abi::Decoder {
+        self.0
+    }
+
     /// How sure the decoder is, from 0 to 255, that bytes with this head are its own.
     ///
     /// # Errors

@@ -14,6 +14,9 @@ use crate::{
     shim,
 };
 
+/// Makes a thing from its options, as JSON text.
+pub type Make<T> = fn(&str) -> Result<T>;
+
 /// A DataPipe that a plugin can make.
 pub struct PipeEntry {
     /// Its class.
@@ -21,7 +24,7 @@ pub struct PipeEntry {
     /// What it says of itself.
     pub described: Described<PipeInfo>,
     /// Makes one from its options.
-    pub make: fn(&str) -> Result<RawPipe>,
+    pub make: Make<RawPipe>,
 }
 
 /// A Decoder that a plugin can make.
@@ -29,7 +32,7 @@ pub struct DecoderEntry {
     /// What it says of itself.
     pub described: Described<DecoderInfo>,
     /// Makes one from its options.
-    pub make: fn(&str) -> Result<RawDecoder>,
+    pub make: Make<RawDecoder>,
 }
 
 /// A Store that a plugin can make.
@@ -37,7 +40,7 @@ pub struct StoreEntry {
     /// What it says of itself.
     pub described: Described<StoreInfo>,
     /// Makes one from its options.
-    pub make: fn(&str) -> Result<RawStore>,
+    pub make: Make<RawStore>,
 }
 
 /// A plugin that is linked into the program: the same manifest and the same entry that a file would have.
@@ -61,7 +64,7 @@ pub trait Registrar {
 pub fn make<E, T>(
     entries: &[E],
     name_of: fn(&E) -> &'static str,
-    make_of: fn(&E) -> fn(&str) -> Result<T>,
+    make_of: fn(&E) -> Make<T>,
     (name, options): (RStr<'_>, RStr<'_>),
     place: &mut ROption<T>,
 ) -> Outcome {

@@ -10,6 +10,10 @@ use crate::descriptor::{Class, DecoderInfo, Described, List, OptionSpec, PipeInf
 pub const MAGIC: [u8; 8] = *b"FOREBAY\0";
 /// The version of the head; a host refuses another.
 pub const VERSION: u32 = 1;
+/// What this crate was compiled for; plugin and host must agree.
+pub const TARGET: &str = env!("FOREBAY_TARGET");
+/// The compiler's version; for people.
+pub const RUSTC: &str = env!("FOREBAY_RUSTC");
 /// Bytes in the head.
 pub const HEAD: usize = 40;
 
@@ -93,9 +97,9 @@ const fn write(info: &PluginInfo, out: &mut [u8]) -> usize {
     w.raw(",");
     w.member("entry", info.entry);
     w.raw(",");
-    w.member("rustc", env!("FOREBAY_RUSTC"));
+    w.member("rustc", RUSTC);
     w.raw(",");
-    w.member("target", env!("FOREBAY_TARGET"));
+    w.member("target", TARGET);
     w.raw(",");
     w.strings("cpu", info.cpu);
     w.raw(",\"pipes\":[");

@@ -24,6 +24,7 @@ pub trait DataPipe: Send + Sized + 'static {
 /// A DataPipe without inputs: where samples come from.
 ///
 /// Calls: `reset`, then `next` until it gives `None`, then `reset` for another epoch. It may block.
+#[expect(clippy::len_without_is_empty, reason = "the length may be unknown")]
 pub trait Source: DataPipe {
     /// Goes to the first sample of an epoch.
     ///

@@ -209,6 +209,20 @@ impl BufferMut {
         Buffer { ptr: this.ptr, len: this.len, owner: this.owner }
     }
 
+    /// Cuts off the first `len` bytes, or all there are; both parts keep the one allocation.
+    ///
+    /// Frozen, they can be [joined](Buffer::join) again.
+    #[must_use]
+    pub fn split_off_front(&mut self, len: usize) -> Self {
+        let len = len.min(self.len);
+        keep(self.owner);
+        let front = Self { ptr: self.ptr, len, owner: self.owner };
+        // The parts do not overlap, so each is still the only way to reach its bytes.
+        self.ptr = self.ptr.wrapping_add(len);
+        self.len -= len;
+        front
+    }
+
     /// Leaves out all bytes from `len` on.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);

@@ -24,7 +24,7 @@ impl Limits {
 
 /// The context of one call. It lives as long as the call.
 #[repr(C)]
-#[derive(StableAbi)]
+#[derive(StableAbi, Clone)]
 pub struct Context {
     /// The host's services.
     pub services: HostServicesRef,

@@ -8,7 +8,8 @@ use crate::Str;
 
 /// Where a sample came from: a file or other origin, and a name or a number inside it.
 ///
-/// Prints as `shards/000.tar!/0001` when there is a name, and as `range#17` when there is none.
+/// Prints as `shards/000.tar!/0001` when there is a name, as `range#17` when there is none, and as the
+/// origin alone when there is no number either.
 #[repr(C)]
 #[derive(StableAbi, Clone, PartialEq, Eq, Default)]
 pub struct Key {
@@ -16,13 +17,25 @@ pub struct Key {
     pub origin: Str,
     /// The name inside the origin; empty when the samples there have none.
     pub name: Str,
-    /// The number inside the origin.
+    /// The number inside the origin, or [`Key::WHOLE`].
     pub index: u64,
+}
+
+impl Key {
+    /// The number of a sample that is its whole origin.
+    pub const WHOLE: u64 = u64::MAX;
+
+    /// The key of a sample that is its whole origin, such as a file.
+    #[must_use]
+    pub fn whole(origin: impl Into<Str>) -> Self {
+        Self { origin: origin.into(), name: Str::EMPTY, index: Self::WHOLE }
+    }
 }
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.origin.is_empty(), self.name.is_empty()) {
+            (_, true) if self.index == Self::WHOLE => f.write_str(&self.origin),
             (_, true) => write!(f, "{}#{}", self.origin, self.index),
             (true, false) => f.write_str(&self.name),
             (false, false) => write!(f, "{}!/{}", self.origin, self.name),

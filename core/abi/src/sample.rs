@@ -108,6 +108,13 @@ impl Sample {
         Some(self.values.remove(index))
     }
 
+    /// Gives the fields other names: one for each value, or nothing changes.
+    pub fn relabel(&mut self, schema: Schema) {
+        if schema.len() == self.values.len() {
+            self.schema = schema;
+        }
+    }
+
     /// Replaces the fields by `values`, one for each name of `schema`; missing values are null.
     pub fn replace(&mut self, schema: Schema, values: impl IntoIterator<Item = Value>) {
         let values: Vec<Value> = values.into_iter().collect();

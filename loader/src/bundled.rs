@@ -1,0 +1,15 @@
+//! The in-tree plugins, linked in: the one place where the loader names a plugin.
+
+use forebay_core::{Registrar, Result};
+
+/// Adds every in-tree plugin by the `register` that `export_plugin!` wrote.
+///
+/// # Errors
+/// `Abi`, when one does not fit, which would be a broken build.
+pub(crate) fn register(registrar: &mut dyn Registrar) -> Result<()> {
+    forebay_files::register(registrar)?;
+    forebay_image::register(registrar)?;
+    forebay_json::register(registrar)?;
+    forebay_pipes::register(registrar)?;
+    forebay_tar::register(registrar)
+}

@@ -1,0 +1,42 @@
+//! How many samples one call is given: enough to make the call cheap, few enough to keep time and memory small.
+
+use std::time::Duration;
+
+/// The most samples in one call.
+const MOST: usize = 512;
+/// About how long one call should take.
+const TIME: Duration = Duration::from_micros(500);
+/// About how many bytes one call should give.
+const BYTES: usize = 1 << 20;
+
+/// A node's chunk size; it adapts, and never changes what comes out.
+#[derive(Debug, Clone)]
+pub(crate) struct Grain {
+    size: usize,
+    most: usize,
+}
+
+impl Grain {
+    /// Starts with one sample; `fixed` pins it, which tests use to show that it changes nothing.
+    pub(crate) fn new(fixed: Option<usize>) -> Self {
+        match fixed {
+            Some(size) => Self { size, most: 0 },
+            None => Self { size: 1, most: MOST },
+        }
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Learns from a call that gave these samples: at most doubles.
+    pub(crate) fn learn(&mut self, samples: usize, bytes: usize, time: Duration) {
+        if samples == 0 || self.most == 0 {
+            return;
+        }
+        let by_time = TIME.as_nanos() * samples as u128 / time.as_nanos().max(1);
+        let by_bytes = BYTES * samples / bytes.max(1);
+        let wanted = usize::try_from(by_time).unwrap_or(usize::MAX).min(by_bytes);
+        self.size = wanted.clamp(1, self.most).min(self.size * 2);
+    }
+}

@@ -1,0 +1,102 @@
+//! Where and when the nodes of a plan run.
+//!
+//! Inline execution is the truth: the consumer's thread drives each segment as it is needed. Threads
+//! give the same samples in the same order: see `threads`.
+
+mod chain;
+mod grain;
+mod inline;
+mod parallel;
+mod segment;
+mod table;
+mod threads;
+
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
+
+use forebay_core::{Error, Result, Sample};
+
+pub(crate) use self::chain::{Blame, Chain, Link};
+pub(crate) use self::{grain::Grain, inline::Inline, parallel::Parallel, threads::Threads};
+use crate::{host::Host, plan::Plan};
+
+/// Where the work of a graph runs. The samples are the same wherever it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Executor {
+    /// On the consumer's own thread, when it asks.
+    Inline,
+    /// On this many threads of their own, ahead of the consumer.
+    Threads(usize),
+}
+
+impl Default for Executor {
+    /// As many threads as the machine runs at once.
+    fn default() -> Self {
+        Self::Threads(std::thread::available_parallelism().map_or(1, usize::from))
+    }
+}
+
+impl FromStr for Executor {
+    type Err = Error;
+
+    /// Reads `inline`, `threads` or `threads:N`.
+    fn from_str(text: &str) -> Result<Self> {
+        let bad = || Error::invalid(format!("executor is `{text}`, expected inline, threads or threads:N"));
+        match text.split_once(':') {
+            None if text == "inline" => Ok(Self::Inline),
+            None if text == "threads" => Ok(Self::default()),
+            Some(("threads", count)) => {
+                let count: usize = count.parse().map_err(|_| bad())?;
+                if (1..=1024).contains(&count) { Ok(Self::Threads(count)) } else { Err(bad()) }
+            }
+            _ => Err(bad()),
+        }
+    }
+}
+
+impl fmt::Display for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inline => f.write_str("inline"),
+            Self::Threads(count) => write!(f, "threads:{count}"),
+        }
+    }
+}
+
+/// A segment, made and ready to run.
+pub(crate) enum Body {
+    /// One thread at a time.
+    Serial(Box<Chain>),
+    /// Any number of threads at once.
+    Parallel(Parallel),
+}
+
+/// All that an executor is given.
+pub(crate) struct Job {
+    pub(crate) plan: Plan,
+    pub(crate) bodies: Vec<Body>,
+    pub(crate) output: usize,
+    pub(crate) host: Arc<Host>,
+    /// The most bytes that wait on all edges together.
+    pub(crate) budget: usize,
+    /// Pins the chunk size.
+    pub(crate) chunk: Option<usize>,
+}
+
+/// Runs a plan, epoch by epoch.
+pub(crate) trait Run: Send {
+    /// Starts an epoch; whatever was left of the one before is dropped.
+    fn start(&mut self, epoch: u64);
+
+    /// The next sample, in order; `None` at the end and after an error.
+    fn next(&mut self) -> Result<Option<Sample>>;
+
+    /// How long the consumer waited so far.
+    fn waited(&self) -> Duration;
+
+    /// How many threads work.
+    fn threads(&self) -> usize;
+
+    /// Stops, and frees every pipe; gives the first error of that.
+    fn finish(&mut self) -> Result<()>;
+}

@@ -1,0 +1,468 @@
+//! The table of segments and edges that workers share; all of it is plain data under one lock.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::{Duration, Instant},
+};
+
+use forebay_core::{Chunk, Error, Waker};
+
+use super::{
+    Body, Chain, Grain, Job, Parallel,
+    chain::Stop,
+    segment::{Kind, Segment, Wait},
+};
+use crate::plan::Edge as PlanEdge;
+
+/// The most chunks that wait on one edge.
+const MOST_WAITING: usize = 64;
+
+pub(crate) struct Table {
+    segments: Vec<Segment>,
+    edges: Vec<Edge>,
+    output: usize,
+    budget: usize,
+    window: usize,
+    /// Bytes that wait on all edges, and within the windows.
+    held: usize,
+    running: usize,
+    paused: bool,
+    stopped: bool,
+}
+
+struct Edge {
+    plan: PlanEdge,
+    items: VecDeque<Item>,
+    ended: bool,
+}
+
+/// What travels on an edge, in order.
+pub(crate) enum Item {
+    /// Samples, and how many bytes they keep.
+    Chunk(Chunk, usize),
+    /// Nothing comes after this.
+    Failed(Error),
+}
+
+/// What a worker takes.
+pub(crate) enum Work {
+    Serial { segment: usize, chain: Box<Chain>, waker: Waker },
+    Task(Task),
+}
+
+/// A chunk of a parallel segment.
+pub(crate) struct Task {
+    pub(crate) segment: usize,
+    /// Its place among the segment's chunks.
+    pub(crate) number: u64,
+    /// The number of its first sample within the pass.
+    pub(crate) first: u64,
+    pub(crate) parallel: Parallel,
+    pub(crate) chunk: Chunk,
+    pub(crate) begin: Instant,
+}
+
+impl Table {
+    pub(crate) fn new(job: Job, wakers: Vec<Waker>, threads: usize) -> Self {
+        let bodies = job.plan.segments.into_iter().zip(job.bodies).zip(wakers);
+        let segments = bodies.map(|((plan, body), waker)| Segment {
+            kind: match body {
+                Body::Serial(chain) => {
+                    Kind::Serial { chain: Some(chain), wants: None, pending: false, woken: false }
+                }
+                Body::Parallel(maps) => Kind::Parallel {
+                    maps,
+                    grain: Grain::new(job.chunk),
+                    next: 0,
+                    taken: 0,
+                    due: 0,
+                    running: 0,
+                    done: BTreeMap::new(),
+                },
+            },
+            inputs: plan.inputs,
+            outputs: plan.outputs,
+            ended: false,
+            waker,
+            idle: None,
+        });
+        let edges = job.plan.edges.into_iter();
+        Self {
+            segments: segments.collect(),
+            edges: edges.map(|plan| Edge { plan, items: VecDeque::new(), ended: false }).collect(),
+            output: job.output,
+            budget: job.budget,
+            window: 2 * threads + 2,
+            held: 0,
+            running: 0,
+            paused: true,
+            stopped: false,
+        }
+    }
+
+    /// Begins an epoch; nothing runs now.
+    pub(crate) fn start(&mut self, epoch: u64) {
+        for edge in &mut self.edges {
+            edge.items.clear();
+            edge.ended = false;
+        }
+        self.held = 0;
+        for segment in &mut self.segments {
+            segment.restart();
+            match &mut segment.kind {
+                Kind::Serial { chain: Some(chain), .. } => chain.start(epoch),
+                Kind::Serial { chain: None, .. } => {}
+                Kind::Parallel { maps, .. } => maps.start(epoch),
+            }
+        }
+        self.paused = false;
+    }
+
+    pub(crate) fn pause(&mut self) {
+        self.paused = true;
+    }
+
+    pub(crate) fn running(&self) -> usize {
+        self.running
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Takes everything that was made; nothing runs now.
+    pub(crate) fn take_bodies(&mut self) -> Vec<Body> {
+        self.edges.clear();
+        let segments = std::mem::take(&mut self.segments);
+        let bodies = segments.into_iter().filter_map(|segment| match segment.kind {
+            Kind::Serial { chain, .. } => chain.map(Body::Serial),
+            Kind::Parallel { maps, .. } => Some(Body::Parallel(maps)),
+        });
+        bodies.collect()
+    }
+
+    /// A pipe of this segment may have something now.
+    pub(crate) fn wake(&mut self, segment: usize) {
+        if let Some(Kind::Serial { woken, .. }) =
+            self.segments.get_mut(segment).map(|segment| &mut segment.kind)
+        {
+            *woken = true;
+        }
+    }
+
+    /// The most downstream work there is.
+    pub(crate) fn take_work(&mut self) -> Option<Work> {
+        let segment = self.runnable()?;
+        self.running += 1;
+        Some(self.take(segment))
+    }
+
+    pub(crate) fn has_work(&self) -> bool {
+        self.runnable().is_some()
+    }
+
+    fn runnable(&self) -> Option<usize> {
+        if self.paused || self.stopped {
+            return None;
+        }
+        (0..self.segments.len()).rev().find(|&segment| self.obstacle(segment).is_ok())
+    }
+
+    /// Why a segment cannot run: for lack of input, of room, or (`None`) neither.
+    fn obstacle(&self, at: usize) -> Result<(), Option<Wait>> {
+        let segment = &self.segments[at];
+        if segment.ended {
+            return Err(None);
+        }
+        match &segment.kind {
+            Kind::Serial { chain: None, .. } => Err(None),
+            Kind::Serial { pending: true, woken: false, .. } => Err(Some(Wait::Input)),
+            Kind::Serial { wants: Some(port), .. } if !self.edges[segment.inputs[*port]].can_give() => {
+                Err(Some(Wait::Input))
+            }
+            Kind::Serial { .. } => self.room(segment),
+            Kind::Parallel { running, done, .. } => {
+                if running + done.len() >= self.window {
+                    Err(None)
+                } else if self.edges[segment.inputs[0]].items.is_empty() {
+                    Err(Some(Wait::Input))
+                } else if running + done.len() == 0 {
+                    Ok(()) // One chunk may always pass.
+                } else {
+                    self.room(segment)
+                }
+            }
+        }
+    }
+
+    fn room(&self, segment: &Segment) -> Result<(), Option<Wait>> {
+        let full = |edge: &Edge| {
+            !edge.items.is_empty() && (self.held >= self.budget || edge.items.len() >= MOST_WAITING)
+        };
+        match segment.outputs.iter().any(|&out| full(&self.edges[out])) {
+            true => Err(Some(Wait::Room)),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes a segment that can run.
+    fn take(&mut self, at: usize) -> Work {
+        self.note_end_of_wait(at);
+        let segment = &mut self.segments[at];
+        match &mut segment.kind {
+            Kind::Serial { chain, wants, pending, woken } => {
+                (*pending, *woken) = (false, false);
+                // Invariant: `obstacle` refuses a segment whose chain is away.
+                let Some(mut chain) = chain.take() else { unreachable!("a segment was taken twice") };
+                if let Some(port) = wants.take() {
+                    match self.edges[segment.inputs[port]].items.pop_front() {
+                        Some(Item::Chunk(mut chunk, bytes)) => {
+                            self.held -= bytes;
+                            chain.ports[port].chunk.take_from(&mut chunk, usize::MAX);
+                        }
+                        Some(Item::Failed(error)) => chain.fail(error),
+                        None => chain.ports[port].ended = true,
+                    }
+                }
+                Work::Serial { segment: at, chain, waker: segment.waker.clone() }
+            }
+            Kind::Parallel { maps, grain, next, taken, running, .. } => {
+                *next += 1;
+                *running += 1;
+                let number = *next - 1;
+                let (parallel, size, first) = (maps.clone(), grain.size(), *taken);
+                let (chunk, error) = self.cut(at, size);
+                if let Kind::Parallel { taken, .. } = &mut self.segments[at].kind {
+                    *taken += chunk.len() as u64;
+                }
+                if let Some(error) = error {
+                    self.hand_in_failure(at, number, error);
+                }
+                Work::Task(Task { segment: at, number, first, parallel, chunk, begin: Instant::now() })
+            }
+        }
+    }
+
+    /// Takes up to `size` samples from the input of a parallel segment, or the error that waits there.
+    fn cut(&mut self, at: usize, size: usize) -> (Chunk, Option<Error>) {
+        let input = self.segments[at].inputs[0];
+        let items = &mut self.edges[input].items;
+        let mut part = Chunk::new();
+        match items.pop_front() {
+            Some(Item::Chunk(mut chunk, bytes)) => {
+                let whole = chunk.len();
+                part.take_from(&mut chunk, size);
+                let rest = bytes * chunk.len() / whole.max(1);
+                self.held -= bytes - rest;
+                if !chunk.is_empty() {
+                    items.push_front(Item::Chunk(chunk, rest));
+                }
+                (part, None)
+            }
+            Some(Item::Failed(error)) => (part, Some(error)),
+            None => (part, None),
+        }
+    }
+
+    /// An error from upstream takes a number like a chunk, so that it stays in its place.
+    fn hand_in_failure(&mut self, at: usize, number: u64, error: Error) {
+        if let Kind::Parallel { done, .. } = &mut self.segments[at].kind {
+            done.insert(number, (Item::Failed(error), None));
+        }
+    }
+
+    /// Takes back a serial segment with what it gave.
+    pub(crate) fn hand_in_chain(
+        &mut self,
+        at: usize,
+        returned: Box<Chain>,
+        stop: Stop,
+        given: Vec<(usize, usize, Chunk)>,
+    ) {
+        self.running -= 1;
+        let outputs = self.segments[at].outputs.clone();
+        for (port, bytes, chunk) in given {
+            self.push(outputs[port], Item::Chunk(chunk, bytes));
+        }
+        let segment = &mut self.segments[at];
+        if let Kind::Serial { chain, wants, pending, .. } = &mut segment.kind {
+            *chain = Some(returned);
+            match stop {
+                Stop::Progress => {}
+                Stop::NeedInput(port) if port < segment.inputs.len() => *wants = Some(port),
+                Stop::NeedInput(port) => {
+                    let error = Error::bug(format!("a pipe asked for input {port}, which it has not"));
+                    self.end(at, Some(error));
+                }
+                Stop::Pending => *pending = true,
+                Stop::End => self.end(at, None),
+                Stop::Failed(error) => self.end(at, Some(error)),
+                Stop::Rewind(ports) => {
+                    for port in ports {
+                        let input = self.segments[at].inputs[port];
+                        self.rewind(input);
+                    }
+                }
+            }
+        }
+        self.note_wait(at);
+    }
+
+    /// Takes back a chunk of a parallel segment, and hands on all whose turn it is.
+    pub(crate) fn hand_in_task(
+        &mut self,
+        at: usize,
+        number: u64,
+        (chunk, bytes): (Chunk, usize),
+        error: Option<Error>,
+        (samples, busy): (usize, Duration),
+    ) {
+        self.running -= 1;
+        self.held += bytes;
+        if let Kind::Parallel { grain, running, done, .. } = &mut self.segments[at].kind {
+            *running -= 1;
+            grain.learn(samples, bytes, busy);
+            done.entry(number).or_insert((Item::Chunk(chunk, bytes), error));
+        }
+        self.hand_on(at);
+        self.settle(at);
+        self.note_wait(at);
+    }
+
+    fn hand_on(&mut self, at: usize) {
+        let out = self.segments[at].outputs[0];
+        loop {
+            let Kind::Parallel { due, done, .. } = &mut self.segments[at].kind else { return };
+            let Some((item, error)) = done.remove(due) else { return };
+            *due += 1;
+            match item {
+                Item::Chunk(chunk, bytes) => {
+                    self.held -= bytes;
+                    if !chunk.is_empty() {
+                        self.push(out, Item::Chunk(chunk, bytes));
+                    }
+                    if error.is_some() {
+                        return self.end(at, error);
+                    }
+                }
+                Item::Failed(error) => return self.end(at, Some(error)),
+            }
+        }
+    }
+
+    fn push(&mut self, edge: usize, item: Item) {
+        if let Item::Chunk(_, bytes) = &item {
+            self.held += bytes;
+        }
+        let reader = self.edges[edge].plan.to;
+        if reader.is_some_and(|reader| self.segments[reader].ended) {
+            self.held -= if let Item::Chunk(_, bytes) = item { bytes } else { 0 };
+            return; // Nobody will take it.
+        }
+        self.edges[edge].items.push_back(item);
+    }
+
+    /// A segment gives nothing more; its error, if any, goes last.
+    fn end(&mut self, at: usize, error: Option<Error>) {
+        self.segments[at].ended = true;
+        for out in self.segments[at].outputs.clone() {
+            if let Some(error) = &error {
+                self.push(out, Item::Failed(error.clone()));
+            }
+            self.edges[out].ended = true;
+            if let Some(reader) = self.edges[out].plan.to {
+                self.settle(reader);
+            }
+        }
+        for input in self.segments[at].inputs.clone() {
+            let dropped = std::mem::take(&mut self.edges[input].items);
+            let bytes = dropped.iter().map(|item| if let Item::Chunk(_, bytes) = item { *bytes } else { 0 });
+            self.held -= bytes.sum::<usize>();
+        }
+    }
+
+    /// Ends a parallel segment whose input has ended and whose chunks were all handed on.
+    fn settle(&mut self, at: usize) {
+        let segment = &self.segments[at];
+        let Kind::Parallel { running: 0, done, .. } = &segment.kind else { return };
+        let input = &self.edges[segment.inputs[0]];
+        if done.is_empty() && input.items.is_empty() && input.ended && !segment.ended {
+            self.end(at, None);
+        }
+    }
+
+    /// Starts everything over that leads to `edge`, which has ended, so none of it runs.
+    fn rewind(&mut self, edge: usize) {
+        let from = self.edges[edge].plan.from;
+        for out in self.segments[from].outputs.clone() {
+            self.edges[out].items.clear();
+            self.edges[out].ended = false;
+        }
+        let segment = &mut self.segments[from];
+        segment.restart();
+        match &mut segment.kind {
+            Kind::Serial { chain: Some(chain), .. } => chain.next_pass(),
+            Kind::Serial { chain: None, .. } => {}
+            Kind::Parallel { maps, .. } => maps.next_pass(),
+        }
+        for input in segment.inputs.clone() {
+            self.rewind(input);
+        }
+    }
+
+    /// The run is lost: tells the consumer.
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.edges[self.output].items.push_front(Item::Failed(error));
+        self.stopped = true;
+    }
+
+    /// What waits for the consumer.
+    pub(crate) fn take_output(&mut self) -> Option<Item> {
+        let item = self.edges[self.output].items.pop_front()?;
+        if let Item::Chunk(_, bytes) = &item {
+            self.held -= bytes;
+        }
+        Some(item)
+    }
+
+    pub(crate) fn has_output(&self) -> bool {
+        let output = &self.edges[self.output];
+        !output.items.is_empty() || output.ended
+    }
+
+    /// Whether the consumer will get nothing more.
+    pub(crate) fn is_over(&self) -> bool {
+        let output = &self.edges[self.output];
+        (output.items.is_empty() && output.ended) || self.stopped
+    }
+
+    fn note_wait(&mut self, at: usize) {
+        if let Err(Some(wait)) = self.obstacle(at) {
+            self.segments[at].idle.get_or_insert_with(|| (Instant::now(), wait));
+        }
+    }
+
+    fn note_end_of_wait(&mut self, at: usize) {
+        let Some((since, wait)) = self.segments[at].idle.take() else { return };
+        let ends = match &self.segments[at].kind {
+            Kind::Serial { chain, .. } => chain.as_ref().and_then(|chain| chain.ends()),
+            Kind::Parallel { maps, .. } => maps.ends(),
+        };
+        match (ends, wait) {
+            (Some((first, _)), Wait::Input) => first.waited_for_input(since.elapsed()),
+            (Some((_, last)), Wait::Room) => last.waited_for_room(since.elapsed()),
+            (None, _) => {}
+        }
+    }
+}
+
+impl Edge {
+    /// Whether a reader gets something: samples, an error, or the end.
+    fn can_give(&self) -> bool {
+        !self.items.is_empty() || self.ended
+    }
+}

@@ -1,0 +1,249 @@
+//! One pool of threads for the whole graph.
+//!
+//! All workers share one table of segments and edges behind one lock, which is held only to take and to
+//! hand in work: a chunk at a time. A worker takes the most downstream segment that can run, so what is
+//! begun gets finished before more is begun, and memory stays bounded:
+//! - a serial segment is taken out of the table while it runs, so it runs once at a time, in order;
+//! - the chunks of a parallel segment are numbered as they are taken, and handed on in that order,
+//!   from a window of chunks that are worked on or wait for an earlier one;
+//! - an edge takes more while all edges together hold less than the budget; an empty edge always takes one.
+//!
+//! Nothing here sleeps to wait: idle workers and the consumer wait for a condition that is signalled.
+
+use std::{
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use forebay_core::{Chunk, Error, Result, Sample, Waker};
+
+use super::{
+    Body, Chain, Job, Run,
+    chain::Stop,
+    table::{Item, Table, Task, Work},
+};
+use crate::host::{Host, stopped};
+
+/// The executor with threads of its own.
+pub(crate) struct Threads {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+    ready: Chunk,
+    over: bool,
+    waited: Duration,
+}
+
+struct Shared {
+    table: Mutex<Table>,
+    /// Signalled when there may be work.
+    work: Condvar,
+    /// Signalled when there may be something for the consumer, or nothing runs any more.
+    output: Condvar,
+    host: Arc<Host>,
+}
+
+impl Threads {
+    /// Starts `count` workers; they wait until an epoch begins.
+    pub(crate) fn new(job: Job, count: usize) -> Result<Self> {
+        let host = Arc::clone(&job.host);
+        let shared = Arc::new_cyclic(|shared: &Weak<Shared>| {
+            let wakers = (0..job.plan.segments.len()).map(|segment| {
+                let shared = shared.clone();
+                Waker::new(move || {
+                    if let Some(shared) = shared.upgrade() {
+                        shared.lock().wake(segment);
+                        shared.work.notify_one();
+                    }
+                })
+            });
+            let table = Table::new(job, wakers.collect(), count);
+            Shared { table: Mutex::new(table), work: Condvar::new(), output: Condvar::new(), host }
+        });
+        let bell = Arc::downgrade(&shared);
+        shared.host.on_cancel(Waker::new(move || {
+            if let Some(shared) = bell.upgrade() {
+                drop(shared.lock()); // Whoever looked before the stop waits by now.
+                shared.output.notify_all();
+                shared.work.notify_all();
+            }
+        }));
+        let mut threads =
+            Self { shared, workers: Vec::new(), ready: Chunk::new(), over: false, waited: Duration::ZERO };
+        for index in 0..count {
+            let shared = Arc::clone(&threads.shared);
+            let name = format!("forebay-{index}");
+            threads.workers.push(thread::Builder::new().name(name).spawn(move || shared.serve())?);
+        }
+        Ok(threads)
+    }
+
+    fn stop(&mut self) {
+        self.shared.lock().stop();
+        self.shared.work.notify_all();
+        for worker in self.workers.drain(..) {
+            let _ = worker.join(); // A worker's panic was told through the table.
+        }
+    }
+}
+
+impl Run for Threads {
+    fn start(&mut self, epoch: u64) {
+        self.ready.clear();
+        self.over = false;
+        let mut table = self.shared.lock();
+        table.pause();
+        while table.running() > 0 {
+            table = self.shared.output.wait(table).unwrap_or_else(PoisonError::into_inner);
+        }
+        table.start(epoch);
+        drop(table);
+        self.shared.work.notify_all();
+    }
+
+    fn next(&mut self) -> Result<Option<Sample>> {
+        if let Some(sample) = self.ready.pop() {
+            return Ok(Some(sample));
+        }
+        if self.over {
+            return Ok(None);
+        }
+        let begin = Instant::now();
+        let mut table = self.shared.lock();
+        let item = loop {
+            if self.shared.host.is_cancelled() {
+                self.over = true;
+                return Err(stopped());
+            }
+            match table.take_output() {
+                Some(item) => break Some(item),
+                None if table.is_over() => break None,
+                None => table = self.shared.output.wait(table).unwrap_or_else(PoisonError::into_inner),
+            }
+        };
+        drop(table);
+        self.shared.work.notify_one();
+        self.waited += begin.elapsed();
+        match item {
+            Some(Item::Chunk(chunk, _)) => {
+                self.ready = chunk;
+                Ok(self.ready.pop())
+            }
+            Some(Item::Failed(error)) => {
+                self.over = true;
+                Err(error)
+            }
+            None => {
+                self.over = true;
+                Ok(None)
+            }
+        }
+    }
+
+    fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    fn threads(&self) -> usize {
+        self.workers.len()
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.over = true;
+        self.ready.clear();
+        self.stop();
+        let bodies = self.shared.lock().take_bodies();
+        let mut result = Ok(());
+        for body in bodies {
+            let freed = match body {
+                Body::Serial(chain) => chain.free(),
+                Body::Parallel(parallel) => parallel.free(),
+            };
+            result = result.and(freed);
+        }
+        result
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.shared.host.cancel();
+        self.stop();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A worker's life: take work, do it, hand it in.
+    fn serve(&self) {
+        let mut table = self.lock();
+        loop {
+            if table.is_stopped() || self.host.is_cancelled() {
+                break;
+            }
+            let Some(work) = table.take_work() else {
+                table = self.work.wait(table).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let more = table.has_work();
+            drop(table);
+            if more {
+                self.work.notify_one();
+            }
+            let alarm = Alarm(self);
+            table = match work {
+                Work::Serial { segment, chain, waker } => self.drive(segment, chain, &waker),
+                Work::Task(task) => self.map(task),
+            };
+            std::mem::forget(alarm);
+            if table.has_output() || table.running() == 0 {
+                self.output.notify_all();
+            }
+        }
+        drop(table);
+        self.output.notify_all();
+    }
+
+    fn drive(&self, segment: usize, mut chain: Box<Chain>, waker: &Waker) -> MutexGuard<'_, Table> {
+        let stop = chain.run(waker);
+        let given: Vec<(usize, Chunk)> = match stop {
+            Stop::Progress => chain
+                .outs
+                .iter_mut()
+                .enumerate()
+                .filter(|(_, out)| !out.is_empty())
+                .map(|(at, out)| (at, std::mem::take(out)))
+                .collect(),
+            _ => Vec::new(),
+        };
+        let sized: Vec<_> = given.into_iter().map(|(at, chunk)| (at, chunk.size(), chunk)).collect();
+        let mut table = self.lock();
+        table.hand_in_chain(segment, chain, stop, sized);
+        table
+    }
+
+    fn map(&self, task: Task) -> MutexGuard<'_, Table> {
+        let Task { segment, number, first, parallel, mut chunk, begin } = task;
+        let samples = chunk.len();
+        let mut out = Chunk::new();
+        let result = parallel.run(first, &mut chunk, &mut out);
+        drop((chunk, parallel));
+        let bytes = out.size();
+        let mut table = self.lock();
+        table.hand_in_task(segment, number, (out, bytes), result.err(), (samples, begin.elapsed()));
+        table
+    }
+}
+
+/// Tells the consumer when a worker's own code panics, which would leave it waiting for ever.
+struct Alarm<'a>(&'a Shared);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        self.0.lock().fail(Error::bug("a worker of the loader panicked"));
+        self.0.output.notify_all();
+    }
+}

@@ -1,0 +1,240 @@
+//! What is connected to what: the graph as plain data, in every form a person or a program writes it.
+//!
+//! A [`Graph`] is a list of nodes. Each has a unique name, the name of a pipe, the pipe's options and the nodes it
+//! reads from. The same graph comes from TOML, from JSON, from the one-line form and from a [`Builder`], and prints
+//! back in each; equal graphs are equal data and have one [`Fingerprint`] whatever form they came from. Nothing here
+//! knows a format or a pipe: what exists and which options it takes comes from a [`Catalog`], which
+//! [`Graph::check`] needs and nothing else does.
+//!
+//! # TOML and JSON
+//!
+//! ```toml
+//! [run]                        # how to run it: no part of what the graph is
+//! seed = 7
+//!
+//! [[node]]
+//! pipe = "files"               # `name` defaults to the pipe's, made unique by -2, -3
+//! paths = "shards/*.tar"       # options stand beside; reserved: name, pipe, inputs, on, on_error
+//!
+//! [[node]]
+//! pipe = "untar"               # `inputs` defaults to the node before
+//! ```
+//!
+//! JSON has the same structure: `{"run": {..}, "node": [{"pipe": "files", ..}]}`. An option that is `null` is an
+//! option not given. `inputs = ["a", "b.1"]` names nodes, with an output port for pipes that have several.
+//!
+//! # The one-line form
+//!
+//! `files 'shards/*.tar' | untar | shuffle 5000 | batch 64 drop_last=true`: the first option by position, the rest by
+//! name. `|` reads from the node before; `;` stands between nodes that do not, and `<..>` then names the inputs:
+//! `files @x 'a/*' ; files @y 'b/*' ; zip <x, y> | batch 2`.
+//!
+//! ```text
+//! graph  = node { ( "|" | ";" ) node } ;
+//! node   = pipe [ "@" name ] [ "<" [ input { "," input } ] ">" ] [ value ] { option "=" value } ;
+//! input  = name [ "." port ] ;                               (* no "<" after "|" *)
+//! value  = word | string | "[" [ value { "," value } [ "," ] ] "]" | "{" [ entry { "," entry } [ "," ] ] "}" ;
+//! entry  = ( option | string ) "=" value ;
+//! word   = "true" | "false" | "null" | number | characters other than space | ; ' " = [ ] { } , < >, no @ first ;
+//! string = "'" characters "'" | '"' characters '"' ;         (* \\ \' \" \n \r \t \0 \u{1F600} in both *)
+//! pipe   = letter or digit or "_", then also - . / : ;
+//! name   = letter or digit or "_", then also - ;
+//! option = letter or "_", then letters, digits, _ and - ;
+//! number = as in JSON, with "_" between digits and a leading "+" allowed; 007 and 1.2.3 are text ;
+//! ```
+
+mod builder;
+mod catalog;
+mod check;
+mod document;
+mod excerpt;
+mod fingerprint;
+mod line;
+mod nearest;
+mod options;
+mod print;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+
+use forebay_core::{Error, Result};
+use serde_json::Value;
+
+pub use builder::{Builder, Draft};
+pub use catalog::{Catalog, Class, Kind, List, OptionSpec, PipeSpec};
+pub use fingerprint::Fingerprint;
+pub use settings::{Settings, parse_bytes};
+
+/// The option name that holds a value given by position, until [`Graph::check`] knows its real name.
+pub const POSITIONAL: &str = "";
+
+/// The most nodes one graph may have.
+pub const MAX_NODES: usize = 10_000;
+
+/// A whole pipeline as data: nodes in the order they were written, and how to run them.
+///
+/// ```
+/// # use forebay_loader::graph::Graph;
+/// let graph = Graph::from_line("files 'shards/*.tar' | untar | batch 64 drop_last=true")?;
+/// assert_eq!(graph.nodes().len(), 3);
+/// assert_eq!(Graph::from_toml(&graph.to_toml())?, graph);
+/// # forebay_core::Result::Ok(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Graph {
+    nodes: Vec<Node>,
+    /// How to run it. No part of the fingerprint, and not in the one-line form.
+    pub run: Settings,
+}
+
+/// One entry of a [`Graph`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Node {
+    /// Its name, unique in a checked graph.
+    pub name: String,
+    /// The pipe it runs.
+    pub pipe: String,
+    /// The options that were given, none of them null; see [`POSITIONAL`].
+    pub options: BTreeMap<String, Value>,
+    /// The outputs it reads, in the pipe's order.
+    pub inputs: Vec<Input>,
+}
+
+/// One output of one node: `fork` is its first, `fork.1` its second.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Input {
+    /// The name of the node that is read.
+    pub node: String,
+    /// Which of its outputs, from 0.
+    pub port: u32,
+}
+
+impl Graph {
+    /// Starts a graph in Rust.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The nodes, in the order they were written.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The node of this name.
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// The positions of the nodes so that each comes after all it reads from; ties keep the written order.
+    ///
+    /// # Errors
+    /// `Invalid` when nodes read from each other in a circle; it names them in order.
+    pub fn order(&self) -> Result<Vec<usize>> {
+        let sources = self.edges();
+        let mut waiting: Vec<usize> = sources.iter().map(Vec::len).collect();
+        let mut readers = vec![Vec::new(); self.nodes.len()];
+        for (reader, read) in sources.iter().enumerate() {
+            read.iter().for_each(|&from| readers[from].push(reader));
+        }
+        let mut ready: BTreeSet<usize> = (0..self.nodes.len()).filter(|&at| waiting[at] == 0).collect();
+        let mut order = Vec::with_capacity(self.nodes.len());
+        while let Some(at) = ready.pop_first() {
+            order.push(at);
+            for &reader in &readers[at] {
+                waiting[reader] -= 1;
+                if waiting[reader] == 0 {
+                    ready.insert(reader);
+                }
+            }
+        }
+        if order.len() == self.nodes.len() { Ok(order) } else { Err(self.circle(&sources, &waiting)) }
+    }
+
+    /// For each node the positions of those it reads from; inputs that name nothing are left out.
+    fn edges(&self) -> Vec<Vec<usize>> {
+        let places = self.places();
+        let read =
+            |node: &Node| node.inputs.iter().filter_map(|i| places.get(i.node.as_str()).copied()).collect();
+        self.nodes.iter().map(read).collect()
+    }
+
+    /// Where each name stands first.
+    fn places(&self) -> HashMap<&str, usize> {
+        self.nodes.iter().enumerate().rev().map(|(at, node)| (node.name.as_str(), at)).collect()
+    }
+
+    /// Names one circle among the nodes that are still waiting.
+    fn circle(&self, sources: &[Vec<usize>], waiting: &[usize]) -> Error {
+        // Every waiting node reads from a waiting one, so walking backwards must come round.
+        let mut path = Vec::new();
+        let mut seen = HashMap::new();
+        let mut at = waiting.iter().position(|&count| count > 0);
+        while let Some(node) = at {
+            if let Some(&start) = seen.get(&node) {
+                path.drain(..start);
+                break;
+            }
+            seen.insert(node, path.len());
+            path.push(node);
+            at = sources[node].iter().copied().find(|&from| waiting[from] > 0);
+        }
+        path.reverse();
+        let first = path.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(at, _)| at);
+        path.rotate_left(first);
+        path.extend(path.first().copied());
+        let names: Vec<&str> = path.iter().map(|&node| self.nodes[node].name.as_str()).collect();
+        let first = path.first().map(|&node| &self.nodes[node]);
+        let error = Error::invalid(format!("nodes read from each other in a circle: {}", names.join(" -> ")));
+        first.map_or(error.clone(), |node| node.locate(error))
+    }
+}
+
+/// The one-line form, every option by name except those given by position.
+impl fmt::Display for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_line(None))
+    }
+}
+
+impl Node {
+    /// Says that `error` happened at this node.
+    fn locate(&self, error: Error) -> Error {
+        error.context("node", &self.name).context("pipe", &self.pipe)
+    }
+}
+
+impl Input {
+    /// Reads `node` or `node.port`.
+    ///
+    /// # Errors
+    /// `Invalid` when the text is neither.
+    pub fn parse(text: &str) -> Result<Self> {
+        let (node, port) = match text.split_once('.') {
+            None => (text, Some(0)),
+            Some((node, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (node, port.parse().ok()),
+            Some((node, _)) => (node, None),
+        };
+        match port {
+            Some(port) if builder::is_name(node) => Ok(Self { node: node.to_owned(), port }),
+            _ => Err(Error::invalid(format!(
+                "input is `{text}`, expected a node's name, or name.port as in `a.1`"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            0 => f.write_str(&self.node),
+            port => write!(f, "{}.{port}", self.node),
+        }
+    }
+}

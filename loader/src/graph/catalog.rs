@@ -1,0 +1,123 @@
+//! What a graph is checked against: the pipes that exist and the options they take, as their manifests say.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
+
+/// The pipes that exist.
+pub trait Catalog {
+    /// The pipe of this name.
+    fn pipe(&self, name: &str) -> Option<&PipeSpec>;
+
+    /// All names, for the hint after an unknown one.
+    fn names(&self) -> Vec<String>;
+
+    /// Where pipes were looked for, for the same error.
+    fn looked(&self) -> String;
+}
+
+/// What a manifest says of one pipe.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PipeSpec {
+    /// Its name in a graph.
+    pub name: String,
+    /// What it does to a stream.
+    pub class: Class,
+    /// One sentence for people.
+    #[serde(default)]
+    pub summary: String,
+    /// Its options; the first may be given by position.
+    #[serde(default)]
+    pub options: Vec<OptionSpec>,
+    /// The fewest and the most inputs.
+    pub inputs: (u32, u32),
+    /// How many outputs there are.
+    pub outputs: u32,
+    /// The option that says how many samples are stacked into one; empty for pipes that do not.
+    #[serde(default)]
+    pub stacks: String,
+    /// Whether samples can be asked for by number.
+    #[serde(default)]
+    pub indexed: bool,
+}
+
+/// What a pipe does to a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Class {
+    /// No input.
+    Source,
+    /// Stateless, sample by sample.
+    Map,
+    /// Stateless, one sample to a stream.
+    FlatMap,
+    /// Stateful, in order.
+    Stream,
+    /// No output.
+    Sink,
+}
+
+/// The schema of one option.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OptionSpec {
+    /// The key in a graph.
+    pub name: String,
+    /// What one value is.
+    pub kind: Kind,
+    /// Whether it takes one value, a list of them, or either.
+    #[serde(default)]
+    pub list: List,
+    /// Whether null means something; in a graph that is the option not given.
+    #[serde(default)]
+    pub optional: bool,
+    /// Whether it must be given.
+    #[serde(default)]
+    pub required: bool,
+    /// What it is when not given.
+    #[serde(default)]
+    pub default: Value,
+    /// The least number.
+    #[serde(default)]
+    pub min: Option<Number>,
+    /// The greatest number.
+    #[serde(default)]
+    pub max: Option<Number>,
+    /// The only texts taken, if any are listed.
+    #[serde(default)]
+    pub choices: Vec<String>,
+    /// For people.
+    #[serde(default)]
+    pub doc: String,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Kind {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number.
+    Int,
+    /// A whole number from 0.
+    Uint,
+    /// A number.
+    Float,
+    /// Text.
+    Str,
+    /// Anything; the pipe knows.
+    Any,
+}
+
+/// Whether an option takes one value, a list, or either.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum List {
+    /// One value.
+    #[default]
+    No,
+    /// A list.
+    Yes,
+    /// One value or a list.
+    Either,
+}

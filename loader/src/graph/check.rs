@@ -1,0 +1,161 @@
+//! Checks a graph whole, before anything opens.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+
+use forebay_core::{Error, Result};
+
+use super::{Catalog, Class, Graph, Input, Node, PipeSpec, nearest, options};
+
+/// The most unread outputs of one node that an error names.
+const SHOWN: usize = 8;
+
+impl Graph {
+    /// Checks everything that can be checked without opening anything, and gives the graph with every option under
+    /// its name and every number of its option's type.
+    ///
+    /// # Errors
+    /// `Invalid`: the one problem, or a list of all [`problems`](Self::problems).
+    pub fn check(&self, catalog: &dyn Catalog) -> Result<Self> {
+        let (resolved, mut problems) = self.examine(catalog);
+        match problems.len() {
+            0 => Ok(resolved),
+            1 => Err(problems.remove(0)),
+            count => {
+                let mut message = format!("the graph has {count} problems:");
+                for (at, problem) in problems.iter().enumerate() {
+                    // Writing to a String cannot fail.
+                    let _ = write!(message, "\n  {}. {}", at + 1, problem.message());
+                    for (name, value) in problem.contexts() {
+                        let _ = write!(message, ", {name} {value}");
+                    }
+                }
+                Err(Error::invalid(message))
+            }
+        }
+    }
+
+    /// All that is wrong with the graph, in the order of its nodes: unknown pipes and options, values of the wrong
+    /// type or out of range, missing options, names used twice, inputs that do not exist, are read twice, are too
+    /// many or too few, circles, and outputs that nobody reads (exactly one may be left, the graph's own).
+    #[must_use]
+    pub fn problems(&self, catalog: &dyn Catalog) -> Vec<Error> {
+        self.examine(catalog).1
+    }
+
+    fn examine(&self, catalog: &dyn Catalog) -> (Self, Vec<Error>) {
+        let specs: Vec<Option<&PipeSpec>> = self.nodes.iter().map(|node| catalog.pipe(&node.pipe)).collect();
+        let places = self.places();
+        let mut resolved = self.clone();
+        let mut problems = Vec::new();
+        let mut wired = true;
+        let mut read_by = HashMap::new();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let mut found = Vec::new();
+            if places.get(node.name.as_str()) != Some(&at) {
+                found.push(Error::invalid(format!(
+                    "two nodes are called `{}`, expected unique names",
+                    node.name
+                )));
+            }
+            match specs[at] {
+                None => found.push(unknown_pipe(node, catalog)),
+                Some(spec) => {
+                    let (options, wrong) = options::resolve(node, spec);
+                    resolved.nodes[at].options = options;
+                    found.extend(wrong);
+                    found.extend(input_count(node, spec));
+                }
+            }
+            let before = found.len();
+            for input in &node.inputs {
+                found.extend(self.input(input, node, &places, &specs, &mut read_by));
+            }
+            wired &= found.len() == before && places.get(node.name.as_str()) == Some(&at);
+            problems.extend(found.into_iter().map(|error| node.locate(error)));
+        }
+        match self.order() {
+            Err(circle) => problems.push(circle),
+            Ok(_) if wired => problems.extend(self.open_outputs(&specs)),
+            // Who reads what is not known while inputs are wrong.
+            Ok(_) => {}
+        }
+        (resolved, problems)
+    }
+
+    /// What is wrong with one input of `node`.
+    fn input<'a>(
+        &'a self,
+        input: &'a Input,
+        node: &'a Node,
+        places: &HashMap<&str, usize>,
+        specs: &[Option<&PipeSpec>],
+        read_by: &mut HashMap<&'a Input, &'a str>,
+    ) -> Option<Error> {
+        let Some(&from) = places.get(input.node.as_str()) else {
+            let hint = nearest::did_you_mean(&input.node, places.keys().copied());
+            return Some(Error::invalid(format!("input `{input}` names no node{hint}")));
+        };
+        let outputs = specs[from].map_or(u32::MAX, |spec| spec.outputs);
+        if input.port >= outputs {
+            let has = plural(outputs, "output");
+            return Some(Error::invalid(format!("input is `{input}`, but `{}` has {has}", input.node)));
+        }
+        let other = read_by.insert(input, &node.name)?;
+        Some(Error::invalid(format!(
+            "output `{input}` is read by `{other}` and by `{}`, expected one reader; \
+             put a pipe with several outputs between",
+            node.name
+        )))
+    }
+
+    /// Every output that nobody reads, unless it is the only end of the graph.
+    fn open_outputs(&self, specs: &[Option<&PipeSpec>]) -> Option<Error> {
+        let read: HashSet<(&str, u32)> = self
+            .nodes
+            .iter()
+            .flat_map(|node| &node.inputs)
+            .map(|input| (input.node.as_str(), input.port))
+            .collect();
+        let mut ends = Vec::new();
+        for (node, spec) in self.nodes.iter().zip(specs) {
+            let outputs = spec.map_or(1, |spec| spec.outputs);
+            if outputs == 0 {
+                ends.push(node.name.clone());
+            }
+            for port in (0..outputs).filter(|port| !read.contains(&(node.name.as_str(), *port))).take(SHOWN) {
+                ends.push(Input { node: node.name.clone(), port }.to_string());
+            }
+        }
+        let ends: Vec<&str> = ends.iter().map(String::as_str).collect();
+        let message = format!("the graph ends at {}, expected one end", nearest::quoted(&ends, " and "));
+        (ends.len() > 1).then(|| Error::invalid(message))
+    }
+}
+
+fn unknown_pipe(node: &Node, catalog: &dyn Catalog) -> Error {
+    let names = catalog.names();
+    let hint = nearest::did_you_mean(&node.pipe, names.iter().map(String::as_str));
+    let looked = catalog.looked();
+    let looked = if looked.is_empty() { looked } else { format!("; looked in: {looked}") };
+    Error::invalid(format!("unknown pipe `{}`{hint}{looked}", node.pipe))
+}
+
+fn input_count(node: &Node, spec: &PipeSpec) -> Option<Error> {
+    let found = u32::try_from(node.inputs.len()).unwrap_or(u32::MAX);
+    let (min, max) = if spec.class == Class::Source { (0, 0) } else { spec.inputs };
+    if (min..=max).contains(&found) {
+        return None;
+    }
+    let expected = match (min, max) {
+        (0, 0) => "none, since it is a source".to_owned(),
+        (min, max) if min == max => min.to_string(),
+        (min, u32::MAX) => format!("at least {min}"),
+        (min, max) => format!("{min} to {max}"),
+    };
+    Some(Error::invalid(format!("it has {}, expected {expected}", plural(found, "input"))))
+}
+
+fn plural(count: u32, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}

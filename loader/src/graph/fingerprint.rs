@@ -1,0 +1,90 @@
+//! One number for what a graph is, the same whatever form it came from.
+
+use std::fmt;
+
+use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{Graph, Input};
+
+/// The identity of a graph: names, pipes, given options and inputs, in the order of its nodes.
+///
+/// Prints as 32 hex digits. Settings under `run` are no part of it, nor is an option that was not given. It is the
+/// 128-bit XXH3 of the text `[["name","pipe",["input",..],{"option":value,..}],..]` with keys sorted and no space.
+/// Take it of a graph from [`Graph::check`], which gives options by position their names and numbers their type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fingerprint(u128);
+
+impl Fingerprint {
+    /// The number.
+    #[must_use]
+    pub fn value(self) -> u128 {
+        self.0
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Graph {
+    /// The graph's [`Fingerprint`].
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        let mut text = String::from("[");
+        for (at, node) in self.nodes.iter().enumerate() {
+            text.push_str(if at > 0 { ",[" } else { "[" });
+            push(&mut text, &Value::from(node.name.as_str()));
+            text.push(',');
+            push(&mut text, &Value::from(node.pipe.as_str()));
+            text.push(',');
+            push(&mut text, &node.inputs.iter().map(Input::to_string).collect());
+            text.push(',');
+            push_entries(&mut text, node.options.iter());
+            text.push(']');
+        }
+        text.push(']');
+        Fingerprint(xxh3_128(text.as_bytes()))
+    }
+}
+
+fn push(text: &mut String, value: &Value) {
+    match value {
+        Value::Array(items) => {
+            text.push('[');
+            for (at, item) in items.iter().enumerate() {
+                text.push_str(if at > 0 { "," } else { "" });
+                push(text, item);
+            }
+            text.push(']');
+        }
+        Value::Object(entries) => {
+            // The map keeps the written order when some crate of the build asks serde_json for that.
+            let mut entries: Vec<_> = entries.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            push_entries(text, entries.into_iter());
+        }
+        // Equal to 0.0, so it must not print as -0.0.
+        Value::Number(number) if number.is_f64() && number.as_f64() == Some(0.0) => text.push_str("0.0"),
+        plain => text.push_str(&plain.to_string()),
+    }
+}
+
+fn push_entries<'a>(text: &mut String, entries: impl Iterator<Item = (&'a String, &'a Value)>) {
+    text.push('{');
+    for (at, (key, value)) in entries.enumerate() {
+        text.push_str(if at > 0 { "," } else { "" });
+        push(text, &Value::from(key.as_str()));
+        text.push(':');
+        push(text, value);
+    }
+    text.push('}');
+}

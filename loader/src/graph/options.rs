@@ -1,0 +1,137 @@
+//! Checks one node's options against its pipe's schema, and makes them canonical.
+
+use std::collections::BTreeMap;
+
+use forebay_core::Error;
+use serde_json::{Number, Value};
+
+use super::{Kind, List, Node, OptionSpec, POSITIONAL, PipeSpec, nearest, print};
+
+/// The most characters of a wrong value that an error shows.
+const SHOWN: usize = 60;
+
+/// The node's options with every name known and every number of its option's type, and what is wrong with them.
+pub(super) fn resolve(node: &Node, spec: &PipeSpec) -> (BTreeMap<String, Value>, Vec<Error>) {
+    let mut resolved = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (given, value) in &node.options {
+        match find(given, value, node, spec).and_then(|option| Ok((option, fit(value, option)?))) {
+            Ok((option, value)) => drop(resolved.insert(option.name.clone(), value)),
+            Err(message) => problems.push(Error::invalid(message)),
+        }
+    }
+    let given = |option: &OptionSpec, at: usize| {
+        node.options.contains_key(&option.name) || at == 0 && node.options.contains_key(POSITIONAL)
+    };
+    for (at, option) in spec.options.iter().enumerate() {
+        if option.required && !given(option, at) {
+            problems.push(Error::invalid(format!(
+                "option `{}` is missing, expected {}",
+                option.name,
+                wanted(option)
+            )));
+        }
+    }
+    (resolved, problems)
+}
+
+fn find<'a>(given: &str, value: &Value, node: &Node, spec: &'a PipeSpec) -> Result<&'a OptionSpec, String> {
+    if given == POSITIONAL {
+        let first =
+            spec.options.first().ok_or_else(|| format!("found {}, expected no options", show(value)))?;
+        if node.options.contains_key(&first.name) {
+            return Err(format!("option `{}` is given twice, by position and by name", first.name));
+        }
+        return Ok(first);
+    }
+    spec.options.iter().find(|option| option.name == given).ok_or_else(|| {
+        let names: Vec<&str> = spec.options.iter().map(|option| option.name.as_str()).collect();
+        let hint = nearest::did_you_mean(given, names.iter().copied());
+        let known = if names.is_empty() { "none".to_owned() } else { nearest::quoted(&names, ", ") };
+        format!("unknown option `{given}`{hint}; known are: {known}")
+    })
+}
+
+/// The value as its option takes it.
+fn fit(value: &Value, option: &OptionSpec) -> Result<Value, String> {
+    let wrong = || {
+        let unquoted = option.kind == Kind::Str && (value.is_number() || value.is_boolean());
+        let hint = if unquoted { "; put it in quotes if it is text" } else { "" };
+        format!("option `{}` is {}, expected {}{hint}", option.name, show(value), wanted(option))
+    };
+    match (option.list, value) {
+        (List::Yes | List::Either, Value::Array(items)) => items
+            .iter()
+            .map(|item| fit_one(item, option).ok_or_else(wrong))
+            .collect::<Result<_, _>>()
+            .map(Value::Array),
+        (List::Yes, _) => Err(wrong()),
+        (List::No | List::Either, one) => fit_one(one, option).ok_or_else(wrong),
+    }
+}
+
+fn fit_one(value: &Value, option: &OptionSpec) -> Option<Value> {
+    let fits = match option.kind {
+        Kind::Bool => value.is_boolean(),
+        Kind::Int => value.is_i64(),
+        Kind::Uint => value.is_u64(),
+        Kind::Float => value.is_number(),
+        Kind::Str => value.is_string(),
+        Kind::Any => true,
+    };
+    let above = |number: &Number| option.min.as_ref().is_none_or(|min| at_most(min, number));
+    let below = |number: &Number| option.max.as_ref().is_none_or(|max| at_most(number, max));
+    let in_range = value.as_number().is_none_or(|number| above(number) && below(number));
+    let chosen = value
+        .as_str()
+        .is_none_or(|text| option.choices.is_empty() || option.choices.iter().any(|c| c == text));
+    (fits && in_range && chosen).then(|| match (option.kind, value.as_f64()) {
+        // 1 and 1.0 are one value here, and so are 0.0 and -0.0.
+        (Kind::Float, Some(number)) => Value::from(number + 0.0),
+        _ => value.clone(),
+    })
+}
+
+/// Whether `a <= b`, exactly for whole numbers.
+fn at_most(a: &Number, b: &Number) -> bool {
+    match (a.as_i128(), b.as_i128()) {
+        (Some(a), Some(b)) => a <= b,
+        _ => a.as_f64() <= b.as_f64(),
+    }
+}
+
+/// What an option takes, in words.
+fn wanted(option: &OptionSpec) -> String {
+    let (one, many) = match option.kind {
+        Kind::Bool => ("true or false", "booleans"),
+        Kind::Int => ("a whole number", "whole numbers"),
+        Kind::Uint => ("a whole number from 0", "whole numbers from 0"),
+        Kind::Float => ("a number", "numbers"),
+        Kind::Str => ("text", "texts"),
+        Kind::Any => ("a value", "values"),
+    };
+    let kind = match option.list {
+        List::No => one.to_owned(),
+        List::Yes => format!("a list of {many}"),
+        List::Either => format!("{one} or a list of {many}"),
+    };
+    let range = match (&option.min, &option.max) {
+        (None, None) => String::new(),
+        (Some(min), None) => format!(" of at least {min}"),
+        (None, Some(max)) => format!(" of at most {max}"),
+        (Some(min), Some(max)) => format!(", {min} to {max}"),
+    };
+    let choices: Vec<&str> = option.choices.iter().map(String::as_str).collect();
+    let choices =
+        if choices.is_empty() { String::new() } else { format!(": {}", nearest::quoted(&choices, ", ")) };
+    format!("{kind}{range}{choices}")
+}
+
+fn show(value: &Value) -> String {
+    let mut text = String::new();
+    print::push_value(&mut text, value, false);
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

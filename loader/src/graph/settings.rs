@@ -1,0 +1,91 @@
+//! How to run a graph: data apart from what the graph is.
+
+use forebay_core::{Error, Result};
+use serde::de::{Deserializer, Error as _, Visitor};
+use serde::{Deserialize, Serialize};
+
+/// How to run a graph. What is not set has the loader's default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Where the work runs, such as `inline` or `threads:4`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor: Option<String>,
+    /// What all random choices start from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// How many times to go through the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<u64>,
+    /// The most bytes in flight; written as a number, or as text with a unit (`"512MiB"`).
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "bytes")]
+    pub budget: Option<u64>,
+}
+
+impl Settings {
+    /// Whether nothing is set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Reads a size in bytes: a whole number, alone or with `B`, `kB`, `MB`, `GB`, `TB`, `KiB`, `MiB`, `GiB` or `TiB`.
+///
+/// ```
+/// # use forebay_loader::graph::parse_bytes;
+/// assert_eq!(parse_bytes("512 MiB")?, 512 << 20);
+/// assert_eq!(parse_bytes("2GB")?, 2_000_000_000);
+/// # Ok::<(), forebay_core::Error>(())
+/// ```
+///
+/// # Errors
+/// `Invalid` for anything else, and for a size above 2^64 - 1.
+pub fn parse_bytes(text: &str) -> Result<u64> {
+    let bad = || {
+        Error::invalid(format!("size is `{text}`, expected a whole number of bytes such as 512MiB or 2GB"))
+    };
+    let digits = text.trim();
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    let (number, unit) = digits.split_at(end);
+    let unit: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        "kib" => 1 << 10,
+        "mib" => 1 << 20,
+        "gib" => 1 << 30,
+        "tib" => 1 << 40,
+        _ => return Err(bad()),
+    };
+    number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).ok_or_else(bad)
+}
+
+fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    struct Bytes;
+
+    impl Visitor<'_> for Bytes {
+        type Value = u64;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a size in bytes, such as 1000000 or \"512MiB\"")
+        }
+
+        fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<u64, E> {
+            Ok(value)
+        }
+
+        fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<u64, E> {
+            u64::try_from(value).map_err(|_| E::custom(format!("size is {value}, expected at least 0")))
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<u64, E> {
+            parse_bytes(text).map_err(|error| E::custom(error.message()))
+        }
+    }
+
+    from.deserialize_any(Bytes).map(Some).map_err(D::Error::custom)
+}

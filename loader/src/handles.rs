@@ -1,0 +1,152 @@
+//! Safe calls of what plugins made: pipes, decoders, stores.
+#![expect(unsafe_code, reason = "calls of C functions; each handle pairs an instance with its own table")]
+
+use forebay_core::{
+    AnyDecoder, Buffer, Chunk, Error, Port, Result,
+    abi::{
+        Context, Outcome, Pipe, PipeTableRef, PluginRef, Store,
+        abi_stable::std_types::{ROption, RSliceMut, RStr, RVec},
+    },
+    shim::check,
+};
+
+/// A pipe that a plugin made.
+pub(crate) struct PipeHandle {
+    pipe: Option<Pipe>,
+}
+
+/// Makes a pipe of `plugin`.
+pub(crate) fn make_pipe(plugin: PluginRef, name: &str, options: &str) -> Result<PipeHandle> {
+    let mut place = ROption::RNone;
+    // SAFETY: the loader checked the plugin's layout; texts and place live through the call. Likewise below.
+    check(unsafe { plugin.pipe()(RStr::from(name), RStr::from(options), &mut place) })?;
+    place.into_option().map(|pipe| PipeHandle { pipe: Some(pipe) }).ok_or_else(nothing_made)
+}
+
+/// Makes a decoder of `plugin`.
+pub(crate) fn make_decoder(plugin: PluginRef, name: &str, options: &str) -> Result<AnyDecoder> {
+    let mut place = ROption::RNone;
+    // SAFETY: as above.
+    check(unsafe { plugin.decoder()(RStr::from(name), RStr::from(options), &mut place) })?;
+    place.into_option().map(AnyDecoder::new).ok_or_else(nothing_made)
+}
+
+/// Makes a store of `plugin`.
+pub(crate) fn make_store(plugin: PluginRef, name: &str, options: &str) -> Result<Store> {
+    let mut place = ROption::RNone;
+    // SAFETY: as above.
+    check(unsafe { plugin.store()(RStr::from(name), RStr::from(options), &mut place) })?;
+    place.into_option().ok_or_else(nothing_made)
+}
+
+fn nothing_made() -> Error {
+    Error::bug("the plugin gave nothing and no reason")
+}
+
+impl PipeHandle {
+    fn parts(&self) -> (*mut (), PipeTableRef) {
+        // Invariant: the pipe is taken only by `free`, which consumes the handle, and by its drop.
+        match &self.pipe {
+            Some(pipe) => (pipe.instance, pipe.table),
+            None => unreachable!("a freed pipe was called"),
+        }
+    }
+
+    /// Starts an epoch or a pass.
+    pub(crate) fn reset(&mut self, cx: &Context) -> Result<()> {
+        let (instance, table) = self.parts();
+        // SAFETY: the handle pairs instance and table, and `&mut` keeps other calls away.
+        check(unsafe { table.reset()(instance, cx) }).map(drop)
+    }
+
+    /// Takes from the inputs and adds to the outputs.
+    pub(crate) fn poll(
+        &mut self,
+        cx: &Context,
+        ports: &mut [Port],
+        outs: &mut [Chunk],
+        room: usize,
+    ) -> Outcome {
+        let (instance, table) = self.parts();
+        // SAFETY: as above.
+        unsafe { table.poll()(instance, cx, RSliceMut::from(ports), RSliceMut::from(outs), room) }
+    }
+
+    /// Moves all samples of `input`, changed, to `out`.
+    pub(crate) fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Result<()> {
+        let (instance, table) = self.parts();
+        // SAFETY: as above; maps may be called from many threads at once.
+        check(unsafe { table.map()(instance, cx, input, out) }).map(drop)
+    }
+
+    /// How many samples an epoch has, where the pipe knows.
+    pub(crate) fn len(&self) -> Option<u64> {
+        let (instance, table) = self.parts();
+        let mut len = 0;
+        // SAFETY: as above; `&self` keeps changing calls away.
+        let known = check(unsafe { table.len()(instance, &mut len) }).ok()?;
+        (known == 1).then_some(len)
+    }
+
+    /// Frees the pipe, and tells when that fails.
+    pub(crate) fn free(mut self) -> Result<()> {
+        self.release()
+    }
+
+    fn release(&mut self) -> Result<()> {
+        let Some(pipe) = self.pipe.take() else { return Ok(()) };
+        // SAFETY: taken, so this happens once.
+        check(unsafe { pipe.table.free()(pipe.instance) }).map(drop)
+    }
+}
+
+impl Drop for PipeHandle {
+    fn drop(&mut self) {
+        let _ = self.release(); // `free` is the way to hear of it.
+    }
+}
+
+/// A store of some plugin.
+#[derive(Clone)]
+pub struct AnyStore(Store);
+
+impl AnyStore {
+    pub(crate) fn new(store: Store) -> Self {
+        Self(store)
+    }
+
+    /// What is directly under `path`: whole paths, and whether each is a folder.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn list(&self, path: &str) -> Result<Vec<(String, bool)>> {
+        let mut place = RVec::new();
+        // SAFETY: the handle pairs instance and table, here and below.
+        check(unsafe { self.0.table().list()(self.0.instance(), RStr::from(path), &mut place) })?;
+        Ok(place.into_iter().map(|entry| (entry.path.into(), entry.folder)).collect())
+    }
+
+    /// How many bytes `path` has.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn size(&self, path: &str) -> Result<u64> {
+        let mut place = 0;
+        // SAFETY: as above.
+        check(unsafe { self.0.table().size()(self.0.instance(), RStr::from(path), &mut place) })?;
+        Ok(place)
+    }
+
+    /// The bytes of `path` from `offset` on, at most `len`.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn read(&self, path: &str, offset: u64, len: u64) -> Result<Buffer> {
+        let mut place = Buffer::EMPTY;
+        // SAFETY: as above.
+        check(unsafe {
+            self.0.table().read()(self.0.instance(), RStr::from(path), offset, len, &mut place)
+        })?;
+        Ok(place)
+    }
+}

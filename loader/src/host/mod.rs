@@ -1,0 +1,258 @@
+//! What the loader offers to plugins while a graph runs: memory, the choice of decoders, a log, a stop.
+#![expect(unsafe_code, reason = "the services are C functions that find their host by address")]
+
+mod pool;
+mod stacker;
+
+use std::{
+    ptr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use forebay_core::{
+    BufferMut, Error, ErrorKind, Limits, Result, Waker,
+    abi::{
+        Context, Decoder, HostServices, HostServicesRef, Outcome, Store,
+        abi_stable::{
+            prefix_type::WithMetadata,
+            std_types::{ROption, RSlice, RStr},
+        },
+        code,
+    },
+};
+
+use self::pool::Pool;
+pub(crate) use self::stacker::Stacker;
+use crate::Registry;
+
+/// The most lines that wait to be read in the log.
+const LOG: usize = 1000;
+
+/// A running graph's services.
+pub(crate) struct Host {
+    registry: Registry,
+    pool: Arc<Pool>,
+    limits: Limits,
+    cancelled: AtomicBool,
+    bells: Mutex<Vec<Waker>>,
+    log: Mutex<Vec<(u32, String)>>,
+}
+
+impl Host {
+    pub(crate) fn new(registry: Registry, limits: Limits, keep: usize) -> Arc<Self> {
+        Arc::new(Self {
+            registry,
+            pool: Pool::new(keep),
+            limits,
+            cancelled: AtomicBool::new(false),
+            bells: Mutex::default(),
+            log: Mutex::default(),
+        })
+    }
+
+    /// Tells every pipe that looks to give up.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Release);
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Waker::wake);
+    }
+
+    /// Has `waker` called when the run is stopped.
+    pub(crate) fn on_cancel(&self, waker: Waker) {
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(waker);
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Takes the lines that plugins wrote since the last time: level and text.
+    pub(crate) fn take_log(&self) -> Vec<(u32, String)> {
+        std::mem::take(&mut *self.log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn note(&self, level: u32, line: String) {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        if log.len() < LOG {
+            log.push((level, line));
+        }
+    }
+
+    /// Large blocks of output memory: taken fresh, and used again.
+    pub(crate) fn memory(&self) -> (u64, u64) {
+        self.pool.counts()
+    }
+
+    /// The context of a node's calls.
+    fn context(&self, node: &str, seed: u64) -> Context {
+        Context {
+            services: SERVICES,
+            host: ptr::null(),
+            seed,
+            epoch: 0,
+            pass: 0,
+            node: xxhash_rust::xxh3::xxh3_64(node.as_bytes()),
+            rank: 0,
+            world_size: 1,
+            limits: self.limits,
+            waker: ptr::null(),
+            reserved: [0; 8],
+        }
+    }
+}
+
+/// One node's access to the host: its address is what the node's context carries.
+pub(crate) struct Desk {
+    host: Arc<Host>,
+    /// Where the output of this very call goes, if that is known.
+    slots: Option<Slots>,
+}
+
+/// The places in coming batches of the samples of one call.
+struct Slots {
+    stacker: Arc<Stacker>,
+    next: AtomicU64,
+    end: u64,
+}
+
+/// A node's context, with the desk that it points to.
+pub(crate) struct NodeContext {
+    cx: Context,
+    desk: Arc<Desk>,
+}
+
+impl Clone for NodeContext {
+    fn clone(&self) -> Self {
+        Self { cx: self.cx.clone(), desk: Arc::clone(&self.desk) }
+    }
+}
+
+impl NodeContext {
+    pub(crate) fn new(host: &Arc<Host>, node: &str, seed: u64) -> Self {
+        let desk = Arc::new(Desk { host: Arc::clone(host), slots: None });
+        let mut cx = host.context(node, seed);
+        cx.host = Arc::as_ptr(&desk).cast();
+        Self { cx, desk }
+    }
+
+    pub(crate) fn raw(&self) -> &Context {
+        &self.cx
+    }
+
+    pub(crate) fn start(&mut self, epoch: u64) {
+        (self.cx.epoch, self.cx.pass) = (epoch, 0);
+    }
+
+    pub(crate) fn next_pass(&mut self) {
+        self.cx.pass += 1;
+    }
+
+    /// Calls `call` with a context that holds `waker`.
+    pub(crate) fn with_waker<T>(&mut self, waker: &Waker, call: impl FnOnce(&Context) -> T) -> T {
+        self.cx.waker = ptr::from_ref(waker);
+        let result = call(&self.cx);
+        self.cx.waker = ptr::null();
+        result
+    }
+
+    /// Calls `call` with a context whose output memory lies where the samples will be stacked: those
+    /// numbered `first` and on, `count` of them.
+    pub(crate) fn stacked<T>(
+        &self,
+        stacker: Option<&Arc<Stacker>>,
+        first: u64,
+        count: usize,
+        call: impl FnOnce(&Context) -> T,
+    ) -> T {
+        let Some(stacker) = stacker else { return call(&self.cx) };
+        let slots =
+            Slots { stacker: Arc::clone(stacker), next: AtomicU64::new(first), end: first + count as u64 };
+        let desk = Desk { host: Arc::clone(&self.desk.host), slots: Some(slots) };
+        let mut cx = self.cx.clone();
+        cx.host = ptr::from_ref(&desk).cast();
+        call(&cx)
+    }
+}
+
+impl Slots {
+    /// Memory for the next sample's output: the first time it is asked for, in a call with one for each.
+    fn alloc(&self, pool: &Arc<Pool>, len: usize) -> Option<BufferMut> {
+        let at = self.next.fetch_add(1, Ordering::Relaxed);
+        if at < self.end { self.stacker.slot(at, len, pool) } else { None }
+    }
+}
+
+const TABLE: &WithMetadata<HostServices> =
+    &WithMetadata::new(HostServices { alloc, cancelled, log, decoder, store });
+const SERVICES: HostServicesRef = HostServicesRef(TABLE.static_as_prefix());
+
+/// # Safety
+/// `desk` is the address of a live desk: what `NodeContext` put beside the services.
+unsafe fn of<'a>(desk: *const ()) -> &'a Desk {
+    // SAFETY: the caller's promise.
+    unsafe { &*desk.cast() }
+}
+
+unsafe extern "C" fn alloc(host: *const (), len: usize, place: &mut ROption<BufferMut>) -> Outcome {
+    // SAFETY: a context pairs its desk with these services, here and below.
+    let desk = unsafe { of(host) };
+    let host = &desk.host;
+    if len as u64 > host.limits.bytes {
+        let message = format!("{len} bytes of output asked for, at most {} allowed", host.limits.bytes);
+        return Outcome::failed(Error::limit(message).into());
+    }
+    let slot = desk.slots.as_ref().and_then(|slots| slots.alloc(&host.pool, len));
+    *place = ROption::RSome(slot.unwrap_or_else(|| host.pool.alloc(len)));
+    Outcome::of(code::READY, 0)
+}
+
+unsafe extern "C" fn cancelled(host: *const ()) -> bool {
+    // SAFETY: as above.
+    unsafe { of(host) }.host.is_cancelled()
+}
+
+unsafe extern "C" fn log(host: *const (), level: u32, line: RStr<'_>) {
+    // SAFETY: as above.
+    unsafe { of(host) }.host.note(level, line.as_str().to_owned());
+}
+
+unsafe extern "C" fn decoder(
+    host: *const (),
+    extension: RStr<'_>,
+    head: RSlice<'_, u8>,
+    name: RStr<'_>,
+    place: &mut ROption<Decoder>,
+) -> Outcome {
+    // SAFETY: as above.
+    let host = &unsafe { of(host) }.host;
+    let name = (!name.is_empty()).then_some(name.as_str());
+    finish(
+        host.registry
+            .choose(extension.as_str(), head.as_slice(), name)
+            .map(forebay_core::AnyDecoder::into_raw),
+        place,
+    )
+}
+
+unsafe extern "C" fn store(host: *const (), scheme: RStr<'_>, place: &mut ROption<Store>) -> Outcome {
+    // SAFETY: as above.
+    let host = &unsafe { of(host) }.host;
+    finish(host.registry.raw_store(scheme.as_str()), place)
+}
+
+fn finish<T>(result: Result<T>, place: &mut ROption<T>) -> Outcome {
+    match result {
+        Ok(value) => {
+            *place = ROption::RSome(value);
+            Outcome::of(code::READY, 0)
+        }
+        Err(error) => Outcome::failed(error.into()),
+    }
+}
+
+/// The error of a run that was stopped from outside.
+pub(crate) fn stopped() -> Error {
+    Error::new(ErrorKind::Cancelled, "the run was stopped")
+}

@@ -1,0 +1,36 @@
+//! Finds Forebay plugins, builds graphs of DataPipes, and runs them.
+//!
+//! - [`Registry`]: which plugins there are, found at run time, and which decoder takes a value;
+//! - [`graph`]: what is connected to what, as data, from TOML, JSON, one line or Rust;
+//! - [`Plan`]: how a graph is cut for running;
+//! - [`Loader`]: runs it, on an [`Executor`], and gives the samples of each epoch in order.
+//!
+//! Nothing in here knows a format or a pipe; with the feature `bundled` the in-tree plugins are linked
+//! in through the same `register` as anybody's, and nothing else changes.
+
+#[cfg(feature = "bundled")]
+mod bundled;
+mod digest;
+mod executor;
+pub mod graph;
+mod handles;
+mod host;
+mod loader;
+mod plan;
+pub mod registry;
+mod stats;
+
+pub use forebay_core::{
+    Buffer, DType, Error, ErrorKind, Key, Limits, Registrar, Result, Rng, Sample, Schema, Tensor, Value, View,
+};
+
+pub use crate::{
+    digest::Digest,
+    executor::Executor,
+    graph::Graph,
+    handles::AnyStore,
+    loader::{Epoch, Loader, LoaderBuilder, Stopper},
+    plan::{Edge, Plan, Segment},
+    registry::{Registry, Search},
+    stats::{NodeStats, Stats},
+};

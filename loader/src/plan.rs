@@ -1,0 +1,155 @@
+//! How a graph is cut for running: chains of nodes, and the edges between them.
+//!
+//! A run of stateless maps becomes a parallel segment: any number of its chunks may be worked on at
+//! once. Everything else is serial: one chunk at a time, in order. A segment is always one chain, so
+//! a node with several inputs begins one and a node with several outputs ends one.
+
+use forebay_core::{Error, Result};
+use serde::Serialize;
+
+use crate::{
+    Registry,
+    graph::{Catalog, Class, Graph, PipeSpec},
+};
+
+/// A checked graph, cut into segments; each comes after all it reads from.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Plan {
+    /// The chains.
+    pub segments: Vec<Segment>,
+    /// What lies between them; the last one leads to the consumer.
+    pub edges: Vec<Edge>,
+}
+
+/// A chain of nodes that run together.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Segment {
+    /// Places in the graph's list of nodes, upstream first.
+    pub nodes: Vec<usize>,
+    /// Whether several chunks may be worked on at once.
+    pub parallel: bool,
+    /// The edges it reads.
+    pub inputs: Vec<usize>,
+    /// The edges it writes.
+    pub outputs: Vec<usize>,
+}
+
+/// A queue between two segments.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Edge {
+    /// The segment that writes it.
+    pub from: usize,
+    /// The segment that reads it; `None` for the consumer.
+    pub to: Option<usize>,
+}
+
+impl Plan {
+    /// Cuts a checked graph.
+    ///
+    /// # Errors
+    /// `Invalid` for a circle, which a checked graph has not.
+    pub fn new(graph: &Graph, registry: &Registry) -> Result<Self> {
+        let order = graph.order()?;
+        let spec = |at: usize| {
+            let pipe = &graph.nodes()[at].pipe;
+            registry.pipe(pipe).ok_or_else(|| Error::invalid(format!("unknown pipe {pipe}")))
+        };
+        let readers = Readers::new(graph);
+        let mut plan = Self { segments: Vec::new(), edges: Vec::new() };
+        let mut segment_of = vec![usize::MAX; graph.nodes().len()];
+        for &at in &order {
+            let parallel = spec(at)?.class == Class::Map;
+            let before = readers.only_input(at).map(|input| segment_of[input]);
+            let joined = before.filter(|&segment| {
+                let last = plan.segments[segment].nodes.last().copied();
+                plan.segments[segment].parallel == parallel
+                    && last == readers.only_input(at)
+                    && last.is_some_and(|last| spec(last).is_ok_and(|spec| readers.feeds_one(last, spec)))
+            });
+            segment_of[at] = joined.unwrap_or(plan.segments.len());
+            match joined {
+                Some(segment) => plan.segments[segment].nodes.push(at),
+                None => plan.segments.push(Segment {
+                    nodes: vec![at],
+                    parallel,
+                    inputs: Vec::new(),
+                    outputs: Vec::new(),
+                }),
+            }
+        }
+        plan.connect(graph, &segment_of, &spec)?;
+        Ok(plan)
+    }
+
+    /// Makes an edge for each output of each segment's last node, and finds the readers' inputs.
+    fn connect<'a>(
+        &mut self,
+        graph: &Graph,
+        segment_of: &[usize],
+        spec: &impl Fn(usize) -> Result<&'a PipeSpec>,
+    ) -> Result<()> {
+        let place = |name: &str| graph.nodes().iter().position(|node| node.name == name);
+        for from in 0..self.segments.len() {
+            let Some(&last) = self.segments[from].nodes.last() else { continue };
+            for _ in 0..spec(last)?.outputs {
+                self.segments[from].outputs.push(self.edges.len());
+                self.edges.push(Edge { from, to: None });
+            }
+        }
+        for to in 0..self.segments.len() {
+            let Some(&first) = self.segments[to].nodes.first() else { continue };
+            for input in &graph.nodes()[first].inputs {
+                let from = place(&input.node).map(|at| segment_of[at]);
+                let edge =
+                    from.and_then(|from| self.segments[from].outputs.get(input.port as usize).copied());
+                let edge = edge.ok_or_else(|| Error::bug(format!("no edge for input {input}")))?;
+                self.edges[edge].to = Some(to);
+                self.segments[to].inputs.push(edge);
+            }
+        }
+        Ok(())
+    }
+
+    /// The edge that leads to the consumer.
+    ///
+    /// # Errors
+    /// `Invalid`, when every output is read within the graph.
+    pub(crate) fn output(&self) -> Result<usize> {
+        let open = self.edges.iter().position(|edge| edge.to.is_none());
+        open.ok_or_else(|| Error::invalid("the graph has no output to read"))
+    }
+}
+
+/// Who reads whom.
+struct Readers {
+    inputs: Vec<Vec<usize>>,
+    count: Vec<usize>,
+}
+
+impl Readers {
+    fn new(graph: &Graph) -> Self {
+        let nodes = graph.nodes();
+        let place = |name: &str| nodes.iter().position(|node| node.name == name);
+        let inputs: Vec<Vec<usize>> = nodes
+            .iter()
+            .map(|node| node.inputs.iter().filter_map(|input| place(&input.node)).collect())
+            .collect();
+        let mut count = vec![0; nodes.len()];
+        inputs.iter().flatten().for_each(|&from| count[from] += 1);
+        Self { inputs, count }
+    }
+
+    fn only_input(&self, at: usize) -> Option<usize> {
+        match self.inputs[at][..] {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    fn feeds_one(&self, at: usize, spec: &PipeSpec) -> bool {
+        spec.outputs == 1 && self.count[at] == 1
+    }
+}

@@ -1,0 +1,73 @@
+//! Loading a plugin's library and checking its layout, in both directions.
+//!
+//! A library is never unloaded: its code may be on any stack, and glibc pins it in most cases anyway.
+#![expect(unsafe_code, reason = "loading a library runs its code")]
+
+use std::{error::Error as _, path::Path};
+
+use forebay_core::{
+    Error, ErrorKind, Result,
+    abi::{
+        PluginRef,
+        abi_stable::{
+            StableAbi,
+            abi_stability::abi_checking::check_layout_compatibility,
+            library::{AbiHeaderRef, LibHeader, LibraryError},
+        },
+    },
+};
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+
+/// The most lines of a refusal.
+const LINES: usize = 8;
+
+/// Loads the library at `path` and gives the plugin that its `entry` leads to.
+///
+/// # Errors
+/// `Abi`: it cannot be loaded, or its layout is not this host's; in a few lines.
+pub(crate) fn load(path: &Path, entry: &str) -> Result<PluginRef> {
+    let abi = |message: String| Error::new(ErrorKind::Abi, message);
+    // SAFETY: whoever put the file into a plugin folder wants its code to run; all symbols are bound
+    // now and kept apart from other libraries'.
+    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
+        let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        abi(format!("cannot be loaded: {reason}"))
+    })?;
+    // SAFETY: the symbol's address is that of a header; `upgrade` looks at its magic before anything else.
+    let header = unsafe { library.get::<AbiHeaderRef>(entry.as_bytes()) }
+        .map(|symbol| *symbol)
+        .map_err(|_| abi(format!("has no symbol {entry}")))?;
+    std::mem::forget(library);
+    let header = header.upgrade().map_err(|error| abi(shorten(&error)))?;
+    check(header)
+}
+
+/// Checks the layout behind a header, and gives the plugin.
+///
+/// # Errors
+/// `Abi`, when the layouts differ.
+pub(crate) fn check(header: &'static LibHeader) -> Result<PluginRef> {
+    let refusal = match header.init_root_module::<PluginRef>() {
+        Ok(plugin) => return Ok(plugin),
+        Err(error) => Error::new(ErrorKind::Abi, shorten(&error)),
+    };
+    // A host whose tables grew refuses every older plugin: abi_stable wants the host's to be the
+    // shorter ones. The other way round is as good, since a missing entry is never called.
+    let fits =
+        header.layout().is_some_and(|theirs| check_layout_compatibility(theirs, PluginRef::LAYOUT).is_ok());
+    if !fits {
+        return Err(refusal);
+    }
+    // SAFETY: the host's tables extend the plugin's at the end, which was just checked, and their
+    // accessors look at the plugin's own mask of entries.
+    unsafe { header.init_root_module_with_unchecked_layout::<PluginRef>() }.map_err(|_| refusal)
+}
+
+/// The last part of abi_stable's report, which names the cause; the whole is up to 1,800 lines long.
+fn shorten(error: &LibraryError) -> String {
+    let text = error.to_string();
+    let cause = text.rfind("Error:").map_or(text.as_str(), |at| &text[at..]);
+    let lines: Vec<_> =
+        cause.lines().map(str::trim_end).filter(|line| !line.is_empty()).take(LINES).collect();
+    format!("built against another layout of the ABI: {}", lines.join("\n  "))
+}

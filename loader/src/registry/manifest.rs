@@ -1,0 +1,193 @@
+//! Reading a plugin's manifest, before any of its code runs.
+
+use std::{fs::File, path::Path};
+
+use forebay_core::{
+    Error, ErrorKind, Result,
+    abi::{ABI_MAJOR, ABI_MINOR},
+    manifest::{HEAD, MAGIC, TARGET, VERSION},
+};
+use object::{Object, ObjectSection, ReadCache};
+use serde::{Deserialize, Serialize};
+
+use crate::graph::{OptionSpec, PipeSpec};
+
+/// The most bytes a manifest may have.
+const LIMIT: u64 = 16 << 20;
+
+/// What a plugin says of itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Manifest {
+    /// The crate's name.
+    pub name: String,
+    /// The crate's version.
+    pub version: String,
+    /// Its licence.
+    pub license: String,
+    /// Its repository.
+    pub repository: String,
+    /// The symbol that leads to the plugin's table.
+    pub entry: String,
+    /// The compiler that built it; for people.
+    pub rustc: String,
+    /// What it was built for.
+    pub target: String,
+    /// CPU features it was compiled to need.
+    pub cpu: Vec<String>,
+    /// DataPipes.
+    pub pipes: Vec<PipeSpec>,
+    /// Decoders.
+    pub decoders: Vec<DecoderSpec>,
+    /// Stores.
+    pub stores: Vec<StoreSpec>,
+    /// Major and minor number of the ABI it was built against.
+    #[serde(skip_deserializing)]
+    pub abi: (u32, u32),
+    /// Whether a panic in it can be caught.
+    #[serde(skip_deserializing)]
+    pub unwinds: bool,
+}
+
+/// What a manifest says of one decoder.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DecoderSpec {
+    /// The name that pins it.
+    pub name: String,
+    /// One sentence for people.
+    pub summary: String,
+    /// Among decoders that are equally sure the higher one wins.
+    pub priority: u32,
+    /// Extensions in lower case.
+    pub extensions: Vec<String>,
+    /// Media types.
+    pub media_types: Vec<String>,
+    /// Any of these makes it a candidate.
+    pub magic: Vec<MagicSpec>,
+    /// Its options.
+    pub options: Vec<OptionSpec>,
+}
+
+/// Bytes that files of one kind have at one place.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MagicSpec {
+    /// Where.
+    pub offset: usize,
+    /// Which, in hexadecimal.
+    pub bytes: String,
+}
+
+impl MagicSpec {
+    /// Whether `head` has these bytes there.
+    #[must_use]
+    pub fn matches(&self, head: &[u8]) -> bool {
+        let digits = self.bytes.as_bytes().chunks(2);
+        digits.enumerate().all(|(at, digits)| {
+            let byte = std::str::from_utf8(digits).ok().and_then(|text| u8::from_str_radix(text, 16).ok());
+            byte.is_some() && head.get(self.offset + at).copied() == byte
+        })
+    }
+}
+
+/// What a manifest says of one store.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct StoreSpec {
+    /// Its name.
+    pub name: String,
+    /// One sentence for people.
+    pub summary: String,
+    /// URL schemes.
+    pub schemes: Vec<String>,
+    /// Its options.
+    pub options: Vec<OptionSpec>,
+}
+
+impl Manifest {
+    /// Reads the manifest of a library, without running any of it.
+    ///
+    /// # Errors
+    /// `Io`; `Unsupported` when the file is no plugin; `Abi` when it is one for another host.
+    pub fn read(path: &Path) -> Result<Self> {
+        let file = File::open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(Error::unsupported("not a regular file"));
+        }
+        let cache = ReadCache::new(file);
+        let library = object::File::parse(&cache)
+            .map_err(|error| Error::unsupported(format!("not a plugin: no library ({error})")))?;
+        let section = library
+            .section_by_name(".forebay")
+            .or_else(|| library.section_by_name("__forebay"))
+            .ok_or_else(|| Error::unsupported("not a plugin: a library without a .forebay section"))?;
+        if section.size() > LIMIT {
+            return Err(Error::limit(format!("a manifest of {} bytes, at most {LIMIT}", section.size())));
+        }
+        let bytes =
+            section.data().map_err(|error| Error::corrupt(format!("unreadable manifest: {error}")))?;
+        Self::parse(bytes)
+    }
+
+    /// Reads a manifest's bytes, and refuses one for another host.
+    ///
+    /// # Errors
+    /// `Corrupt`, or `Abi` with both sides.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let corrupt = |what: &str| Error::corrupt(format!("not a plugin: {what}"));
+        let head = bytes.get(..HEAD).ok_or_else(|| corrupt("its manifest is too short"))?;
+        if head[..8] != MAGIC {
+            return Err(corrupt("its manifest does not begin with FOREBAY"));
+        }
+        let word = |at: usize| u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let abi = |message: String| Error::new(ErrorKind::Abi, message);
+        if word(8) != VERSION {
+            return Err(abi(format!("its manifest is of version {}, this host reads {VERSION}", word(8))));
+        }
+        if word(12) != 1 {
+            return Err(abi(format!("its tables are of kind {}, this host knows kind 1", word(12))));
+        }
+        if word(16) != ABI_MAJOR {
+            let (theirs, minor) = (word(16), word(20));
+            return Err(abi(format!(
+                "built against ABI {theirs}.{minor}, this host has {ABI_MAJOR}.{ABI_MINOR}: \
+                 rebuild it with the forebay-core of this host"
+            )));
+        }
+        let len = usize::from(head[32]) | usize::from(head[33]) << 8 | usize::from(head[34]) << 16;
+        let json = bytes.get(HEAD..HEAD + len).ok_or_else(|| corrupt("its manifest is cut short"))?;
+        let mut manifest: Self = serde_json::from_slice(json)
+            .map_err(|error| corrupt(&format!("its manifest is unreadable: {error}")))?;
+        manifest.abi = (word(16), word(20));
+        manifest.unwinds = head[26] == 1;
+        manifest.preflight()?;
+        Ok(manifest)
+    }
+
+    /// Refuses what would not run here.
+    fn preflight(&self) -> Result<()> {
+        if self.target != TARGET {
+            let message = format!("built for {}, this host is {TARGET}", self.target);
+            return Err(Error::new(ErrorKind::Abi, message));
+        }
+        match self.cpu.iter().find(|feature| !cpu_has(feature)) {
+            Some(feature) => Err(Error::new(ErrorKind::Abi, format!("compiled for a CPU with {feature}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn cpu_has(feature: &str) -> bool {
+    match feature {
+        "avx2" => std::is_x86_feature_detected!("avx2"),
+        "fma" => std::is_x86_feature_detected!("fma"),
+        "avx512f" => std::is_x86_feature_detected!("avx512f"),
+        _ => false,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn cpu_has(_feature: &str) -> bool {
+    false
+}

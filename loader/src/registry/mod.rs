@@ -1,0 +1,434 @@
+//! Which plugins there are, and what each can make.
+//!
+//! A [`Registry`] is a value: nothing here is global. Manifests are read when it is made; a plugin's
+//! code is loaded when something of it is first used.
+
+mod choice;
+mod library;
+mod manifest;
+mod search;
+
+use std::{
+    collections::HashMap,
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use forebay_core::{
+    AnyDecoder, Error, ErrorKind, Registrar, Result, StaticPlugin,
+    abi::{PluginRef, Store, abi_stable::library::LibHeader},
+};
+
+pub use self::{
+    choice::{Candidate, HEAD},
+    manifest::{DecoderSpec, MagicSpec, Manifest, StoreSpec},
+    search::{Place, Search},
+};
+use crate::{
+    graph::{Catalog, PipeSpec},
+    handles::{self, PipeHandle},
+};
+
+/// The most lines of the text that says where plugins were looked for.
+const LINES: usize = 9;
+
+/// The plugins that were found, and why others were not taken. Cheap to clone.
+#[derive(Clone)]
+pub struct Registry(Arc<Inner>);
+
+struct Inner {
+    plugins: Vec<Record>,
+    search: Search,
+    places: Vec<Looked>,
+    refusals: Vec<Refusal>,
+    /// The plugin and the place in its manifest of each pipe.
+    pipes: HashMap<String, (usize, usize)>,
+    decoders: Mutex<HashMap<(usize, usize), AnyDecoder>>,
+}
+
+/// A plugin that was found.
+pub struct Record {
+    manifest: Manifest,
+    origin: Origin,
+    loaded: OnceLock<Result<PluginRef>>,
+}
+
+enum Origin {
+    File(PathBuf),
+    Linked(&'static LibHeader),
+}
+
+/// A place and what was there.
+#[derive(Debug, Clone)]
+pub struct Looked {
+    /// The file or folder.
+    pub place: Place,
+    /// How many libraries are there; `None` when the place is not.
+    pub libraries: Option<usize>,
+}
+
+/// A file that was not taken, and why.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: Error,
+}
+
+impl Refusal {
+    /// Whether it is simply some library that is no plugin.
+    #[must_use]
+    pub fn is_stranger(&self) -> bool {
+        self.reason.kind() == ErrorKind::Unsupported
+    }
+}
+
+impl Registry {
+    /// Finds plugins wherever the environment says, and those linked in with the feature `bundled`.
+    ///
+    /// # Errors
+    /// `Invalid`, when a variable cannot be read. A place or file that cannot be read is told, not an error.
+    pub fn from_env() -> Result<Self> {
+        Self::new(Search::from_env()?)
+    }
+
+    /// Finds plugins in these places, and those linked in with the feature `bundled`.
+    ///
+    /// # Errors
+    /// `Abi`, when a plugin that is linked in does not fit.
+    pub fn new(search: Search) -> Result<Self> {
+        let mut finder = Finder::default();
+        #[cfg(feature = "bundled")]
+        crate::bundled::register(&mut finder)?;
+        finder.look(&search);
+        Ok(finder.finish(search))
+    }
+
+    /// Only the plugins that `register` adds: for programs that link all they need.
+    ///
+    /// # Errors
+    /// That of `register`.
+    pub fn linked(register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> Result<Self> {
+        let mut finder = Finder::default();
+        register(&mut finder)?;
+        Ok(finder.finish(Search::nowhere()))
+    }
+
+    /// The plugins, in the order of the search.
+    #[must_use]
+    pub fn plugins(&self) -> &[Record] {
+        &self.0.plugins
+    }
+
+    /// Where was looked, in order.
+    #[must_use]
+    pub fn places(&self) -> &[Looked] {
+        &self.0.places
+    }
+
+    /// Files that were not taken, in the order of the search.
+    #[must_use]
+    pub fn refusals(&self) -> &[Refusal] {
+        &self.0.refusals
+    }
+
+    /// The plugin that serves a pipe.
+    #[must_use]
+    pub fn plugin_of(&self, pipe: &str) -> Option<&Record> {
+        self.locate(pipe).map(|(plugin, _)| &self.0.plugins[plugin])
+    }
+
+    /// Makes a pipe, loading its plugin if need be.
+    ///
+    /// # Errors
+    /// `Invalid` for options that the pipe refuses; `Abi`; `Panic`.
+    pub(crate) fn make_pipe(&self, pipe: &str, options: &str) -> Result<PipeHandle> {
+        let (plugin, index) =
+            self.locate(pipe).ok_or_else(|| Error::invalid(format!("unknown pipe {pipe}")))?;
+        let record = &self.0.plugins[plugin];
+        let name = &record.manifest.pipes[index].name;
+        let made = record.load().and_then(|plugin| handles::make_pipe(plugin, name, options));
+        made.map_err(|error| record.blame(error))
+    }
+
+    /// The store for a URL scheme.
+    ///
+    /// # Errors
+    /// `Unsupported` when no plugin serves it; `Abi`.
+    pub fn store(&self, scheme: &str) -> Result<crate::AnyStore> {
+        self.raw_store(scheme).map(crate::AnyStore::new)
+    }
+
+    pub(crate) fn raw_store(&self, scheme: &str) -> Result<Store> {
+        for record in &self.0.plugins {
+            let serves = |spec: &&StoreSpec| spec.schemes.iter().any(|known| known == scheme);
+            if let Some(spec) = record.manifest.stores.iter().find(serves) {
+                let made = record.load().and_then(|plugin| handles::make_store(plugin, &spec.name, "{}"));
+                return made.map_err(|error| record.blame(error));
+            }
+        }
+        Err(Error::unsupported(format!("no plugin reads `{scheme}:` paths"))
+            .context("plugins", self.looked_at()))
+    }
+
+    /// The decoder at this place, made once.
+    pub(crate) fn decoder_at(&self, place: (usize, usize)) -> Result<AnyDecoder> {
+        let mut decoders = self.0.decoders.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(decoder) = decoders.get(&place) {
+            return Ok(decoder.clone());
+        }
+        let record = &self.0.plugins[place.0];
+        let name = &record.manifest.decoders[place.1].name;
+        let made = record.load().and_then(|plugin| handles::make_decoder(plugin, name, "{}"));
+        let decoder = made.map_err(|error| record.blame(error).context("decoder", name))?;
+        decoders.insert(place, decoder.clone());
+        Ok(decoder)
+    }
+
+    fn priority(&self, spec: &DecoderSpec) -> Option<u32> {
+        let set = self.0.search.ranks.iter().find(|(name, _)| *name == spec.name);
+        set.map_or(Some(spec.priority), |(_, rank)| *rank)
+    }
+
+    /// The place of a pipe, named alone or as `PLUGIN:PIPE`.
+    fn locate(&self, pipe: &str) -> Option<(usize, usize)> {
+        if let Some((plugin, pipe)) = pipe.split_once(':') {
+            let at = self.0.plugins.iter().position(|record| record.is_called(plugin))?;
+            let index = self.0.plugins[at].manifest.pipes.iter().position(|spec| spec.name == pipe)?;
+            return Some((at, index));
+        }
+        self.0.pipes.get(pipe).copied()
+    }
+
+    /// Where plugins were looked for and why files were refused, in at most ten lines.
+    #[must_use]
+    pub fn looked_at(&self) -> String {
+        let mut lines = Vec::new();
+        for looked in &self.0.places {
+            let found = match looked.libraries {
+                None => "not there".to_owned(),
+                Some(_) => {
+                    let ours =
+                        self.0.plugins.iter().filter(|record| record.is_in(&looked.place.path)).count();
+                    format!("{ours} plugins")
+                }
+            };
+            lines.push(format!("{} ({}): {found}", looked.place.path.display(), looked.place.source));
+        }
+        for refusal in self.0.refusals.iter().filter(|refusal| !refusal.is_stranger()) {
+            let reason = refusal.reason.message().lines().next().unwrap_or_default().to_owned();
+            lines.push(format!("{} refused: {reason}", refusal.path.display()));
+        }
+        let strangers = self.0.refusals.iter().filter(|refusal| refusal.is_stranger()).count();
+        if strangers > 0 {
+            lines.push(format!("{strangers} libraries that are no plugins"));
+        }
+        if lines.len() > LINES {
+            let more = lines.len() - LINES;
+            lines.truncate(LINES);
+            lines.push(format!("and {more} more; `forebay plugins list` shows all"));
+        }
+        let mut text = "looked in".to_owned();
+        if lines.is_empty() {
+            text.push_str(" no place: plugins are switched off");
+        }
+        for line in lines {
+            let _ = write!(text, "\n  {line}");
+        }
+        text
+    }
+}
+
+impl Catalog for Registry {
+    fn pipe(&self, name: &str) -> Option<&PipeSpec> {
+        self.locate(name).map(|(plugin, index)| &self.0.plugins[plugin].manifest.pipes[index])
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.0.pipes.keys().cloned().collect();
+        names.sort();
+        names
+    }
+
+    fn looked(&self) -> String {
+        self.looked_at()
+    }
+}
+
+impl Record {
+    fn new(manifest: Manifest, origin: Origin) -> Self {
+        Self { manifest, origin, loaded: OnceLock::new() }
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The file it is in; `None` when it is linked in.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match &self.origin {
+            Origin::File(path) => Some(path),
+            Origin::Linked(_) => None,
+        }
+    }
+
+    /// The file it is in, for people.
+    #[must_use]
+    pub fn file(&self) -> String {
+        self.path().map_or_else(|| "linked in".to_owned(), |path| path.display().to_string())
+    }
+
+    /// Name and version.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("{} {}", self.manifest.name, self.manifest.version)
+    }
+
+    /// Whether its code was loaded.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        matches!(self.loaded.get(), Some(Ok(_)))
+    }
+
+    /// Loads it, if that was not done, and checks its layout.
+    ///
+    /// # Errors
+    /// `Abi`, when it does not fit.
+    pub fn check(&self) -> Result<()> {
+        self.load().map(drop).map_err(|error| self.blame(error))
+    }
+
+    fn load(&self) -> Result<PluginRef> {
+        let load = || match &self.origin {
+            Origin::File(path) => library::load(path, &self.manifest.entry),
+            Origin::Linked(header) => library::check(header),
+        };
+        self.loaded.get_or_init(load).clone()
+    }
+
+    /// Says in an error which plugin it comes from.
+    pub(crate) fn blame(&self, error: Error) -> Error {
+        error.context("plugin", format!("{} in {}", self.label(), self.file()))
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        self.manifest.name == name || self.manifest.name.strip_prefix("forebay-") == Some(name)
+    }
+
+    fn is_in(&self, place: &Path) -> bool {
+        self.path().is_some_and(|path| path == place || path.parent() == Some(place))
+    }
+}
+
+/// Collects plugins, in the order of the search.
+#[derive(Default)]
+struct Finder {
+    plugins: Vec<Record>,
+    places: Vec<Looked>,
+    refusals: Vec<Refusal>,
+}
+
+impl Registrar for Finder {
+    fn add(&mut self, plugin: StaticPlugin) -> Result<()> {
+        let manifest = Manifest::parse(&plugin.manifest)?;
+        self.plugins.push(Record::new(manifest, Origin::Linked(plugin.header)));
+        Ok(())
+    }
+}
+
+impl Finder {
+    fn look(&mut self, search: &Search) {
+        let mut seen = Vec::new();
+        for place in &search.places {
+            let candidates = place.candidates().unwrap_or_else(|reason| {
+                self.refusals.push(Refusal { path: place.path.clone(), reason });
+                Some(Vec::new())
+            });
+            let libraries = candidates.as_ref().map(Vec::len);
+            self.places.push(Looked { place: place.clone(), libraries });
+            for path in candidates.into_iter().flatten() {
+                let id = identity(&path);
+                if !seen.contains(&id) {
+                    seen.push(id);
+                    self.consider(path, &search.skip);
+                }
+            }
+        }
+        for name in &search.skip {
+            if !self.refusals.iter().any(|refusal| refusal.reason.get("plugin") == Some(name)) {
+                let reason = Error::invalid(format!("FOREBAY_PLUGIN_SKIP names {name}, which is not there"));
+                self.refusals.push(Refusal { path: PathBuf::from(name), reason });
+            }
+        }
+    }
+
+    fn consider(&mut self, path: PathBuf, skip: &[String]) {
+        match Manifest::read(&path) {
+            Ok(manifest) if skip.contains(&manifest.name) => {
+                let reason =
+                    Error::invalid("left out by FOREBAY_PLUGIN_SKIP").context("plugin", &manifest.name);
+                self.refusals.push(Refusal { path, reason });
+            }
+            Ok(manifest) => self.admit(Record::new(manifest, Origin::File(path))),
+            Err(reason) => self.refusals.push(Refusal { path, reason }),
+        }
+    }
+
+    /// Of two plugins with one name the higher version stays, and of equal versions the first; the other is told.
+    fn admit(&mut self, new: Record) {
+        let twin = self.plugins.iter_mut().find(|record| record.manifest.name == new.manifest.name);
+        let Some(old) = twin else { return self.plugins.push(new) };
+        let newer = version(&new.manifest.version) > version(&old.manifest.version);
+        let loser = if newer { std::mem::replace(old, new) } else { new };
+        let winner = format!("{} {}", old.label(), old.file());
+        let reason = Error::invalid(format!("{} gives way to {winner}", loser.label()));
+        self.refusals
+            .push(Refusal { path: loser.path().unwrap_or(Path::new("linked in")).to_owned(), reason });
+    }
+
+    fn finish(mut self, search: Search) -> Registry {
+        let mut pipes = HashMap::new();
+        for (plugin, record) in self.plugins.iter().enumerate() {
+            for (index, spec) in record.manifest.pipes.iter().enumerate() {
+                let (first, _) = *pipes.entry(spec.name.clone()).or_insert((plugin, index));
+                if first != plugin {
+                    let winner = self.plugins[first].label();
+                    let hint = format!("{}:{}", record.manifest.name, spec.name);
+                    let reason = Error::invalid(format!(
+                        "its pipe {} gives way to that of {winner}; call it {hint}",
+                        spec.name
+                    ));
+                    self.refusals.push(Refusal { path: PathBuf::from(record.file()), reason });
+                }
+            }
+        }
+        Registry(Arc::new(Inner {
+            plugins: self.plugins,
+            search,
+            places: self.places,
+            refusals: self.refusals,
+            pipes,
+            decoders: Mutex::default(),
+        }))
+    }
+}
+
+/// What makes two paths the same file.
+fn identity(path: &Path) -> (u64, u64, PathBuf) {
+    use std::os::unix::fs::MetadataExt;
+    match fs::metadata(path) {
+        Ok(metadata) => (metadata.dev(), metadata.ino(), PathBuf::new()),
+        Err(_) => (0, 0, path.to_owned()),
+    }
+}
+
+/// Numbers of a version, to be compared; a pre-release counts as its release.
+fn version(text: &str) -> Vec<u64> {
+    text.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect()
+}

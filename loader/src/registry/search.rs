@@ -1,0 +1,137 @@
+//! Where plugins are looked for.
+//!
+//! In this order: paths given by the caller, `FOREBAY_PLUGIN_PATH`, the folder of the running
+//! program, `$XDG_DATA_HOME/forebay/plugins/<abi>-<target>`, `/usr/lib/forebay/plugins/<abi>-<target>`.
+//! `FOREBAY_PLUGIN_SYSTEM_PATH` replaces the last two, and empty means none; `FOREBAY_NO_PLUGINS=1`
+//! means none at all; `FOREBAY_PLUGIN_SKIP=a,b` leaves plugins out by name;
+//! `FOREBAY_PLUGIN_RANK=png:300,gif:NONE` sets or removes decoders' priorities.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use forebay_core::{Error, Result, abi::ABI_MAJOR, manifest::TARGET};
+
+/// Where plugins are looked for, and which are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Search {
+    /// Files and folders, in order.
+    pub places: Vec<Place>,
+    /// Plugins that are left out, by name.
+    pub skip: Vec<String>,
+    /// Priorities of decoders that were set from outside; `None` leaves the decoder out.
+    pub ranks: Vec<(String, Option<u32>)>,
+}
+
+/// One file or folder where plugins are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Who named it.
+    pub source: &'static str,
+}
+
+impl Search {
+    /// Nowhere.
+    #[must_use]
+    pub fn nowhere() -> Self {
+        Self::default()
+    }
+
+    /// Everywhere that the environment says.
+    ///
+    /// # Errors
+    /// `Invalid` when a variable cannot be read.
+    pub fn from_env() -> Result<Self> {
+        let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+        if set("FOREBAY_NO_PLUGINS").is_some_and(|value| value != "0") {
+            return Ok(Self::nowhere());
+        }
+        let mut search = Self { skip: list("FOREBAY_PLUGIN_SKIP"), ranks: ranks()?, ..Self::default() };
+        if let Some(paths) = set("FOREBAY_PLUGIN_PATH") {
+            search.push_all(&paths, "FOREBAY_PLUGIN_PATH");
+        }
+        if let Some(folder) = env::current_exe().ok().as_deref().and_then(Path::parent) {
+            search.push(folder, "the program's folder");
+        }
+        match env::var_os("FOREBAY_PLUGIN_SYSTEM_PATH") {
+            Some(paths) => search.push_all(&paths, "FOREBAY_PLUGIN_SYSTEM_PATH"),
+            None => {
+                let folder = format!("forebay/plugins/{ABI_MAJOR}-{TARGET}");
+                let home = || env::home_dir().map(|home| home.join(".local/share"));
+                if let Some(data) = set("XDG_DATA_HOME").map(PathBuf::from).or_else(home) {
+                    search.push(&data.join(&folder), "the user's folder");
+                }
+                search.push(&Path::new("/usr/lib").join(&folder), "the system's folder");
+            }
+        }
+        Ok(search)
+    }
+
+    /// Looks in `path`, a file or a folder, before everywhere else.
+    #[must_use]
+    pub fn first(mut self, path: impl Into<PathBuf>) -> Self {
+        self.places.insert(0, Place { path: path.into(), source: "the caller" });
+        self
+    }
+
+    fn push(&mut self, path: &Path, source: &'static str) {
+        if self.places.iter().all(|place| place.path != path) {
+            self.places.push(Place { path: path.to_owned(), source });
+        }
+    }
+
+    fn push_all(&mut self, paths: &OsString, source: &'static str) {
+        for path in env::split_paths(paths).filter(|path| !path.as_os_str().is_empty()) {
+            self.push(&path, source);
+        }
+    }
+}
+
+impl Place {
+    /// The files here that could be plugins, by name: a file itself, or the libraries in a folder.
+    ///
+    /// # Errors
+    /// `Io`, when the place is there but cannot be read.
+    pub fn candidates(&self) -> Result<Option<Vec<PathBuf>>> {
+        let locate = |error: std::io::Error| Error::from(error).context("path", self.path.display());
+        match fs::metadata(&self.path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(locate(error)),
+            Ok(metadata) if !metadata.is_dir() => return Ok(Some(vec![self.path.clone()])),
+            Ok(_) => {}
+        }
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(locate)? {
+            let path = entry.map_err(locate)?.path();
+            if path.extension().is_some_and(|extension| extension == env::consts::DLL_EXTENSION) {
+                files.push(path);
+            }
+        }
+        files.sort();
+        Ok(Some(files))
+    }
+}
+
+fn list(variable: &str) -> Vec<String> {
+    let value = env::var(variable).unwrap_or_default();
+    value.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+fn ranks() -> Result<Vec<(String, Option<u32>)>> {
+    let bad = |item: &str| {
+        Error::invalid(format!("`{item}` in FOREBAY_PLUGIN_RANK, expected NAME:NUMBER or NAME:NONE"))
+    };
+    list("FOREBAY_PLUGIN_RANK")
+        .iter()
+        .map(|item| match item.split_once(':') {
+            Some((name, "NONE")) => Ok((name.to_owned(), None)),
+            Some((name, rank)) => Ok((name.to_owned(), Some(rank.parse().map_err(|_| bad(item))?))),
+            None => Err(bad(item)),
+        })
+        .collect()
+}

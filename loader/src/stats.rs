@@ -1,0 +1,148 @@
+//! What each node did: counters that workers add to, and what they say together.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde::Serialize;
+
+/// One node's counters; shared by all who run it.
+#[derive(Default)]
+pub(crate) struct Counters {
+    samples: AtomicU64,
+    bytes: AtomicU64,
+    busy: AtomicU64,
+    wait_input: AtomicU64,
+    wait_room: AtomicU64,
+}
+
+impl Counters {
+    /// Adds one call that gave these samples.
+    pub(crate) fn add(&self, samples: usize, bytes: usize, busy: Duration) {
+        self.samples.fetch_add(samples as u64, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.busy.fetch_add(nanos(busy), Ordering::Relaxed);
+    }
+
+    pub(crate) fn waited_for_input(&self, time: Duration) {
+        self.wait_input.fetch_add(nanos(time), Ordering::Relaxed);
+    }
+
+    pub(crate) fn waited_for_room(&self, time: Duration) {
+        self.wait_room.fetch_add(nanos(time), Ordering::Relaxed);
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What one node did so far.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct NodeStats {
+    /// The node's name.
+    pub node: String,
+    /// Its pipe.
+    pub pipe: String,
+    /// The plugin that serves it, with version.
+    pub plugin: String,
+    /// The file the plugin is in.
+    pub file: String,
+    /// Samples given.
+    pub samples: u64,
+    /// Bytes of values given, shared ones included.
+    pub bytes: u64,
+    /// Seconds in the pipe's own code, over all threads.
+    pub busy: f64,
+    /// Seconds that its segment could not run for lack of input; on the segment's first node.
+    pub wait_input: f64,
+    /// Seconds that its segment could not run for lack of room; on the segment's last node.
+    pub wait_room: f64,
+    /// Whether several threads may run it at once.
+    pub parallel: bool,
+}
+
+/// What a run did so far.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Node by node, in the graph's order.
+    pub nodes: Vec<NodeStats>,
+    /// Threads that work; the caller's own when inline.
+    pub threads: usize,
+    /// Seconds since the first sample was asked for.
+    pub seconds: f64,
+    /// Seconds that the consumer waited for a sample.
+    pub consumer_wait: f64,
+    /// Large blocks of output memory taken from the system.
+    pub blocks_fresh: u64,
+    /// Large blocks of output memory used again.
+    pub blocks_reused: u64,
+}
+
+impl Stats {
+    /// The stage that limits the rate, in one line.
+    #[must_use]
+    pub fn limiting(&self) -> String {
+        let busiest = self.nodes.iter().max_by(|a, b| a.busy.total_cmp(&b.busy));
+        let Some(busiest) = busiest.filter(|_| self.seconds > 0.0) else { return "nothing ran".to_owned() };
+        let total: f64 = self.nodes.iter().map(|node| node.busy).sum();
+        let load = total / (self.seconds * self.threads as f64);
+        let share = |part: f64, whole: f64| if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
+        let serial = self.nodes.iter().find(|node| !node.parallel && node.busy > 0.9 * self.seconds);
+        if let (Some(node), true) = (serial, self.threads > 1) {
+            let busy = share(node.busy, self.seconds);
+            return format!(
+                "{}: runs on one thread at a time and was busy {busy:.0} % of the time",
+                node.node
+            );
+        }
+        if self.consumer_wait < 0.1 * self.seconds && load < 0.8 {
+            return format!(
+                "the consumer: it waited {:.0} % of the time",
+                share(self.consumer_wait, self.seconds)
+            );
+        }
+        let part = share(busiest.busy, total);
+        format!(
+            "{}: {part:.0} % of the work, {} threads {:.0} % busy",
+            busiest.node,
+            self.threads,
+            100.0 * load
+        )
+    }
+}
+
+/// The names that go with a node's counters.
+pub(crate) struct NodeInfo {
+    pub(crate) node: String,
+    pub(crate) pipe: String,
+    pub(crate) plugin: String,
+    pub(crate) file: String,
+    pub(crate) parallel: bool,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl NodeInfo {
+    pub(crate) fn read(&self) -> NodeStats {
+        let seconds = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64 * 1e-9;
+        let counters = &self.counters;
+        NodeStats {
+            node: self.node.clone(),
+            pipe: self.pipe.clone(),
+            plugin: self.plugin.clone(),
+            file: self.file.clone(),
+            samples: counters.samples.load(Ordering::Relaxed),
+            bytes: counters.bytes.load(Ordering::Relaxed),
+            busy: seconds(&counters.busy),
+            wait_input: seconds(&counters.wait_input),
+            wait_room: seconds(&counters.wait_room),
+            parallel: self.parallel,
+        }
+    }
+}
