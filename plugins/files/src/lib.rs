@@ -1,0 +1,21 @@
+#![doc = include_str!("../README.md")]
+
+mod braces;
+mod listing;
+#[expect(unsafe_code, reason = "a memory map is a promise about the file that only its owner can keep")]
+mod map;
+mod pattern;
+mod source;
+mod store;
+
+pub use crate::{
+    listing::{Found, Listing, list},
+    map::map_file,
+    source::{Files, FilesOptions},
+    store::FileStore,
+};
+
+forebay_core::export_plugin! {
+    sources: [Files],
+    stores: [FileStore],
+}

@@ -1,0 +1,232 @@
+//! From patterns to paths: one folder at a time, in the order of the whole sorted list.
+
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use forebay_core::{Error, Result};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::{
+    braces::Braces,
+    map::at,
+    pattern::{Pattern, Positions, is_wild},
+};
+
+/// A file that a pattern stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Its path, as the pattern has it: relative if that is.
+    pub path: PathBuf,
+    /// A hash of the pattern's number and of the path below the pattern's first wildcard.
+    pub uid: u64,
+}
+
+/// Lists the files that `patterns` stand for. Folders are read when the listing comes to them.
+///
+/// # Errors
+/// `Limit`, when braces stand for more than ten million names. The iterator gives `Io` and `Invalid`, naming the
+/// path or the pattern, and goes on with the next name.
+///
+/// # Examples
+/// ```
+/// let sources: Vec<_> = forebay_files::list(&["src/*.rs"])?.collect::<Result<_, _>>()?;
+/// assert!(sources.iter().any(|found| found.path.ends_with("src/listing.rs")));
+/// # Ok::<(), forebay_core::Error>(())
+/// ```
+pub fn list<S: AsRef<str>>(patterns: &[S]) -> Result<Listing> {
+    let patterns = patterns.iter().map(|text| One::new(text.as_ref())).collect::<Result<_>>()?;
+    Ok(Listing { patterns, pattern: 0, name: 0, matches: 0, folders: false, walk: None })
+}
+
+/// The files that patterns stand for; made by [`list`].
+pub struct Listing {
+    patterns: Vec<One>,
+    /// Which pattern, and which name that its braces stand for, comes next.
+    pattern: usize,
+    name: u64,
+    /// How many files this pattern gave, and whether it met folders where files were expected.
+    matches: u64,
+    folders: bool,
+    walk: Option<Walk>,
+}
+
+/// A pattern as it was given.
+struct One {
+    text: String,
+    names: Braces,
+    /// The folder that holds its first part with a wildcard or a brace; uids do not depend on it.
+    prefix: PathBuf,
+}
+
+impl One {
+    fn new(text: &str) -> Result<Self> {
+        let text = text.strip_prefix("file://").unwrap_or(text);
+        if text.is_empty() {
+            return Err(Error::invalid("found an empty path"));
+        }
+        let plain: Vec<_> =
+            text.split('/').take_while(|part| !is_wild(part) && !part.contains('{')).collect();
+        let plain = plain.join("/");
+        let whole = plain.len() == text.len();
+        let prefix =
+            if whole { Path::new(text).parent().unwrap_or(Path::new("")) } else { Path::new(&plain) };
+        // The root itself splits into nothing.
+        let prefix =
+            if !whole && plain.is_empty() && text.starts_with('/') { Path::new("/") } else { prefix };
+        Ok(Self { text: text.to_owned(), names: Braces::parse(text)?, prefix: prefix.to_owned() })
+    }
+}
+
+impl Iterator for Listing {
+    type Item = Result<Found>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let found = match &mut self.walk {
+                Some(walk) => walk.next(&mut self.folders),
+                None => None,
+            };
+            if let Some(found) = found {
+                self.matches += 1;
+                return Some(found.map(|path| self.found(path)));
+            }
+            self.walk = None;
+            let one = self.patterns.get(self.pattern)?;
+            if self.name < one.names.count().unwrap_or(0) {
+                let name = one.names.get(self.name);
+                self.name += 1;
+                match Walk::open(&name) {
+                    Ok(walk) => self.walk = Some(walk),
+                    Err(error) => {
+                        self.matches += 1;
+                        let error =
+                            if name == one.text { error } else { error.context("pattern", &one.text) };
+                        return Some(Err(error));
+                    }
+                }
+            } else if let Some(error) = self.end_pattern() {
+                return Some(Err(error));
+            }
+        }
+    }
+}
+
+impl Listing {
+    fn found(&self, path: PathBuf) -> Found {
+        let prefix = self.patterns.get(self.pattern).map(|one| one.prefix.as_path());
+        let below = prefix.and_then(|prefix| path.strip_prefix(prefix).ok()).unwrap_or(&path);
+        let uid = xxh3_64_with_seed(below.as_os_str().as_encoded_bytes(), self.pattern as u64);
+        Found { path, uid }
+    }
+
+    /// Goes to the next pattern, with an error if this one stood for nothing.
+    fn end_pattern(&mut self) -> Option<Error> {
+        let one = self.patterns.get(self.pattern)?;
+        let error = (self.matches == 0).then(|| {
+            let (text, shown) = (&one.text, one.prefix.display().to_string());
+            let hint = if self.folders { ", only folders: add `/**` for the files in them" } else { "" };
+            Error::invalid(format!("no file matches{hint}"))
+                .context("pattern", text)
+                .context("folder", if shown.is_empty() { "." } else { &shown })
+        });
+        (self.pattern, self.name, self.matches, self.folders) = (self.pattern + 1, 0, 0, false);
+        error
+    }
+}
+
+/// The walk of one name that a pattern stands for.
+enum Walk {
+    /// The path of a file.
+    File(Option<PathBuf>),
+    Folders {
+        pattern: Pattern,
+        open: Vec<Folder>,
+    },
+}
+
+/// A folder being walked: what is left of it, last first, and what must be met below.
+struct Folder {
+    path: PathBuf,
+    left: Vec<Entry>,
+    positions: Positions,
+}
+
+struct Entry {
+    name: OsString,
+    folder: bool,
+    link: bool,
+}
+
+impl Walk {
+    fn open(name: &str) -> Result<Self> {
+        let path = Path::new(name);
+        if !is_wild(name) && !fs::metadata(path).map_err(|error| at(path, error))?.is_dir() {
+            return Ok(Self::File(Some(path.to_owned())));
+        }
+        let pattern = Pattern::parse(name)?;
+        let root = Folder::read(pattern.base.clone(), pattern.start())?;
+        Ok(Self::Folders { pattern, open: vec![root] })
+    }
+
+    /// The next file; notes when a folder stands where the pattern wants a file.
+    fn next(&mut self, folders: &mut bool) -> Option<Result<PathBuf>> {
+        let (pattern, open) = match self {
+            Self::File(path) => return path.take().map(Ok),
+            Self::Folders { pattern, open } => (pattern, open),
+        };
+        loop {
+            let folder = open.last_mut()?;
+            let Some(entry) = folder.left.pop() else {
+                open.pop();
+                continue;
+            };
+            let path = folder.path.join(&entry.name);
+            if !entry.folder {
+                if pattern.ends_with(&folder.positions, &entry.name) {
+                    return Some(Ok(path));
+                }
+                continue;
+            }
+            *folders |= pattern.ends_with(&folder.positions, &entry.name);
+            let positions = pattern.enter(&folder.positions, &entry.name, entry.link);
+            if positions.is_empty() {
+                continue;
+            }
+            match Folder::read(path, positions) {
+                Ok(folder) => open.push(folder),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+impl Folder {
+    fn read(path: PathBuf, positions: Positions) -> Result<Self> {
+        let place = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
+        let mut left = Vec::new();
+        for entry in fs::read_dir(place).map_err(|error| at(place, error))? {
+            let entry = entry.map_err(|error| at(place, error))?;
+            let mut kind = entry.file_type().map_err(|error| at(&entry.path(), error))?;
+            let link = kind.is_symlink();
+            if link {
+                // A link to nothing stays: opening it says what is wrong.
+                kind = fs::metadata(entry.path()).map_or(kind, |target| target.file_type());
+            }
+            if kind.is_dir() || kind.is_file() || kind.is_symlink() {
+                left.push(Entry { name: entry.file_name(), folder: kind.is_dir(), link });
+            }
+        }
+        left.sort_by(|one, two| two.order().cmp(one.order()));
+        Ok(Self { path, left, positions })
+    }
+}
+
+impl Entry {
+    /// The bytes this entry has in the whole sorted list of paths, where a slash follows a folder's name.
+    fn order(&self) -> impl Iterator<Item = &u8> {
+        self.name.as_encoded_bytes().iter().chain(self.folder.then_some(&b'/'))
+    }
+}

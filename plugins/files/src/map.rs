@@ -1,0 +1,56 @@
+//! The memory map: the only unsafe code of this crate.
+//!
+//! A map shows the file, not a copy of it. If another program changes the file while samples of it are alive, they
+//! change with it; if it cuts the file short, touching the bytes beyond ends the process with SIGBUS. Data that is
+//! written to while it is read needs `open = "read"`.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+};
+
+use forebay_core::{Buffer, Error, Result};
+use memmap2::Mmap;
+
+/// The bytes of the file at `path`, mapped, so that nothing is read before it is touched. An empty file gives
+/// no bytes.
+///
+/// The file must not be cut short while the buffer, or any slice of it, is alive: touching bytes that are gone ends
+/// the process.
+///
+/// # Errors
+/// `Io`, naming the file; `Invalid`, when it is a folder or a device.
+///
+/// # Examples
+/// ```
+/// let bytes = forebay_files::map_file("Cargo.toml".as_ref())?;
+/// assert!(bytes.starts_with(b"[package]"));
+/// # Ok::<(), forebay_core::Error>(())
+/// ```
+pub fn map_file(path: &Path) -> Result<Buffer> {
+    let file = open(path)?;
+    if file.metadata().map_err(|error| at(path, error))?.len() == 0 {
+        return Ok(Buffer::EMPTY);
+    }
+    // SAFETY: the map is read-only and shared only as immutable bytes. That no other program changes or cuts the
+    // file meanwhile cannot be enforced by any system call here; it is the documented duty of who runs the pipeline.
+    let map = unsafe { Mmap::map(&file) };
+    Ok(Buffer::from_owner(map.map_err(|error| at(path, error))?))
+}
+
+/// Opens a regular file. Anything else is refused before it is opened, since opening a pipe waits for its writer.
+pub(crate) fn open(path: &Path) -> Result<File> {
+    let kind = fs::metadata(path).map_err(|error| at(path, error))?.file_type();
+    if !kind.is_file() {
+        let found = if kind.is_dir() { "a folder" } else { "a pipe, socket or device" };
+        return Err(
+            Error::invalid(format!("found {found}, expected a regular file")).context("file", path.display())
+        );
+    }
+    File::open(path).map_err(|error| at(path, error))
+}
+
+/// The system's error, with the file it is about.
+pub(crate) fn at(path: &Path, error: std::io::Error) -> Error {
+    Error::from(error).context("file", path.display())
+}

@@ -1,0 +1,202 @@
+//! `files`: one sample a file.
+
+use std::{io::Read, path::Path};
+
+use forebay_core::{
+    Buffer, BufferMut, Context, DataPipe, Error, Key, OneOrMany, PipeInfo, Result, Sample, Schema, Source,
+    State, StateExt, Str, Value, options,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    listing::{Found, Listing, list},
+    map::{at, map_file, open},
+};
+
+options! {
+    /// Options of `files`.
+    pub struct FilesOptions {
+        /// Paths, folders or patterns, one or a list: `*`, `?`, `[..]`, `**`, `{000..099}`, `{a,b}`.
+        paths: OneOrMany<String> = required;
+        /// How to open: `mmap` shows the file without a copy, `read` takes it into memory, `none` gives the path alone.
+        open: String = "mmap", one_of ["mmap", "read", "none"];
+    }
+}
+
+/// Gives a sample for each file that the paths and patterns stand for, with `path` and `bytes`.
+pub struct Files {
+    options: FilesOptions,
+    schema: Schema,
+    listing: Option<Listing>,
+    delivered: u64,
+    last: Option<u64>,
+}
+
+/// The version of the saved position's form.
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Position {
+    /// How many files were delivered.
+    delivered: u64,
+    /// The uid of the last one, to see whether the files are still the same.
+    last: Option<u64>,
+}
+
+impl DataPipe for Files {
+    const INFO: PipeInfo =
+        PipeInfo { name: "files", summary: "Local files, by path or pattern", ..PipeInfo::DEFAULT };
+    type Options = FilesOptions;
+
+    fn new(options: FilesOptions) -> Result<Self> {
+        if options.paths.0.is_empty() {
+            return Err(Error::invalid("found no path").context("option", "paths"));
+        }
+        list(&options.paths.0)?;
+        let names: &[&str] = if options.open == "none" { &["path"] } else { &["path", "bytes"] };
+        let schema = Schema::new(names.iter().map(|name| Str::from_static(name)));
+        Ok(Self { options, schema, listing: None, delivered: 0, last: None })
+    }
+}
+
+impl Source for Files {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        self.rewind()
+    }
+
+    fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
+        let Some(found) = self.advance()? else { return Ok(None) };
+        let bytes = match self.options.open.as_str() {
+            "mmap" => Some(map_file(&found.path)?),
+            "read" => Some(read_file(&found.path, cx.limits().bytes, |len| cx.alloc(len))?),
+            _ => None,
+        };
+        Ok(Some(self.sample(&found, bytes)))
+    }
+
+    fn state(&self) -> Result<State> {
+        State::json(VERSION, &Position { delivered: self.delivered, last: self.last })
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        self.pass_over(&state.parse(VERSION)?)
+    }
+}
+
+impl Files {
+    fn rewind(&mut self) -> Result<()> {
+        (self.listing, self.delivered, self.last) = (Some(list(&self.options.paths.0)?), 0, None);
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<Option<Found>> {
+        let found = self.listing.as_mut().and_then(Iterator::next).transpose()?;
+        if let Some(found) = &found {
+            self.delivered += 1;
+            self.last = Some(found.uid);
+        }
+        Ok(found)
+    }
+
+    /// Passes over what was delivered before, without opening it.
+    fn pass_over(&mut self, position: &Position) -> Result<()> {
+        // What could not be found then was told then.
+        while self.delivered < position.delivered && !matches!(self.advance(), Ok(None)) {}
+        if (self.delivered, self.last) == (position.delivered, position.last) {
+            return Ok(());
+        }
+        let (found, wanted) = (self.delivered, position.delivered);
+        Err(Error::invalid(format!(
+            "the files are not those of the saved position: of the first {wanted}, {found} are there, or others"
+        )))
+    }
+
+    fn sample(&self, found: &Found, bytes: Option<Buffer>) -> Sample {
+        let origin = Str::from(found.path.to_string_lossy().into_owned());
+        let path = match found.path.to_str() {
+            Some(_) => Value::from(origin.clone()),
+            None => Value::from(Buffer::from(found.path.as_os_str().as_encoded_bytes().to_vec())),
+        };
+        let values = [path].into_iter().chain(bytes.map(Value::from)).collect();
+        let key = Key::whole(origin);
+        Sample::with_schema(found.uid, key, self.schema.clone(), values)
+    }
+}
+
+/// The bytes of a file of at most `limit` bytes, in memory that `alloc` gives.
+pub(crate) fn read_file(
+    path: &Path,
+    limit: u64,
+    alloc: impl FnOnce(usize) -> Result<BufferMut>,
+) -> Result<Buffer> {
+    let mut file = open(path)?;
+    let len = file.metadata().map_err(|error| at(path, error))?.len();
+    let fits = usize::try_from(len).ok().filter(|_| len <= limit);
+    let Some(size) = fits else {
+        let error = Error::limit(format!("the file has {len} bytes, at most {limit} are read into memory"));
+        return Err(error.context("file", path.display()));
+    };
+    let mut bytes = alloc(size)?;
+    file.read_exact(&mut bytes).map_err(|error| at(path, error))?;
+    Ok(bytes.freeze())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(paths: &[&str], open: &str) -> Files {
+        let paths = OneOrMany(paths.iter().map(|&path| path.to_owned()).collect());
+        Files::new(FilesOptions { paths, open: open.into() }).unwrap()
+    }
+
+    #[test]
+    fn a_saved_position_goes_on_with_the_next_file() {
+        let mut whole = files(&["src/*.rs"], "none");
+        whole.rewind().unwrap();
+        let all: Vec<_> = std::iter::from_fn(|| whole.advance().unwrap()).collect();
+        assert!(all.len() > 4);
+        for delivered in 0..=all.len() {
+            let mut first = files(&["src/*.rs"], "none");
+            first.rewind().unwrap();
+            for _ in 0..delivered {
+                first.advance().unwrap();
+            }
+            let position = first.state().unwrap().parse::<Position>(VERSION).unwrap();
+            let mut second = files(&["src/*.rs"], "none");
+            second.rewind().unwrap();
+            second.pass_over(&position).unwrap();
+            assert_eq!(second.advance().unwrap().as_ref(), all.get(delivered));
+        }
+    }
+
+    #[test]
+    fn a_position_among_other_files_is_refused() {
+        for position in
+            [Position { delivered: 10_000, last: Some(1) }, Position { delivered: 1, last: Some(1) }]
+        {
+            let mut files = files(&["src/*.rs"], "none");
+            files.rewind().unwrap();
+            let error = files.pass_over(&position).unwrap_err();
+            assert_eq!(error.kind(), forebay_core::ErrorKind::Invalid);
+        }
+    }
+
+    #[test]
+    fn samples_have_the_path_as_key_and_field() {
+        let mut files = files(&["src/source.rs"], "mmap");
+        files.rewind().unwrap();
+        let found = files.advance().unwrap().unwrap();
+        let sample = files.sample(&found, Some(Buffer::from_static(b"x")));
+        assert_eq!(sample.get("path").and_then(Value::as_str), Some("src/source.rs"));
+        assert_eq!(sample.get("bytes").and_then(Value::as_bytes).map(|bytes| bytes.len()), Some(1));
+        assert_eq!(&*sample.key().origin, "src/source.rs");
+    }
+
+    #[test]
+    fn reading_meets_the_limit_before_memory_is_taken() {
+        let read = |limit| read_file(Path::new("Cargo.toml"), limit, |len| Ok(BufferMut::zeroed(len)));
+        assert!(read(1 << 20).unwrap().starts_with(b"[package]"));
+        assert_eq!(read(10).unwrap_err().kind(), forebay_core::ErrorKind::Limit);
+    }
+}

@@ -1,0 +1,58 @@
+//! The store of local files: what other plugins read through, by path.
+
+use std::{
+    fs,
+    io::{Read, Seek, SeekFrom},
+    path::Path,
+};
+
+use forebay_core::{Buffer, NoOptions, Result, Store, StoreInfo};
+
+use crate::map::{at, map_file, open};
+
+/// Serves `file://` and plain paths.
+pub struct FileStore;
+
+impl Store for FileStore {
+    const INFO: StoreInfo = StoreInfo { name: "file", summary: "Local files", schemes: &["file"] };
+    type Options = NoOptions;
+
+    fn new(_: NoOptions) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn list(&self, path: &str) -> Result<Vec<(String, bool)>> {
+        let folder = local(path);
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(folder).map_err(|error| at(folder, error))? {
+            let path = entry.map_err(|error| at(folder, error))?.path();
+            entries.push((path.to_string_lossy().into_owned(), path.is_dir()));
+        }
+        entries.sort();
+        Ok(entries)
+    }
+
+    fn size(&self, path: &str) -> Result<u64> {
+        let path = local(path);
+        Ok(fs::metadata(path).map_err(|error| at(path, error))?.len())
+    }
+
+    fn read_range(&self, path: &str, offset: u64, len: u64) -> Result<Buffer> {
+        let path = local(path);
+        let mut file = open(path)?;
+        file.seek(SeekFrom::Start(offset)).map_err(|error| at(path, error))?;
+        // Grows with what is there, not with what was asked for.
+        let mut bytes = Vec::new();
+        file.take(len).read_to_end(&mut bytes).map_err(|error| at(path, error))?;
+        Ok(bytes.into())
+    }
+
+    fn read(&self, path: &str) -> Result<Buffer> {
+        map_file(local(path))
+    }
+}
+
+/// The path in a URL.
+fn local(url: &str) -> &Path {
+    Path::new(url.strip_prefix("file://").unwrap_or(url))
+}

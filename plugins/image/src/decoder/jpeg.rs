@@ -1,0 +1,163 @@
+//! JPEG by zune-jpeg, decoded straight into the caller's memory.
+
+use forebay_core::{
+    Buffer, Context, Decoder, DecoderInfo, Error, ErrorKind, Magic, NoOptions, Result, Value, Wanted,
+};
+use image::metadata::Orientation;
+use zune_jpeg::errors::DecodeErrors;
+use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::colorspace::ColorSpace;
+use zune_jpeg::zune_core::options::DecoderOptions;
+
+use crate::decoder::check_size;
+use crate::orientation::{self, Layout};
+use crate::{pixels, scratch};
+
+/// The decoder `jpeg`.
+pub struct JpegDecoder;
+
+impl Decoder for JpegDecoder {
+    const INFO: DecoderInfo = DecoderInfo {
+        name: "jpeg",
+        summary: "JPEG, baseline and progressive, to a uint8 tensor [height, width, 3]",
+        extensions: &["jpg", "jpeg", "jpe", "jfif"],
+        media_types: &["image/jpeg"],
+        magic: &[Magic { offset: 0, bytes: b"\xff\xd8\xff" }],
+        ..DecoderInfo::DEFAULT
+    };
+    type Options = NoOptions;
+
+    fn new(_: NoOptions) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn probe(&self, head: &[u8], _: &str) -> u8 {
+        super::by_magic(head, &Self::INFO)
+    }
+
+    fn decode(&self, bytes: &Buffer, wanted: &Wanted<'_>, cx: &Context<'_>) -> Result<Value> {
+        let jpeg = Jpeg::open(bytes, cx.limits().pixels)?;
+        super::picture(jpeg.size(), wanted, cx, |out| jpeg.read(out))
+    }
+}
+
+/// A JPEG whose header has been read.
+///
+/// ```no_run
+/// use forebay_image::Jpeg;
+///
+/// let bytes = std::fs::read("photo.jpg")?;
+/// let jpeg = Jpeg::open(&bytes, 100_000_000)?;
+/// let [height, width] = jpeg.size();
+/// let mut rgb = vec![0; height * width * 3];
+/// jpeg.read(&mut rgb)?;
+/// # Ok::<(), forebay_core::Error>(())
+/// ```
+pub struct Jpeg<'a> {
+    decoder: zune_jpeg::JpegDecoder<ZCursor<&'a [u8]>>,
+    stored: [usize; 2],
+    orientation: Orientation,
+}
+
+impl<'a> Jpeg<'a> {
+    /// Reads the header, without taking memory for pixels.
+    ///
+    /// # Errors
+    /// [`Limit`](ErrorKind::Limit) if there are more than `max_pixels`, [`Corrupt`](ErrorKind::Corrupt) if the
+    /// header is broken, [`Unsupported`](ErrorKind::Unsupported) for lossless and arithmetic coding.
+    pub fn open(bytes: &'a [u8], max_pixels: u64) -> Result<Self> {
+        let options = DecoderOptions::default()
+            .set_strict_mode(true)
+            .set_max_width(usize::from(u16::MAX))
+            .set_max_height(usize::from(u16::MAX))
+            .jpeg_set_out_colorspace(ColorSpace::RGB);
+        if separate_scans(bytes) {
+            return Err(Error::unsupported("sequential JPEG with its components in separate scans"));
+        }
+        let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(bytes), options);
+        decoder.decode_headers().map_err(|error| broken(&error))?;
+        let (width, height) = decoder.dimensions().unwrap_or_default();
+        check_size([height as u64, width as u64], max_pixels)?;
+        let orientation =
+            decoder.exif().map_or(Orientation::NoTransforms, |exif| orientation::from_exif(exif));
+        if let Some(ColorSpace::MultiBand(bands)) = decoder.input_colorspace() {
+            return Err(Error::unsupported(format!("JPEG of {bands} components, expected 1, 3 or 4")));
+        }
+        Ok(Self { decoder, stored: [height, width], orientation })
+    }
+
+    /// Height and width of the picture, turned as its Exif orientation says.
+    #[must_use]
+    pub fn size(&self) -> [usize; 2] {
+        let [height, width] = self.stored;
+        if orientation::turns(self.orientation) { [width, height] } else { [height, width] }
+    }
+
+    /// Decodes into `out` as RGB; a picture that must be turned goes through scratch memory of the thread.
+    ///
+    /// # Errors
+    /// [`Corrupt`](ErrorKind::Corrupt) if the data is broken or ends early, [`Invalid`](ErrorKind::Invalid) if
+    /// `out` is not height x width x 3 bytes.
+    pub fn read(mut self, out: &mut [u8]) -> Result<()> {
+        let [height, width] = self.stored;
+        pixels::Pixels::check_out([height, width, 3], out)?;
+        if self.orientation == Orientation::NoTransforms {
+            return self.decoder.decode_into(out).map_err(|error| broken(&error));
+        }
+        scratch::with(out.len(), |stored| {
+            self.decoder.decode_into(stored).map_err(|error| broken(&error))?;
+            orientation::write_rgb(stored, self.stored, Layout::RGB, self.orientation, out);
+            Ok(())
+        })
+    }
+}
+
+/// Whether this is a sequential JPEG whose first scan lacks some of its components.
+///
+/// zune-jpeg up to 0.5.16 gives wrong colours for some of them and no error (its issues 422 and 448), so
+/// they are refused.
+fn separate_scans(bytes: &[u8]) -> bool {
+    let mut rest = bytes.get(2..).unwrap_or_default();
+    let mut components = None;
+    loop {
+        match *rest {
+            [0xff, 0xff | 0x00, ..] => rest = &rest[1..],
+            [0xff, marker, high, low, ref after @ ..] => {
+                let len = usize::from(u16::from_be_bytes([high, low])).saturating_sub(2);
+                let Some((segment, after)) = after.split_at_checked(len) else { return false };
+                match marker {
+                    0xc0 | 0xc1 => components = segment.get(5).copied(),
+                    0xda => {
+                        return components.is_some_and(|all| segment.first().is_some_and(|few| *few < all));
+                    }
+                    _ => {}
+                }
+                rest = after;
+            }
+            [_, ref after @ ..] => rest = after,
+            [] => return false,
+        }
+    }
+}
+
+/// zune-jpeg's error as ours.
+fn broken(error: &DecodeErrors) -> Error {
+    match error {
+        DecodeErrors::ExhaustedData | DecodeErrors::IoErrors(_) => {
+            return Error::corrupt("JPEG data ends early");
+        }
+        DecodeErrors::IllegalMagicBytes(found) => {
+            return Error::corrupt(format!("JPEG begins with {found:04x}, expected ffd8"));
+        }
+        _ => {}
+    }
+    let text = error.to_string();
+    let kind = match error {
+        DecodeErrors::Unsupported(_) => ErrorKind::Unsupported,
+        DecodeErrors::LargeDimensions(_) => ErrorKind::Limit,
+        // Some features that it lacks are told in words only.
+        _ if text.contains("not supported") => ErrorKind::Unsupported,
+        _ => ErrorKind::Corrupt,
+    };
+    Error::new(kind, format!("JPEG cannot be decoded: {}", text.trim().trim_matches('"')))
+}

@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+
+mod group;
+mod header;
+mod members;
+mod pax;
+mod untar;
+mod walk;
+
+pub use crate::{
+    group::split_name,
+    header::Kind,
+    members::{Members, Walk, read, walk},
+    untar::{Group, Untar, UntarItems, UntarOptions, samples},
+    walk::Member,
+};
+
+forebay_core::export_plugin! { flat_maps: [Untar] }
