@@ -81,7 +81,7 @@ pub const MAX_NODES: usize = 10_000;
 /// let graph = Graph::from_line("files 'shards/*.tar' | untar | batch 64 drop_last=true")?;
 /// assert_eq!(graph.nodes().len(), 3);
 /// assert_eq!(Graph::from_toml(&graph.to_toml())?, graph);
-/// # forebay_core::Result::Ok(())
+/// # Ok::<(), forebay_core::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {

@@ -37,7 +37,7 @@ const KEEP: u64 = 256 << 20;
 /// }
 /// println!("{}", loader.stats().limiting());
 /// loader.finish()?;
-/// # forebay_loader::Result::Ok(())
+/// # Ok::<(), forebay_loader::Error>(())
 /// ```
 ///
 /// Dropping it stops all threads and frees all memory; [`finish`](Loader::finish) does the same and

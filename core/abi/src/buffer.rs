@@ -96,14 +96,14 @@ impl Buffer {
 
     /// Joins buffers that lie one after the other in the same allocation, without a copy.
     ///
-    /// Gives `None` when they do not.
+    /// Gives `None` when they do not, and for bytes that live for ever: nobody says which allocation those are of.
     #[must_use]
     pub fn join<'a>(parts: impl IntoIterator<Item = &'a Buffer>) -> Option<Self> {
         let mut parts = parts.into_iter();
         let first = parts.next()?;
         let mut len = first.len;
         for part in parts {
-            if !part.same_owner(first) || part.ptr != first.ptr.wrapping_add(len) {
+            if part.owner.is_null() || !part.same_owner(first) || part.ptr != first.ptr.wrapping_add(len) {
                 return None;
             }
             len += part.len;

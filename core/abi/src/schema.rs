@@ -48,18 +48,21 @@ impl Schema {
 
     /// How many fields there are.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         self.names().len()
     }
 
     /// Whether there are none.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.names().is_empty()
     }
 
     /// The place of the field called `name`.
     #[must_use]
+    #[inline]
     pub fn position(&self, name: &str) -> Option<usize> {
         self.names().iter().position(|field| field.as_str() == name)
     }

@@ -171,6 +171,7 @@ impl Value {
 
     /// The number that tells what this is; see [`tag`].
     #[must_use]
+    #[inline]
     pub fn tag(&self) -> u32 {
         self.tag
     }
@@ -229,16 +230,20 @@ impl Value {
 
     /// A scalar's bits; see [`dtype`](Value::dtype) for what they mean.
     #[must_use]
+    #[inline]
     pub fn bits(&self) -> u64 {
         self.payload.len as u64
     }
 
     /// The type of a scalar or of a tensor's elements.
     #[must_use]
+    #[inline]
     pub fn dtype(&self) -> Option<DType> {
+        if self.tag == tag::SCALAR {
+            return Some(DType::from_word(self.word));
+        }
         match self.view() {
             View::Tensor(tensor) => Some(tensor.dtype()),
-            _ if self.tag == tag::SCALAR => Some(DType::from_word(self.word)),
             _ => None,
         }
     }

@@ -1,9 +1,11 @@
 //! Which decoder takes a value: candidates by magic and extension, then by how sure each is.
 
-use forebay_core::{Error, Result};
+use std::cmp::Reverse;
+
+use forebay_core::{AnyDecoder, Error, Result};
 use serde::Serialize;
 
-use super::{DecoderSpec, Registry};
+use super::{DecoderSlot, Registry};
 
 /// The most bytes that a decoder is shown to say how sure it is.
 pub const HEAD: usize = 4096;
@@ -24,115 +26,143 @@ pub struct Candidate {
     pub priority: u32,
     /// Why it is a candidate, or why it was refused.
     pub reason: String,
-    #[serde(skip)]
-    pub(super) place: (usize, usize),
+}
+
+/// Whether a decoder may take a value, by what its manifest says.
+#[derive(Clone, Copy, PartialEq)]
+enum Match {
+    Both,
+    Magic,
+    Extension,
+    /// Refused: its extension, but not its bytes.
+    WrongMagic,
+    /// Refused.
+    Neither,
+    /// Refused: left out from outside.
+    Off,
+}
+
+impl Match {
+    fn is_candidate(self) -> bool {
+        matches!(self, Self::Both | Self::Magic | Self::Extension)
+    }
+
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Both => "magic bytes and extension match",
+            Self::Magic => "magic bytes match",
+            Self::Extension => "extension matches",
+            Self::WrongMagic => "extension matches, but the bytes do not begin as its own do",
+            Self::Neither => "neither magic bytes nor extension match",
+            Self::Off => "left out by FOREBAY_PLUGIN_RANK",
+        }
+    }
 }
 
 impl Registry {
     /// All decoders for a value with this extension and head: those that take it, best first, then those
     /// that refuse it, each with the reason.
     ///
-    /// Order: how sure it is, priority, plugin's version, name. Libraries of candidates are loaded, no others.
+    /// Order: how sure it is, priority, name, plugin. Libraries of candidates are loaded, no others.
     #[must_use]
     pub fn rank(&self, extension: &str, head: &[u8]) -> Vec<Candidate> {
-        let head = &head[..head.len().min(HEAD)];
-        let extension = extension.to_ascii_lowercase();
-        let mut candidates = Vec::new();
-        for (plugin, record) in self.plugins().iter().enumerate() {
-            for (index, spec) in record.manifest().decoders.iter().enumerate() {
-                let priority = self.priority(spec);
-                let verdict = match priority {
-                    None => Err("left out by FOREBAY_PLUGIN_RANK".to_owned()),
-                    Some(_) => self.sure(plugin, index, spec, &extension, head),
-                };
-                let (score, reason) = match verdict {
-                    Ok((score, reason)) => (score, reason),
-                    Err(reason) => (0, reason),
-                };
-                candidates.push(Candidate {
-                    decoder: spec.name.clone(),
-                    plugin: record.label(),
-                    file: record.file(),
-                    score,
-                    priority: priority.unwrap_or(0),
-                    reason,
-                    place: (plugin, index),
-                });
-            }
-        }
-        candidates.sort_by(|a, b| {
-            let key = |c: &Candidate| (c.score, if c.score > 0 { c.priority } else { 0 });
-            key(b).cmp(&key(a)).then_with(|| a.decoder.cmp(&b.decoder)).then_with(|| b.plugin.cmp(&a.plugin))
+        let mut ranking: Vec<_> =
+            self.0.decoders.iter().map(|slot| self.consider(slot, extension, head)).collect();
+        ranking.sort_by_cached_key(|candidate| {
+            let strength = (candidate.score, if candidate.score > 0 { candidate.priority } else { 0 });
+            (Reverse(strength), candidate.decoder.clone(), candidate.plugin.clone())
         });
-        candidates
+        ranking
+    }
+
+    fn consider(&self, slot: &DecoderSlot, extension: &str, head: &[u8]) -> Candidate {
+        let found = self.matches(slot, extension, head);
+        let (score, reason) = match found.is_candidate().then(|| self.score(slot, extension, head)) {
+            None => (0, found.reason().to_owned()),
+            Some(Ok(0)) => (0, format!("{}, but it does not know the bytes", found.reason())),
+            Some(Ok(score)) => (score, found.reason().to_owned()),
+            Some(Err(error)) => (0, format!("{}, but {error}", found.reason())),
+        };
+        let record = &self.0.plugins[slot.plugin];
+        Candidate {
+            decoder: self.spec(slot).name.clone(),
+            plugin: record.label(),
+            file: record.file(),
+            score,
+            priority: slot.priority.unwrap_or(0),
+            reason,
+        }
     }
 
     /// The decoder of highest rank for a value, or the one pinned as `NAME` or `NAME@PLUGIN`.
     ///
+    /// Cost: asked for every value, so it allocates nothing when there is one.
+    ///
     /// # Errors
     /// `Unsupported`, with the reason of each candidate that came near.
-    pub fn choose(
-        &self,
-        extension: &str,
-        head: &[u8],
-        pinned: Option<&str>,
-    ) -> Result<forebay_core::AnyDecoder> {
+    pub fn choose(&self, extension: &str, head: &[u8], pinned: Option<&str>) -> Result<AnyDecoder> {
         if let Some(name) = pinned {
             return self.pinned(name);
         }
+        let candidates =
+            self.0.decoders.iter().filter(|slot| self.matches(slot, extension, head).is_candidate());
+        let sure = candidates.filter_map(|slot| {
+            let score = self.score(slot, extension, head).ok().filter(|&score| score > 0)?;
+            Some(((score, slot.priority), slot))
+        });
+        // The same order as `rank`: of equals the first by name, then by plugin.
+        let best = sure.max_by(|(a, one), (b, other)| {
+            let name =
+                |slot: &DecoderSlot| (&self.spec(slot).name, &self.0.plugins[slot.plugin].manifest.name);
+            a.cmp(b).then_with(|| name(other).cmp(&name(one)))
+        });
+        match best {
+            Some((_, slot)) => self.decoder(slot),
+            None => Err(self.none_takes(extension, head)),
+        }
+    }
+
+    fn none_takes(&self, extension: &str, head: &[u8]) -> Error {
         let ranking = self.rank(extension, head);
-        match ranking.first() {
-            Some(best) if best.score > 0 => self.decoder_at(best.place),
-            _ => {
-                let near = ranking.iter().filter(|candidate| !candidate.reason.starts_with("neither"));
-                let near: Vec<_> = near.take(6).map(|c| format!("{}: {}", c.decoder, c.reason)).collect();
-                let near =
-                    if near.is_empty() { "no decoder names its extension".into() } else { near.join("; ") };
-                let message = format!("no decoder for extension `{extension}`: {near}");
-                Err(Error::unsupported(message).context("plugins", self.looked_at()))
-            }
-        }
+        let near = ranking.iter().filter(|candidate| candidate.reason != Match::Neither.reason());
+        let near: Vec<_> = near.take(6).map(|c| format!("{}: {}", c.decoder, c.reason)).collect();
+        let near =
+            if near.is_empty() { "none names it, or begins as the bytes do".into() } else { near.join("; ") };
+        Error::unsupported(format!("no decoder for extension `{extension}`: {near}"))
+            .context("plugins", self.looked_at())
     }
 
-    fn pinned(&self, pin: &str) -> Result<forebay_core::AnyDecoder> {
+    fn pinned(&self, pin: &str) -> Result<AnyDecoder> {
         let (name, plugin) = pin.split_once('@').map_or((pin, None), |(name, plugin)| (name, Some(plugin)));
-        for (at, record) in self.plugins().iter().enumerate() {
-            if plugin.is_some_and(|plugin| !record.is_called(plugin)) {
-                continue;
-            }
-            if let Some(index) = record.manifest().decoders.iter().position(|spec| spec.name == name) {
-                return self.decoder_at((at, index));
-            }
-        }
-        Err(Error::unsupported(format!("no decoder called {pin}")).context("plugins", self.looked_at()))
+        let slot = self.0.decoders.iter().find(|slot| {
+            let wanted = plugin.is_none_or(|plugin| self.0.plugins[slot.plugin].is_called(plugin));
+            wanted && self.spec(slot).name == name
+        });
+        let missing =
+            || Error::unsupported(format!("no decoder called {pin}")).context("plugins", self.looked_at());
+        self.decoder(slot.ok_or_else(missing)?)
     }
 
-    /// Score and reason of one decoder, or why it is refused.
-    fn sure(
-        &self,
-        plugin: usize,
-        index: usize,
-        spec: &DecoderSpec,
-        extension: &str,
-        head: &[u8],
-    ) -> Result<(u8, String), String> {
-        let named = spec.extensions.iter().any(|known| known == extension);
-        let magic = spec.magic.iter().any(|magic| magic.matches(head));
-        let reason = match (magic, named) {
-            (true, true) => "magic bytes and extension match",
-            (true, false) => "magic bytes match",
-            (false, true) if spec.magic.is_empty() => "extension matches",
-            (false, true) => return Err("extension matches, but the bytes do not begin as its own do".into()),
-            (false, false) => return Err("neither magic bytes nor extension match".into()),
-        };
-        let score = self
-            .decoder_at((plugin, index))
-            .and_then(|decoder| decoder.probe(head, extension))
-            .map_err(|error| format!("{reason}, but {error}"))?;
-        if score == 0 {
-            Err(format!("{reason}, but it does not know the bytes"))
-        } else {
-            Ok((score, reason.into()))
+    /// What the manifest alone says.
+    fn matches(&self, slot: &DecoderSlot, extension: &str, head: &[u8]) -> Match {
+        if slot.priority.is_none() {
+            return Match::Off;
         }
+        let named = self.spec(slot).extensions.iter().any(|known| known.eq_ignore_ascii_case(extension));
+        let begins = |(offset, bytes): &(usize, Vec<u8>)| {
+            !bytes.is_empty() && head.get(*offset..).is_some_and(|rest| rest.starts_with(bytes))
+        };
+        match (slot.magic.iter().any(begins), named) {
+            (true, true) => Match::Both,
+            (true, false) => Match::Magic,
+            (false, true) if slot.magic.is_empty() => Match::Extension,
+            (false, true) => Match::WrongMagic,
+            (false, false) => Match::Neither,
+        }
+    }
+
+    /// What the decoder itself says.
+    fn score(&self, slot: &DecoderSlot, extension: &str, head: &[u8]) -> Result<u8> {
+        self.decoder(slot)?.probe(&head[..head.len().min(HEAD)], extension)
     }
 }

@@ -79,14 +79,11 @@ pub struct MagicSpec {
 }
 
 impl MagicSpec {
-    /// Whether `head` has these bytes there.
-    #[must_use]
-    pub fn matches(&self, head: &[u8]) -> bool {
+    /// The bytes; those of a malformed text match nothing.
+    pub(super) fn decode(&self) -> Vec<u8> {
         let digits = self.bytes.as_bytes().chunks(2);
-        digits.enumerate().all(|(at, digits)| {
-            let byte = std::str::from_utf8(digits).ok().and_then(|text| u8::from_str_radix(text, 16).ok());
-            byte.is_some() && head.get(self.offset + at).copied() == byte
-        })
+        let bytes = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
+        bytes.collect::<Option<_>>().unwrap_or_default()
     }
 }
 

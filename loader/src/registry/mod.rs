@@ -13,7 +13,7 @@ use std::{
     fmt::Write,
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use forebay_core::{
@@ -40,12 +40,21 @@ pub struct Registry(Arc<Inner>);
 
 struct Inner {
     plugins: Vec<Record>,
-    search: Search,
     places: Vec<Looked>,
     refusals: Vec<Refusal>,
     /// The plugin and the place in its manifest of each pipe.
     pipes: HashMap<String, (usize, usize)>,
-    decoders: Mutex<HashMap<(usize, usize), AnyDecoder>>,
+    decoders: Vec<DecoderSlot>,
+}
+
+/// A decoder that some plugin offers, ready to be compared with a value's head.
+struct DecoderSlot {
+    plugin: usize,
+    index: usize,
+    /// `None` when it was left out from outside.
+    priority: Option<u32>,
+    magic: Vec<(usize, Vec<u8>)>,
+    made: OnceLock<Result<AnyDecoder>>,
 }
 
 /// A plugin that was found.
@@ -104,7 +113,7 @@ impl Registry {
         #[cfg(feature = "bundled")]
         crate::bundled::register(&mut finder)?;
         finder.look(&search);
-        Ok(finder.finish(search))
+        Ok(finder.finish(&search))
     }
 
     /// Only the plugins that `register` adds: for programs that link all they need.
@@ -114,7 +123,7 @@ impl Registry {
     pub fn linked(register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> Result<Self> {
         let mut finder = Finder::default();
         register(&mut finder)?;
-        Ok(finder.finish(Search::nowhere()))
+        Ok(finder.finish(&Search::nowhere()))
     }
 
     /// The plugins, in the order of the search.
@@ -174,23 +183,19 @@ impl Registry {
             .context("plugins", self.looked_at()))
     }
 
-    /// The decoder at this place, made once.
-    pub(crate) fn decoder_at(&self, place: (usize, usize)) -> Result<AnyDecoder> {
-        let mut decoders = self.0.decoders.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(decoder) = decoders.get(&place) {
-            return Ok(decoder.clone());
-        }
-        let record = &self.0.plugins[place.0];
-        let name = &record.manifest.decoders[place.1].name;
-        let made = record.load().and_then(|plugin| handles::make_decoder(plugin, name, "{}"));
-        let decoder = made.map_err(|error| record.blame(error).context("decoder", name))?;
-        decoders.insert(place, decoder.clone());
-        Ok(decoder)
+    /// The instance of a decoder, made when it is first asked for.
+    fn decoder(&self, slot: &DecoderSlot) -> Result<AnyDecoder> {
+        let make = || {
+            let record = &self.0.plugins[slot.plugin];
+            let name = &record.manifest.decoders[slot.index].name;
+            let made = record.load().and_then(|plugin| handles::make_decoder(plugin, name, "{}"));
+            made.map_err(|error| record.blame(error).context("decoder", name))
+        };
+        slot.made.get_or_init(make).clone()
     }
 
-    fn priority(&self, spec: &DecoderSpec) -> Option<u32> {
-        let set = self.0.search.ranks.iter().find(|(name, _)| *name == spec.name);
-        set.map_or(Some(spec.priority), |(_, rank)| *rank)
+    fn spec(&self, slot: &DecoderSlot) -> &DecoderSpec {
+        &self.0.plugins[slot.plugin].manifest.decoders[slot.index]
     }
 
     /// The place of a pipe, named alone or as `PLUGIN:PIPE`.
@@ -392,7 +397,7 @@ impl Finder {
             .push(Refusal { path: loser.path().unwrap_or(Path::new("linked in")).to_owned(), reason });
     }
 
-    fn finish(mut self, search: Search) -> Registry {
+    fn finish(mut self, search: &Search) -> Registry {
         let mut pipes = HashMap::new();
         for (plugin, record) in self.plugins.iter().enumerate() {
             for (index, spec) in record.manifest.pipes.iter().enumerate() {
@@ -408,13 +413,21 @@ impl Finder {
                 }
             }
         }
+        let mut decoders = Vec::new();
+        for (plugin, record) in self.plugins.iter().enumerate() {
+            for (index, spec) in record.manifest.decoders.iter().enumerate() {
+                let set = search.ranks.iter().find(|(name, _)| *name == spec.name);
+                let priority = set.map_or(Some(spec.priority), |(_, rank)| *rank);
+                let magic = spec.magic.iter().map(|magic| (magic.offset, magic.decode())).collect();
+                decoders.push(DecoderSlot { plugin, index, priority, magic, made: OnceLock::new() });
+            }
+        }
         Registry(Arc::new(Inner {
             plugins: self.plugins,
-            search,
             places: self.places,
             refusals: self.refusals,
             pipes,
-            decoders: Mutex::default(),
+            decoders,
         }))
     }
 }

@@ -1,0 +1,335 @@
+//! `json`: one document to a value.
+
+use std::{cell::Cell, fmt};
+
+use forebay_core::{
+    Buffer, Context, Decoder, DecoderInfo, Error, ErrorKind, Limits, NoOptions, Result, Str, Value, Wanted,
+};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use crate::{text, unique::last_wins};
+
+/// The most arrays and objects that may lie within each other.
+pub const DEPTH: usize = 512;
+
+/// Decodes JSON as RFC 8259 has it: see [`parse`].
+#[derive(Debug)]
+pub struct Json;
+
+impl Decoder for Json {
+    const INFO: DecoderInfo = DecoderInfo {
+        name: "json",
+        summary: "JSON documents to structs, lists and numbers",
+        extensions: &["json"],
+        media_types: &["application/json"],
+        ..DecoderInfo::DEFAULT
+    };
+    type Options = NoOptions;
+
+    fn new(_: NoOptions) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn probe(&self, head: &[u8], extension: &str) -> u8 {
+        let first = head.iter().find(|byte| !b" \t\r\n".contains(byte));
+        match first {
+            Some(b'{' | b'[') => 192,
+            Some(b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => 96,
+            // Nothing else claims it: a broken document had better be told than left as bytes.
+            _ if extension.eq_ignore_ascii_case("json") => 16,
+            _ => 0,
+        }
+    }
+
+    fn decode(&self, bytes: &Buffer, _: &Wanted, cx: &Context) -> Result<Value> {
+        parse_within(bytes, cx.limits().bytes)
+    }
+}
+
+/// Reads one document.
+///
+/// An object becomes a struct (of keys that stand there twice the last value counts), an array a list.
+/// Integers become int64, or uint64 above that; beyond, and with a point or exponent, the nearest float64.
+/// `-0` is the float. Text without escapes shares the memory of `bytes`.
+///
+/// ```
+/// use forebay_core::View;
+///
+/// let value = forebay_json::parse(&br#"{"label": "heron", "box": [1, 2.5]}"#.to_vec().into())?;
+/// let View::Struct(fields) = value.view() else { unreachable!() };
+/// assert_eq!(fields.get("label").and_then(|label| label.as_str()), Some("heron"));
+/// # Ok::<(), forebay_core::Error>(())
+/// ```
+///
+/// # Errors
+/// `Corrupt` with the byte where the document breaks the rules, also for bytes after it; `Limit` when it nests
+/// deeper than [`DEPTH`] or its values need more memory than is usual ([`Limits::DEFAULT`]); `Unsupported` for a number
+/// beyond the range of floats.
+pub fn parse(bytes: &Buffer) -> Result<Value> {
+    parse_within(bytes, Limits::DEFAULT.bytes)
+}
+
+/// Reads one document whose values take at most `limit` bytes.
+fn parse_within(bytes: &Buffer, limit: u64) -> Result<Value> {
+    let document = text::utf8(bytes)?;
+    let fault = Cell::new(ErrorKind::Corrupt);
+    let mut reader = serde_json::Deserializer::from_str(document);
+    reader.disable_recursion_limit();
+    let left = Cell::new(limit);
+    let node = Node { source: bytes, fault: &fault, left: &left, levels: DEPTH };
+    let value = node.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
+    value.map_err(|error| explain(&error, document, fault.get()))
+}
+
+/// The parser's error in the words of this library.
+fn explain(error: &serde_json::Error, document: &str, mut kind: ErrorKind) -> Error {
+    let text = error.to_string();
+    let message = text.split_once(" at line ").map_or(text.as_str(), |(message, _)| message);
+    if message == "number out of range" {
+        kind = ErrorKind::Unsupported;
+    }
+    let before = document.split_inclusive('\n').take(error.line().saturating_sub(1));
+    let byte = before.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+    Error::new(kind, format!("unreadable JSON: {message}")).context("byte", byte.min(document.len()))
+}
+
+/// One value of the document, yet to be read.
+#[derive(Clone, Copy)]
+struct Node<'a> {
+    source: &'a Buffer,
+    /// What kind of error it is that the parser is about to give.
+    fault: &'a Cell<ErrorKind>,
+    /// The bytes that values may still take.
+    left: &'a Cell<u64>,
+    levels: usize,
+}
+
+impl Node<'_> {
+    /// The node for what lies within this one.
+    fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
+        match self.levels.checked_sub(1) {
+            Some(levels) => Ok(Self { levels, ..self }),
+            None => Err(self.beyond(format_args!("nested deeper than {DEPTH} levels"))),
+        }
+    }
+
+    /// Counts memory that is about to be taken.
+    fn take<E: serde::de::Error>(self, bytes: usize) -> Result<(), E> {
+        match self.left.get().checked_sub(bytes as u64) {
+            Some(left) => self.left.set(left),
+            None => {
+                return Err(self.beyond(format_args!("more values than the limit of memory for one allows")));
+            }
+        }
+        Ok(())
+    }
+
+    fn beyond<E: serde::de::Error>(self, message: fmt::Arguments) -> E {
+        self.fault.set(ErrorKind::Limit);
+        E::custom(message)
+    }
+
+    /// `text`, which lies in the document, sharing its memory.
+    fn share(self, text: &str) -> Str {
+        let start = (text.as_ptr() as usize).wrapping_sub(self.source.as_ptr() as usize);
+        let part = start.checked_add(text.len()).and_then(|end| self.source.get(start..end));
+        part.and_then(|part| Str::from_utf8(part).ok()).unwrap_or_else(|| Str::from(text))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::NULL)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(i64::try_from(value).map_or_else(|_| value.into(), Value::from))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Value, E> {
+        Ok(self.share(text).into())
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Value, E> {
+        self.take(text.len())?;
+        Ok(text.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
+        let mut values = Vec::new();
+        while let Some(value) = items.next_element_seed(inner)? {
+            self.take(size_of::<Value>())?;
+            values.push(value);
+        }
+        Ok(Value::list(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
+        let mut fields = Vec::new();
+        while let Some(name) = entries.next_key_seed(Name(self))? {
+            self.take(size_of::<(Str, Value)>())?;
+            fields.push((name, entries.next_value_seed(inner)?));
+        }
+        Ok(Value::structure(last_wins(fields)))
+    }
+}
+
+/// A key of an object, yet to be read.
+struct Name<'a>(Node<'a>);
+
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = Str;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Str, D::Error> {
+        reader.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name<'_> {
+    type Value = Str;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Str, E> {
+        Ok(self.0.share(text))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Str, E> {
+        Ok(text.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::View;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<Value> {
+        parse(&text.as_bytes().to_vec().into())
+    }
+
+    fn list(values: Vec<Value>) -> Value {
+        Value::list(values)
+    }
+
+    #[test]
+    fn reads_every_kind_of_value() {
+        let value =
+            read(r#" {"a": [1, -2, 2.5, 1e2], "b": "x\n", "c": {"d": null, "e": [true, false]}, "": []} "#);
+        let inner = vec![("d".into(), Value::NULL), ("e".into(), list(vec![true.into(), false.into()]))];
+        let expected = Value::structure(vec![
+            ("a".into(), list(vec![1_i64.into(), (-2_i64).into(), 2.5.into(), 100.0.into()])),
+            ("b".into(), "x\n".into()),
+            ("c".into(), Value::structure(inner)),
+            ("".into(), list(vec![])),
+        ]);
+        assert_eq!(value.unwrap(), expected);
+    }
+
+    #[test]
+    fn integers_keep_every_digit_as_long_as_they_fit() {
+        assert_eq!(read("9223372036854775807").unwrap(), i64::MAX.into());
+        assert_eq!(read("-9223372036854775808").unwrap(), i64::MIN.into());
+        assert_eq!(read("9223372036854775808").unwrap(), 9_223_372_036_854_775_808_u64.into());
+        assert_eq!(read("18446744073709551615").unwrap(), u64::MAX.into());
+        assert_eq!(read("18446744073709551616").unwrap(), 18_446_744_073_709_551_616.0.into());
+        assert_eq!(read("-9223372036854775809").unwrap(), (-9_223_372_036_854_775_808.0).into());
+        assert_eq!(read("-0").unwrap(), (-0.0).into());
+        assert_eq!(read("0.1").unwrap(), 0.1.into());
+        assert_eq!(read("1e400").unwrap_err().kind(), ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn of_equal_keys_the_last_counts() {
+        let value = read(r#"{"a": 1, "b": 2, "\u0061": 3}"#).unwrap();
+        assert_eq!(value, Value::structure(vec![("a".into(), 3_i64.into()), ("b".into(), 2_i64.into())]));
+        let many: Vec<_> = (0..200_000).map(|at| format!("\"{}\": {at}", at % 100_000)).collect();
+        let value = read(&format!("{{{}}}", many.join(","))).unwrap();
+        let View::Struct(fields) = value.view() else { panic!("no struct") };
+        assert_eq!((fields.values().len(), fields.get("0")), (100_000, Some(&100_000_i64.into())));
+    }
+
+    #[test]
+    fn plain_text_shares_the_documents_memory() {
+        let bytes = Buffer::from(br#"["heron", "gr\u00fcn"]"#.to_vec());
+        let value = parse(&bytes).unwrap();
+        let View::List([plain, escaped]) = value.view() else { panic!("no list") };
+        assert!(bytes.as_ptr_range().contains(&plain.as_bytes().unwrap().as_ptr()));
+        assert_eq!(escaped.as_str(), Some("grün"));
+    }
+
+    #[test]
+    fn errors_name_the_byte() {
+        let cases: [(&[u8], ErrorKind, &str); 7] = [
+            (b"{\"a\": 1,\n \"b\": x}", ErrorKind::Corrupt, "15"),
+            (b"[1, 2", ErrorKind::Corrupt, "4"),
+            (b"1 2", ErrorKind::Corrupt, "2"),
+            (b"", ErrorKind::Corrupt, "0"),
+            (b"[NaN]", ErrorKind::Corrupt, "1"),
+            (b"[\"ab\xff\"]", ErrorKind::Corrupt, "4"),
+            (b"[1e999]", ErrorKind::Unsupported, "5"),
+        ];
+        for (bytes, kind, byte) in cases {
+            let error = parse(&bytes.to_vec().into()).unwrap_err();
+            assert_eq!((error.kind(), error.get("byte")), (kind, Some(byte)), "{error} {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn nests_only_so_deep() {
+        let nest = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(read(&nest(DEPTH)).is_ok());
+        assert_eq!(read(&nest(DEPTH + 1)).unwrap_err().kind(), ErrorKind::Limit);
+        assert_eq!(read(&"{\"a\":".repeat(1_000_000)).unwrap_err().kind(), ErrorKind::Limit);
+    }
+
+    #[test]
+    fn takes_only_so_much_memory() {
+        let many = Buffer::from(format!("[{}0]", "0,".repeat(999)).into_bytes());
+        assert!(parse_within(&many, 32_000).is_ok());
+        assert_eq!(parse_within(&many, 31_999).unwrap_err().kind(), ErrorKind::Limit);
+        let object = br#"{"a": "\u0041"}"#.to_vec().into();
+        assert!(parse_within(&object, 57).is_ok());
+        assert_eq!(parse_within(&object, 56).unwrap_err().kind(), ErrorKind::Limit);
+    }
+
+    #[test]
+    fn tells_its_own_by_the_first_byte() {
+        let sure = |head: &str, extension| Json.probe(head.as_bytes(), extension);
+        assert!(sure(" \n{\"a\"", "json") > sure("7", "json"));
+        assert!(sure("\u{1}", "json") > 0);
+        assert_eq!(sure("\u{1}", "dat"), 0);
+        assert_eq!(sure("", "dat"), 0);
+    }
+}

@@ -1,0 +1,390 @@
+//! `batch`: consecutive samples stacked into one.
+
+use forebay_core::{
+    Chunk, Context, DataPipe, Error, Io, Key, PipeInfo, Result, Sample, Schema, State, Step, Stream, options,
+};
+
+use crate::stack::{Column, Place};
+
+options! {
+    /// Options of `batch`.
+    pub struct BatchOptions {
+        /// Samples in one batch.
+        size: usize = required, in 1..=1_000_000_000;
+        /// Leave out the last batch if it is shorter.
+        drop_last: bool = false;
+    }
+}
+
+/// Stacks `size` consecutive samples into one, whose key and uid are those of the first.
+///
+/// Numbers become a tensor with one more axis, structs a struct of stacked values, and everything
+/// else a list. Tensors that the host laid side by side are joined without a copy; others are copied
+/// once.
+#[derive(Debug)]
+pub struct Batch {
+    size: usize,
+    drop_last: bool,
+    rows: Rows,
+}
+
+impl DataPipe for Batch {
+    const INFO: PipeInfo = PipeInfo {
+        name: "batch",
+        summary: "Consecutive samples stacked into one",
+        stacks: "size",
+        ..PipeInfo::DEFAULT
+    };
+    type Options = BatchOptions;
+
+    fn new(options: BatchOptions) -> Result<Self> {
+        Ok(Self { size: options.size, drop_last: options.drop_last, rows: Rows::default() })
+    }
+}
+
+impl Stream for Batch {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        self.rows = Rows::default();
+        Ok(())
+    }
+
+    fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
+        let place = Place { capacity: self.size, strict: true, cx };
+        while io.room() > 0 {
+            if let Some(input) = io.input(0) {
+                self.rows.gather(input, &place)?;
+            }
+            if self.rows.count == self.size {
+                io.push(&mut self.rows.finish()?);
+            } else if io.ended(0) {
+                if self.rows.count > 0 && !self.drop_last {
+                    io.push(&mut self.rows.finish()?);
+                }
+                self.rows = Rows::default();
+                return Ok(Step::End);
+            } else {
+                return Ok(Step::NeedInput(0));
+            }
+        }
+        Ok(Step::Ready)
+    }
+
+    fn state(&self) -> Result<State> {
+        match self.rows.count {
+            0 => Ok(State::default()),
+            held => Err(Error::unsupported(format!("{held} samples wait in an unfinished batch"))),
+        }
+    }
+
+    fn restore(&mut self, _: &State, _: &Context) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The samples of an unfinished batch.
+#[derive(Debug, Default)]
+struct Rows {
+    count: usize,
+    uid: u64,
+    key: Key,
+    schema: Schema,
+    columns: Vec<Column>,
+    /// The schema of the last sample, and where it has the field of each column.
+    last: Schema,
+    order: Vec<usize>,
+}
+
+impl Rows {
+    /// Takes samples until the batch is full or none waits. One that does not fit is left out.
+    fn gather(&mut self, input: &mut Chunk, place: &Place) -> Result<()> {
+        while self.count < place.capacity && !input.is_empty() {
+            let added = self.add(input, place);
+            if let Err(error) = added {
+                self.columns.iter_mut().for_each(|column| column.truncate(self.count));
+                let error = match input.front() {
+                    Some((_, key)) => error.context("sample", key),
+                    None => error,
+                };
+                input.advance();
+                return Err(if self.count > 0 { error.context("first of batch", &self.key) } else { error });
+            }
+            input.advance();
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn add(&mut self, input: &mut Chunk, place: &Place) -> Result<()> {
+        if self.count == 0 {
+            self.start(input);
+        }
+        let Some((schema, values)) = input.front_mut() else { return Ok(()) };
+        if !schema.is(&self.last) {
+            self.order = order(&self.schema, schema)?;
+            self.last = schema.clone();
+        }
+        for (index, (column, &at)) in self.columns.iter_mut().zip(&self.order).enumerate() {
+            column
+                .push(&mut values[at], self.count, place)
+                .map_err(|error| error.context("field", &self.schema.names()[index]))?;
+        }
+        Ok(())
+    }
+
+    /// Starts a batch whose first sample is the foremost.
+    fn start(&mut self, input: &mut Chunk) {
+        if let Some((uid, key)) = input.front() {
+            (self.uid, self.key) = (uid, key.clone());
+        }
+        if let Some((schema, _)) = input.front_mut()
+            && (self.columns.is_empty() || !schema.is(&self.schema))
+        {
+            self.schema = schema.clone();
+            self.last = schema.clone();
+            self.order = (0..schema.len()).collect();
+        }
+        self.columns.clear();
+        self.columns.resize_with(self.schema.len(), Column::default);
+    }
+
+    /// The batch; the next one starts empty.
+    fn finish(&mut self) -> Result<Sample> {
+        let count = std::mem::take(&mut self.count);
+        let mut values = Vec::with_capacity(self.columns.len());
+        for (column, name) in self.columns.iter_mut().zip(self.schema.names()) {
+            let value = std::mem::take(column).finish(count);
+            values.push(value.map_err(|error| error.context("field", name))?);
+        }
+        Ok(Sample::with_schema(self.uid, std::mem::take(&mut self.key), self.schema.clone(), values))
+    }
+}
+
+/// Where `other` has each field of `schema`.
+fn order(schema: &Schema, other: &Schema) -> Result<Vec<usize>> {
+    let order: Vec<_> = schema.names().iter().map_while(|name| other.position(name)).collect();
+    if order.len() == schema.len() && order.len() == other.len() {
+        return Ok(order);
+    }
+    let lacks = |one: &Schema, other: &Schema| {
+        let names = one.names().iter().filter(|name| other.position(name).is_none());
+        names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    };
+    let (missing, surplus) = (lacks(schema, other), lacks(other, schema));
+    let message = match (missing.as_str(), surplus.as_str()) {
+        ("", surplus) => format!("has {surplus} beside the fields before"),
+        (missing, "") => format!("lacks {missing}, which was there before"),
+        (missing, surplus) => format!("lacks {missing}, which was there before, and has {surplus} beside"),
+    };
+    Err(Error::invalid(format!("cannot stack: a sample {message}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::{Buffer, BufferMut, DType, ErrorKind, Options, Tensor, TensorExt, Value, random::Rng};
+
+    use super::*;
+    use crate::testing::{Drive, check, ints, numbers, sample};
+
+    fn batch(options: &str) -> impl Fn() -> Batch {
+        move || Batch::new(BatchOptions::parse(options).unwrap()).unwrap()
+    }
+
+    fn tensor(shape: &[usize], bytes: impl Into<Buffer>) -> Value {
+        Tensor::new(DType::U8, shape, bytes.into()).unwrap().into()
+    }
+
+    fn lengths(batches: &[Sample]) -> Vec<i64> {
+        batches.iter().map(|batch| batch.get("value").unwrap().as_tensor().unwrap().shape()[0]).collect()
+    }
+
+    #[test]
+    fn cuts_the_stream_b010_b011_b016() {
+        let cases: [(&str, usize, &[i64]); 6] = [
+            (r#"{"size": 6, "drop_last": true}"#, 20, &[6, 6, 6]),
+            (r#"{"size": 6}"#, 20, &[6, 6, 6, 2]),
+            (r#"{"size": 3}"#, 10, &[3, 3, 3, 1]),
+            (r#"{"size": 1}"#, 3, &[1, 1, 1]),
+            (r#"{"size": 9}"#, 3, &[3]),
+            (r#"{"size": 9}"#, 0, &[]),
+        ];
+        for (options, count, expected) in cases {
+            let out = check(batch(options), &numbers(count));
+            assert_eq!(lengths(&out), expected, "{options}");
+            assert_eq!(ints(&out, "value"), (0..expected.iter().sum::<i64>()).collect::<Vec<_>>());
+            assert!(
+                out.iter().all(|batch| batch.uid() as i64 == ints(std::slice::from_ref(batch), "value")[0])
+            );
+        }
+        assert!(BatchOptions::parse(r#"{"size": 0}"#).is_err(), "B012");
+    }
+
+    #[test]
+    fn batches_cross_a_repeat_b018_b019() {
+        let repeat = || crate::Repeat::new(crate::RepeatOptions { count: Some(2) }).unwrap();
+        let twice = check(repeat, &numbers(10));
+        let out = check(batch(r#"{"size": 3}"#), &twice);
+        assert_eq!(lengths(&out), [3, 3, 3, 3, 3, 3, 2]);
+        assert_eq!(ints(&out[3..4], "value"), [9, 0, 1]);
+        assert_eq!(check(batch(r#"{"size": 3, "drop_last": true}"#), &twice), out[..6]);
+    }
+
+    #[test]
+    fn stacks_records_and_vectors_b014_b015() {
+        let input: Vec<_> = (0..8_u8)
+            .map(|at| {
+                sample(at.into(), &[("step", i64::from(at).into()), ("x", tensor(&[2], vec![at, 100 + at]))])
+            })
+            .collect();
+        let out = check(batch(r#"{"size": 4}"#), &input);
+        assert_eq!(ints(&out, "step"), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(out[1].get("x"), Some(&tensor(&[4, 2], vec![4, 104, 5, 105, 6, 106, 7, 107])));
+        assert_eq!(out[1].key().to_string(), "test#4");
+    }
+
+    /// A plain definition: what one field of some samples becomes.
+    fn stacked(values: &[Value]) -> Value {
+        let bits = |value: &Value, size: usize| value.bits().to_le_bytes()[..size].to_vec();
+        match values[0].dtype().filter(|dtype| values.iter().all(|value| value.dtype() == Some(*dtype))) {
+            Some(dtype) if values[0].as_tensor().is_none() => {
+                let bytes: Vec<u8> = values.iter().flat_map(|value| bits(value, dtype.size())).collect();
+                Tensor::new(dtype, &[values.len()], bytes.into()).unwrap().into()
+            }
+            Some(_) => {
+                let bytes: Vec<u8> =
+                    values.iter().flat_map(|value| value.as_tensor().unwrap().data().to_vec()).collect();
+                tensor(&[values.len(), bytes.len() / values.len()], bytes)
+            }
+            None => Value::list(values.to_vec()),
+        }
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn equals_the_definition_for_all_kinds_of_values() {
+        let mut rng = Rng::new(9, 0);
+        let names = ["f64", "bool", "u16", "text", "mixed", "x"];
+        let input: Vec<_> = (0..57)
+            .map(|at| {
+                let draw = rng.u64();
+                let mixed = if draw.is_multiple_of(5) { Value::NULL } else { (draw as i32).into() };
+                let bytes = draw.to_le_bytes().to_vec();
+                let text: Value = draw.to_string().into();
+                let values = [
+                    (draw as f64).into(),
+                    draw.is_multiple_of(2).into(),
+                    (draw as u16).into(),
+                    text,
+                    mixed,
+                    tensor(&[8], bytes),
+                ];
+                let mut fields: Vec<_> = names.into_iter().zip(values).collect();
+                fields.rotate_left(at as usize % 2 * 3); // The order of the fields differs among samples.
+                sample(at, &fields)
+            })
+            .collect();
+        let out = check(batch(r#"{"size": 10}"#), &input);
+        for (batch, part) in out.iter().zip(input.chunks(10)) {
+            for name in names {
+                let values: Vec<_> = part.iter().map(|sample| sample.get(name).unwrap().clone()).collect();
+                assert_eq!(batch.get(name), Some(&stacked(&values)), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn tensors_side_by_side_are_joined_without_a_copy() {
+        let mut memory = BufferMut::zeroed(40);
+        memory.copy_from_slice(&(0..40).collect::<Vec<_>>());
+        let memory = memory.freeze();
+        let at = |start: usize| {
+            sample(start as u64, &[("value", tensor(&[2, 5], memory.slice(start..start + 10)))])
+        };
+        let whole = check(batch(r#"{"size": 4}"#), &[at(0), at(10), at(20), at(30)]);
+        let data = whole[0].get("value").unwrap().as_tensor().unwrap();
+        assert_eq!((data.shape(), data.data().as_ptr()), (&[4, 2, 5][..], memory.as_ptr()));
+        let gap = check(batch(r#"{"size": 4}"#), &[at(0), at(10), at(30)]);
+        let data = gap[0].get("value").unwrap().as_tensor().unwrap();
+        assert_ne!(data.data().as_ptr(), memory.as_ptr());
+        assert_eq!(data.data()[..], [&memory[..20], &memory[30..]].concat());
+    }
+
+    #[test]
+    fn structs_stack_field_by_field() {
+        let row = |at: i64, tag: Value| {
+            let meta = Value::structure(vec![("id".into(), at.into()), ("tag".into(), tag)]);
+            sample(at as u64, &[("meta", meta)])
+        };
+        let out = check(batch(r#"{"size": 9}"#), &[row(5, "a".into()), row(6, "b".into())]);
+        let ids = Tensor::new(DType::I64, &[2], [5_i64, 6].map(i64::to_ne_bytes).concat().into()).unwrap();
+        let expected = |tags| {
+            Value::structure(vec![("id".into(), ids.clone().into()), ("tag".into(), Value::list(tags))])
+        };
+        assert_eq!(out[0].get("meta"), Some(&expected(vec!["a".into(), "b".into()])));
+        let out = check(batch(r#"{"size": 9}"#), &[row(5, 1_i64.into()), row(6, 1.5.into())]);
+        assert_eq!(
+            out[0].get("meta"),
+            Some(&expected(vec![1_i64.into(), 1.5.into()])),
+            "numbers within structs may differ"
+        );
+        let other = Value::structure(vec![("id".into(), 6_i64.into())]);
+        let (one, two) = (row(5, 1_i64.into()), sample(6, &[("meta", other.clone())]));
+        let out = check(batch(r#"{"size": 9}"#), &[one.clone(), two]);
+        assert_eq!(out[0].get("meta"), Some(&Value::list(vec![one.get("meta").unwrap().clone(), other])));
+    }
+
+    #[test]
+    fn what_does_not_stack_is_an_error_that_names_both_b020() {
+        let x = |at, value: Value| sample(at, &[("x", value), ("y", 1_i64.into())]);
+        let wide = || x(3, tensor(&[1, 2], vec![0; 2]));
+        let cases = [
+            (
+                x(4, tensor(&[2, 1], vec![0; 2])),
+                "cannot stack: found uint8 [2, 1] after uint8 [1, 2]",
+                Some("x"),
+            ),
+            (x(4, 7_i64.into()), "cannot stack: found int64 after uint8 [1, 2]", Some("x")),
+            (
+                sample(4, &[("x", wide().get("x").unwrap().clone()), ("z", 1_i64.into())]),
+                "cannot stack: a sample lacks `y`, which was there before, and has `z` beside",
+                None,
+            ),
+        ];
+        for (odd, message, field) in cases {
+            let input = [wide(), wide(), odd, wide()];
+            let mut drive = Drive::new(batch(r#"{"size": 3}"#)(), &input, 4);
+            let error = drive.run(64, 100).unwrap_err();
+            assert_eq!((error.kind(), error.message()), (ErrorKind::Invalid, message));
+            let places = ["field", "sample", "first of batch"].map(|name| error.get(name));
+            assert_eq!(places, [field, Some("test#4"), Some("test#3")]);
+            assert!(drive.out.is_empty(), "no partial batch");
+            drive.run(64, 100).unwrap();
+            assert_eq!(drive.out.len(), 1, "goes on without the sample that does not fit");
+            assert_eq!(drive.out[0].get("x"), Some(&tensor(&[3, 1, 2], vec![0; 6])));
+            assert_eq!(ints(&drive.out, "y"), [1, 1, 1]);
+        }
+    }
+
+    #[test]
+    fn a_batch_beyond_the_limit_is_refused_before_memory_is_taken() {
+        let mut drive = Drive::new(batch(r#"{"size": 1000000000}"#)(), &[], 1);
+        assert!(drive.run(1, 1).is_ok());
+        let input = numbers(1);
+        let mut drive = Drive::new(batch(r#"{"size": 1000000000}"#)(), &input, 1);
+        assert_eq!(drive.run(1, 1).unwrap_err().kind(), ErrorKind::Limit);
+    }
+
+    #[test]
+    fn saves_its_position_between_batches_only() {
+        let input = numbers(5);
+        let mut drive = Drive::new(batch(r#"{"size": 2}"#)(), &input, 1);
+        while drive.out.len() < 2 {
+            drive.step(1).unwrap();
+            let held = drive.taken() - 2 * drive.out.len();
+            assert_eq!(drive.state().is_ok(), held == 0);
+        }
+        let mut rest = drive.resume(batch(r#"{"size": 2}"#)());
+        rest.run(1, 100).unwrap();
+        assert_eq!(ints(&rest.out, "value"), [4]);
+    }
+}
