@@ -138,6 +138,88 @@ impl Chunk {
         }
     }
 
+    /// Moves all samples to the empty chunk `out`, each changed by `change`; when that fails the failed sample
+    /// is gone, those before it are in `out`, and those after it still here.
+    ///
+    /// Cost: samples whose fields stay the same are changed in their place; nothing is allocated for them.
+    ///
+    /// # Errors
+    /// That of `change`.
+    pub fn map_into<E>(
+        &mut self,
+        out: &mut Self,
+        mut change: impl FnMut(&mut Sample) -> Result<(), E>,
+    ) -> Result<(), E> {
+        std::mem::swap(self, out);
+        self.clear();
+        let mut sample = Sample::default();
+        for at in out.head..out.rows.len() {
+            let row = &mut out.rows[at];
+            let schema = &out.schemas[row.schema as usize];
+            if !sample.schema.is(schema) {
+                sample.schema = schema.clone();
+            }
+            sample.values.resize(schema.len(), Value::NULL);
+            sample.uid = row.uid;
+            std::mem::swap(&mut sample.key, &mut row.key);
+            let first = row.first as usize;
+            out.values[first..]
+                .iter_mut()
+                .zip(&mut sample.values)
+                .for_each(|(here, there)| std::mem::swap(here, there));
+            if let Err(error) = change(&mut sample) {
+                out.cut(at, 1, self);
+                return Err(error);
+            }
+            let row = &mut out.rows[at];
+            let same = sample.schema.is(&out.schemas[row.schema as usize])
+                && sample.values.len() == sample.schema.len();
+            if !same {
+                out.cut(at, 1, self);
+                out.push_sample(&mut sample);
+                return self.map_rest(out, &mut sample, change);
+            }
+            row.uid = sample.uid;
+            std::mem::swap(&mut sample.key, &mut row.key);
+            out.values[first..]
+                .iter_mut()
+                .zip(&mut sample.values)
+                .for_each(|(here, there)| std::mem::swap(here, there));
+        }
+        Ok(())
+    }
+
+    /// The rest of [`map_into`](Chunk::map_into), for samples whose fields change.
+    fn map_rest<E>(
+        &mut self,
+        out: &mut Self,
+        sample: &mut Sample,
+        mut change: impl FnMut(&mut Sample) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while self.pop_into(sample) {
+            change(sample)?;
+            out.push_sample(sample);
+        }
+        Ok(())
+    }
+
+    /// Ends this chunk before row `at`: drops `gone` rows from there, and moves those after them to `rest`.
+    fn cut(&mut self, at: usize, gone: usize, rest: &mut Self) {
+        for place in at + gone..self.rows.len() {
+            let row = &mut self.rows[place];
+            let schema = self.schemas[row.schema as usize].clone();
+            let first = row.first as usize;
+            let values = self.values[first..first + schema.len()].iter_mut().map(std::mem::take);
+            rest.push(row.uid, std::mem::take(&mut row.key), &schema, values);
+        }
+        let end = self.rows.get(at).map_or(self.values.len(), |row| row.first as usize);
+        self.rows.truncate(at);
+        self.values.truncate(end);
+        if self.is_empty() {
+            self.clear();
+        }
+    }
+
     /// Moves up to `count` samples from the front of `other` to the back of this.
     pub fn take_from(&mut self, other: &mut Self, count: usize) {
         if self.rows.is_empty() && count >= other.len() {
@@ -186,4 +268,69 @@ pub struct Port {
     pub chunk: Chunk,
     /// Nothing will come after those that wait.
     pub ended: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(numbers: std::ops::Range<i64>) -> Chunk {
+        let schema = Schema::new(["n"]);
+        let mut chunk = Chunk::new();
+        for n in numbers {
+            chunk.push(n as u64, Key { index: n as u64, ..Key::default() }, &schema, [Value::from(n)]);
+        }
+        chunk
+    }
+
+    fn numbers(chunk: &mut Chunk, field: &str) -> Vec<(u64, u64, i64)> {
+        let samples = std::iter::from_fn(|| chunk.pop());
+        samples.map(|s| (s.uid(), s.key().index, s.get(field).and_then(Value::as_i64).unwrap())).collect()
+    }
+
+    #[test]
+    fn samples_come_out_as_they_went_in() {
+        let (mut one, mut other) = (chunk(0..3), chunk(3..10));
+        one.take_from(&mut other, 2);
+        assert_eq!((one.len(), other.len()), (5, 5));
+        assert_eq!(numbers(&mut one, "n"), (0..5).map(|n| (n as u64, n as u64, n)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn map_into_changes_values_in_place_and_fields_at_any_point() {
+        for switch in 0..5 {
+            let (mut input, mut out) = (chunk(-1..4), Chunk::new());
+            input.advance(); // What was taken before is not touched.
+            let result: Result<(), ()> = input.map_into(&mut out, |sample| {
+                let n = sample.get("n").and_then(Value::as_i64).unwrap();
+                sample.set("n", n * 10);
+                if n >= switch {
+                    sample.set("more", 1_i64);
+                }
+                Ok(())
+            });
+            assert!(result.is_ok() && input.is_empty());
+            assert_eq!(
+                numbers(&mut out, "n"),
+                (0..4).map(|n| (n as u64, n as u64, n * 10)).collect::<Vec<_>>()
+            );
+        }
+    }
+
+    #[test]
+    fn map_into_leaves_what_comes_after_a_failure() {
+        for (fails, grows) in [(0, false), (2, false), (2, true), (3, true)] {
+            let (mut input, mut out) = (chunk(0..4), Chunk::new());
+            let result = input.map_into(&mut out, |sample| {
+                if grows {
+                    sample.set("more", 1_i64);
+                }
+                if sample.uid() == fails { Err(sample.uid()) } else { Ok(()) }
+            });
+            assert_eq!(result, Err(fails));
+            let uids = |chunk: &mut Chunk| numbers(chunk, "n").into_iter().map(|n| n.0).collect::<Vec<_>>();
+            assert_eq!(uids(&mut out), (0..fails).collect::<Vec<_>>());
+            assert_eq!(uids(&mut input), (fails + 1..4).collect::<Vec<_>>());
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The tables of the four classes of DataPipe.
 
 use forebay_abi::{
-    Chunk, Context as RawContext, Outcome, Pipe, PipeTable, PipeTableRef, Port, Sample, State,
+    Chunk, Context as RawContext, Outcome, Pipe, PipeTable, PipeTableRef, Port, State,
     abi_stable::{
         prefix_type::WithMetadata,
         std_types::{RSlice, RSliceMut},
@@ -229,14 +229,15 @@ impl<T: Map> Calls for MapOf<T> {
     }
 
     fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Outcome {
-        let mut sample = Sample::default();
-        while input.pop_into(&mut sample) {
-            if let Err(error) = self.0.map(&mut sample, cx) {
-                return Outcome::failed(error.context("sample", sample.key()).into());
-            }
-            out.push_sample(&mut sample);
+        let mut mapped = Chunk::default();
+        let target = if out.is_empty() { &mut *out } else { &mut mapped };
+        let result = input.map_into(target, |sample| {
+            self.0.map(sample, cx).map_err(|error| error.context("sample", sample.key()))
+        });
+        if !mapped.is_empty() {
+            out.take_from(&mut mapped, usize::MAX);
         }
-        Outcome::of(code::READY, 0)
+        outcome(result)
     }
 }
 

@@ -12,7 +12,7 @@ use super::grain::Grain;
 use crate::{
     graph::Class,
     handles::PipeHandle,
-    host::{NodeContext, Stacker},
+    host::{Host, NodeContext, Stacker, stopped},
     stats::Counters,
 };
 
@@ -124,7 +124,7 @@ impl Chain {
     }
 
     /// Drives the chain until it has something, or cannot go on.
-    pub(crate) fn run(&mut self, waker: &Waker) -> Stop {
+    pub(crate) fn run(&mut self, waker: &Waker, host: &Host) -> Stop {
         if self.fresh {
             self.fresh = false;
             if let Err(error) = self.reset(self.links.len()) {
@@ -133,6 +133,9 @@ impl Chain {
         }
         let last = self.links.len() - 1;
         loop {
+            if host.is_cancelled() {
+                return Stop::Failed(stopped()); // For a chain that takes and never gives.
+            }
             let at = self.at;
             match self.call(at, waker) {
                 Call::Gave if at == last => return Stop::Progress,
@@ -289,22 +292,30 @@ impl Link {
         let room = self.grain.size();
         let pipe = &mut self.pipe;
         let outcome = self.cx.with_waker(waker, |cx| pipe.poll(cx, ports, outs, room));
+        let (code, input) = (outcome.code, outcome.detail as usize);
         if matches!(outcome.fault, ROption::RNone) {
-            let detail = outcome.detail as usize;
-            match outcome.code {
+            match code {
                 code::READY => return Call::Again,
-                code::NEED_INPUT => return Call::NeedInput(detail),
+                code::NEED_INPUT if input < ports.len() => return Call::NeedInput(input),
                 code::PENDING => return Call::Pending,
                 code::END => return Call::End,
-                code::REWIND if detail < ports.len() => return Call::Rewind(detail),
+                code::REWIND if ports.get(input).is_some_and(|port| port.ended) => {
+                    return Call::Rewind(input);
+                }
                 _ => {}
             }
         }
-        let code = outcome.code;
-        let error = match check(outcome) {
-            Err(error) => error,
-            Ok(_) => Error::bug(format!("the pipe gave an answer with the unknown number {code}")),
-        };
+        let error = check(outcome).err().unwrap_or_else(|| {
+            Error::bug(match code {
+                code::NEED_INPUT | code::REWIND if input >= ports.len() => {
+                    format!("the pipe asked for input {input}, it has {}", ports.len())
+                }
+                code::REWIND => {
+                    format!("the pipe asked for input {input} to start over, which has not ended")
+                }
+                _ => format!("the pipe gave an answer with the unknown number {code}"),
+            })
+        });
         Call::Failed(self.blame.on(error))
     }
 }

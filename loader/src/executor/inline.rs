@@ -24,6 +24,8 @@ pub(crate) struct Inline {
     bell: Arc<Bell>,
     waker: Waker,
     ready: Chunk,
+    /// Empty chunks, whose memory is used again.
+    spares: Vec<Chunk>,
     over: bool,
 }
 
@@ -81,6 +83,7 @@ impl Inline {
             bell,
             waker,
             ready: Chunk::new(),
+            spares: Vec::new(),
             over: false,
         }
     }
@@ -92,7 +95,7 @@ impl Inline {
             if self.host.is_cancelled() {
                 return Err(stopped());
             }
-            match self.chains[segment].run(&self.waker) {
+            match self.chains[segment].run(&self.waker, &self.host) {
                 Stop::Progress => self.spread(segment),
                 Stop::NeedInput(port) => self.supply(segment, port)?,
                 Stop::Pending => self.bell.wait(&self.host)?,
@@ -117,7 +120,8 @@ impl Inline {
         for (at, &out) in self.plan.segments[segment].outputs.iter().enumerate() {
             let chunk = &mut self.chains[segment].outs[at];
             if !chunk.is_empty() {
-                self.edges[out].chunks.push_back(std::mem::take(chunk));
+                let empty = self.spares.pop().unwrap_or_default();
+                self.edges[out].chunks.push_back(std::mem::replace(chunk, empty));
             }
         }
     }
@@ -131,7 +135,10 @@ impl Inline {
         self.demand(edge)?;
         let port = &mut self.chains[segment].ports[port];
         match self.edges[edge].chunks.pop_front() {
-            Some(mut chunk) => port.chunk.take_from(&mut chunk, usize::MAX),
+            Some(mut chunk) => {
+                port.chunk.take_from(&mut chunk, usize::MAX);
+                self.spares.push(chunk);
+            }
             None => port.ended = true,
         }
         Ok(())
@@ -167,7 +174,7 @@ impl Run for Inline {
         }
         self.demand(self.output).inspect_err(|_| self.over = true)?;
         match self.edges[self.output].chunks.pop_front() {
-            Some(chunk) => self.ready = chunk,
+            Some(chunk) => self.spares.push(std::mem::replace(&mut self.ready, chunk)),
             None => self.over = true,
         }
         Ok(self.ready.pop())

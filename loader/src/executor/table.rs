@@ -1,16 +1,16 @@
 //! The table of segments and edges that workers share; all of it is plain data under one lock.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     time::{Duration, Instant},
 };
 
 use forebay_core::{Chunk, Error, Waker};
 
 use super::{
-    Body, Chain, Grain, Job, Parallel,
+    Body, Chain, Job, Parallel,
     chain::Stop,
-    segment::{Kind, Segment, Wait},
+    segment::{Item, Kind, Segment, Wait},
 };
 use crate::plan::Edge as PlanEdge;
 
@@ -25,6 +25,8 @@ pub(crate) struct Table {
     window: usize,
     /// Bytes that wait on all edges, and within the windows.
     held: usize,
+    /// Empty chunks, whose memory is used again.
+    spares: Vec<Chunk>,
     running: usize,
     paused: bool,
     stopped: bool,
@@ -36,15 +38,8 @@ struct Edge {
     ended: bool,
 }
 
-/// What travels on an edge, in order.
-pub(crate) enum Item {
-    /// Samples, and how many bytes they keep.
-    Chunk(Chunk, usize),
-    /// Nothing comes after this.
-    Failed(Error),
-}
-
 /// What a worker takes.
+#[expect(clippy::large_enum_variant, reason = "moved once, never stored")]
 pub(crate) enum Work {
     Serial { segment: usize, chain: Box<Chain>, waker: Waker },
     Task(Task),
@@ -59,33 +54,15 @@ pub(crate) struct Task {
     pub(crate) first: u64,
     pub(crate) parallel: Parallel,
     pub(crate) chunk: Chunk,
+    /// Empty; for what comes out.
+    pub(crate) out: Chunk,
     pub(crate) begin: Instant,
 }
 
 impl Table {
     pub(crate) fn new(job: Job, wakers: Vec<Waker>, threads: usize) -> Self {
         let bodies = job.plan.segments.into_iter().zip(job.bodies).zip(wakers);
-        let segments = bodies.map(|((plan, body), waker)| Segment {
-            kind: match body {
-                Body::Serial(chain) => {
-                    Kind::Serial { chain: Some(chain), wants: None, pending: false, woken: false }
-                }
-                Body::Parallel(maps) => Kind::Parallel {
-                    maps,
-                    grain: Grain::new(job.chunk),
-                    next: 0,
-                    taken: 0,
-                    due: 0,
-                    running: 0,
-                    done: BTreeMap::new(),
-                },
-            },
-            inputs: plan.inputs,
-            outputs: plan.outputs,
-            ended: false,
-            waker,
-            idle: None,
-        });
+        let segments = bodies.map(|((plan, body), waker)| Segment::new(plan, body, waker, job.chunk));
         let edges = job.plan.edges.into_iter();
         Self {
             segments: segments.collect(),
@@ -94,6 +71,7 @@ impl Table {
             budget: job.budget,
             window: 2 * threads + 2,
             held: 0,
+            spares: Vec::new(),
             running: 0,
             paused: true,
             stopped: false,
@@ -214,7 +192,7 @@ impl Table {
         self.note_end_of_wait(at);
         let segment = &mut self.segments[at];
         match &mut segment.kind {
-            Kind::Serial { chain, wants, pending, woken } => {
+            Kind::Serial { chain, wants, pending, woken, .. } => {
                 (*pending, *woken) = (false, false);
                 // Invariant: `obstacle` refuses a segment whose chain is away.
                 let Some(mut chain) = chain.take() else { unreachable!("a segment was taken twice") };
@@ -223,6 +201,7 @@ impl Table {
                         Some(Item::Chunk(mut chunk, bytes)) => {
                             self.held -= bytes;
                             chain.ports[port].chunk.take_from(&mut chunk, usize::MAX);
+                            recycle(&mut self.spares, chunk);
                         }
                         Some(Item::Failed(error)) => chain.fail(error),
                         None => chain.ports[port].ended = true,
@@ -242,7 +221,8 @@ impl Table {
                 if let Some(error) = error {
                     self.hand_in_failure(at, number, error);
                 }
-                Work::Task(Task { segment: at, number, first, parallel, chunk, begin: Instant::now() })
+                let out = self.spares.pop().unwrap_or_default();
+                Work::Task(Task { segment: at, number, first, parallel, chunk, out, begin: Instant::now() })
             }
         }
     }
@@ -251,14 +231,16 @@ impl Table {
     fn cut(&mut self, at: usize, size: usize) -> (Chunk, Option<Error>) {
         let input = self.segments[at].inputs[0];
         let items = &mut self.edges[input].items;
-        let mut part = Chunk::new();
+        let mut part = self.spares.pop().unwrap_or_default();
         match items.pop_front() {
             Some(Item::Chunk(mut chunk, bytes)) => {
                 let whole = chunk.len();
                 part.take_from(&mut chunk, size);
                 let rest = bytes * chunk.len() / whole.max(1);
                 self.held -= bytes - rest;
-                if !chunk.is_empty() {
+                if chunk.is_empty() {
+                    recycle(&mut self.spares, chunk);
+                } else {
                     items.push_front(Item::Chunk(chunk, rest));
                 }
                 (part, None)
@@ -279,13 +261,23 @@ impl Table {
     pub(crate) fn hand_in_chain(
         &mut self,
         at: usize,
-        returned: Box<Chain>,
+        mut returned: Box<Chain>,
         stop: Stop,
         given: Vec<(usize, usize, Chunk)>,
     ) {
         self.running -= 1;
+        let ended = self.segments[at].ended;
+        if let Kind::Serial { chain, missed, .. } = &mut self.segments[at].kind
+            && (*missed > 0 || ended)
+        {
+            // What it did belongs to a pass that was given up, or that nobody reads any more.
+            (0..std::mem::take(missed)).for_each(|_| returned.next_pass());
+            *chain = Some(returned);
+            return self.note_wait(at);
+        }
         let outputs = self.segments[at].outputs.clone();
         for (port, bytes, chunk) in given {
+            returned.outs[port] = self.spares.pop().unwrap_or_default();
             self.push(outputs[port], Item::Chunk(chunk, bytes));
         }
         let segment = &mut self.segments[at];
@@ -319,14 +311,20 @@ impl Table {
         number: u64,
         (chunk, bytes): (Chunk, usize),
         error: Option<Error>,
+        spent: Chunk,
         (samples, busy): (usize, Duration),
     ) {
         self.running -= 1;
-        self.held += bytes;
-        if let Kind::Parallel { grain, running, done, .. } = &mut self.segments[at].kind {
+        recycle(&mut self.spares, spent);
+        let ended = self.segments[at].ended;
+        if let Kind::Parallel { grain, running, due, done, .. } = &mut self.segments[at].kind {
             *running -= 1;
             grain.learn(samples, bytes, busy);
-            done.entry(number).or_insert((Item::Chunk(chunk, bytes), error));
+            // An error from upstream may hold the number already; a lower one is of a pass that was given up.
+            if number >= *due && !ended && !done.contains_key(&number) {
+                self.held += bytes;
+                done.insert(number, (Item::Chunk(chunk, bytes), error));
+            }
         }
         self.hand_on(at);
         self.settle(at);
@@ -355,18 +353,23 @@ impl Table {
     }
 
     fn push(&mut self, edge: usize, item: Item) {
-        if let Item::Chunk(_, bytes) = &item {
-            self.held += bytes;
+        if !self.is_unread(edge) {
+            self.held += item.bytes();
+            self.edges[edge].items.push_back(item);
         }
-        let reader = self.edges[edge].plan.to;
-        if reader.is_some_and(|reader| self.segments[reader].ended) {
-            self.held -= if let Item::Chunk(_, bytes) = item { bytes } else { 0 };
-            return; // Nobody will take it.
-        }
-        self.edges[edge].items.push_back(item);
     }
 
-    /// A segment gives nothing more; its error, if any, goes last.
+    /// Whether nobody will take what comes on this edge.
+    fn is_unread(&self, edge: usize) -> bool {
+        self.edges[edge].plan.to.is_some_and(|reader| self.segments[reader].ended)
+    }
+
+    fn drop_items(&mut self, edge: usize) {
+        let dropped = std::mem::take(&mut self.edges[edge].items);
+        self.held -= dropped.iter().map(Item::bytes).sum::<usize>();
+    }
+
+    /// A segment gives nothing more; its error, if any, goes last. Whoever worked for it alone ends too.
     fn end(&mut self, at: usize, error: Option<Error>) {
         self.segments[at].ended = true;
         for out in self.segments[at].outputs.clone() {
@@ -378,10 +381,14 @@ impl Table {
                 self.settle(reader);
             }
         }
+        self.held -= self.segments[at].drop_done();
         for input in self.segments[at].inputs.clone() {
-            let dropped = std::mem::take(&mut self.edges[input].items);
-            let bytes = dropped.iter().map(|item| if let Item::Chunk(_, bytes) = item { *bytes } else { 0 });
-            self.held -= bytes.sum::<usize>();
+            self.drop_items(input);
+            let from = self.edges[input].plan.from;
+            let writer = &self.segments[from];
+            if !writer.ended && writer.outputs.iter().all(|&out| self.is_unread(out)) {
+                self.end(from, None);
+            }
         }
     }
 
@@ -395,15 +402,15 @@ impl Table {
         }
     }
 
-    /// Starts everything over that leads to `edge`, which has ended, so none of it runs.
+    /// Starts everything over that leads to `edge`; what runs there now is dropped when it comes back.
     fn rewind(&mut self, edge: usize) {
         let from = self.edges[edge].plan.from;
         for out in self.segments[from].outputs.clone() {
-            self.edges[out].items.clear();
+            self.drop_items(out);
             self.edges[out].ended = false;
         }
         let segment = &mut self.segments[from];
-        segment.restart();
+        self.held -= segment.restart();
         match &mut segment.kind {
             Kind::Serial { chain: Some(chain), .. } => chain.next_pass(),
             Kind::Serial { chain: None, .. } => {}
@@ -420,12 +427,15 @@ impl Table {
         self.stopped = true;
     }
 
+    /// Takes a chunk that the consumer has emptied.
+    pub(crate) fn recycle(&mut self, chunk: Chunk) {
+        recycle(&mut self.spares, chunk);
+    }
+
     /// What waits for the consumer.
     pub(crate) fn take_output(&mut self) -> Option<Item> {
         let item = self.edges[self.output].items.pop_front()?;
-        if let Item::Chunk(_, bytes) = &item {
-            self.held -= bytes;
-        }
+        self.held -= item.bytes();
         Some(item)
     }
 
@@ -464,5 +474,14 @@ impl Edge {
     /// Whether a reader gets something: samples, an error, or the end.
     fn can_give(&self) -> bool {
         !self.items.is_empty() || self.ended
+    }
+}
+
+/// Keeps the memory of an empty chunk, unless enough is kept.
+fn recycle(spares: &mut Vec<Chunk>, mut chunk: Chunk) {
+    const MOST: usize = 32;
+    chunk.clear();
+    if spares.len() < MOST {
+        spares.push(chunk);
     }
 }

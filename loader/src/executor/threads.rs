@@ -21,7 +21,8 @@ use forebay_core::{Chunk, Error, Result, Sample, Waker};
 use super::{
     Body, Chain, Job, Run,
     chain::Stop,
-    table::{Item, Table, Task, Work},
+    segment::Item,
+    table::{Table, Task, Work},
 };
 use crate::host::{Host, stopped};
 
@@ -110,6 +111,7 @@ impl Run for Threads {
         }
         let begin = Instant::now();
         let mut table = self.shared.lock();
+        table.recycle(std::mem::take(&mut self.ready));
         let item = loop {
             if self.shared.host.is_cancelled() {
                 self.over = true;
@@ -208,7 +210,7 @@ impl Shared {
     }
 
     fn drive(&self, segment: usize, mut chain: Box<Chain>, waker: &Waker) -> MutexGuard<'_, Table> {
-        let stop = chain.run(waker);
+        let stop = chain.run(waker, &self.host);
         let given: Vec<(usize, Chunk)> = match stop {
             Stop::Progress => chain
                 .outs
@@ -226,14 +228,13 @@ impl Shared {
     }
 
     fn map(&self, task: Task) -> MutexGuard<'_, Table> {
-        let Task { segment, number, first, parallel, mut chunk, begin } = task;
+        let Task { segment, number, first, parallel, mut chunk, mut out, begin } = task;
         let samples = chunk.len();
-        let mut out = Chunk::new();
         let result = parallel.run(first, &mut chunk, &mut out);
-        drop((chunk, parallel));
+        drop(parallel);
         let bytes = out.size();
         let mut table = self.lock();
-        table.hand_in_task(segment, number, (out, bytes), result.err(), (samples, begin.elapsed()));
+        table.hand_in_task(segment, number, (out, bytes), result.err(), chunk, (samples, begin.elapsed()));
         table
     }
 }
