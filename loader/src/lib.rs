@@ -29,7 +29,7 @@ pub use crate::{
     executor::Executor,
     graph::Graph,
     handles::AnyStore,
-    loader::{Epoch, Loader, LoaderBuilder, Stopper},
+    loader::{DEFAULT_BUDGET, Epoch, Loader, LoaderBuilder, Stopper},
     plan::{Edge, Plan, Segment},
     registry::{Registry, Search},
     stats::{NodeStats, Stats},

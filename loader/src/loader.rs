@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The most bytes that wait between segments, unless set: enough to stay ahead, little beside a model.
-const BUDGET: u64 = 64 << 20;
+pub const DEFAULT_BUDGET: u64 = 64 << 20;
 /// The most bytes of output memory that wait to be used again, unless the budget is larger.
 const KEEP: u64 = 256 << 20;
 
@@ -124,7 +124,7 @@ impl LoaderBuilder {
             (None, None) => Executor::default(),
         };
         let seed = self.seed.or(set.seed).unwrap_or(0);
-        let budget = self.budget.or(set.budget).unwrap_or(BUDGET);
+        let budget = self.budget.or(set.budget).unwrap_or(DEFAULT_BUDGET);
         let as_size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let plan = Plan::new(&graph, registry)?;
         let host = Host::new(registry.clone(), self.limits, as_size(budget.max(KEEP)));

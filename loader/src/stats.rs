@@ -103,10 +103,7 @@ impl Stats {
             );
         }
         if self.consumer_wait < 0.1 * self.seconds && load < 0.8 {
-            return format!(
-                "the consumer: it waited {:.0} % of the time",
-                share(self.consumer_wait, self.seconds)
-            );
+            return format!("the consumer: the pipes worked {:.0} % of the time", 100.0 * load);
         }
         let part = share(busiest.busy, total);
         format!(

@@ -168,8 +168,8 @@ impl Table {
                     Err(None)
                 } else if self.edges[segment.inputs[0]].items.is_empty() {
                     Err(Some(Wait::Input))
-                } else if running + done.len() == 0 {
-                    Ok(()) // One chunk may always pass.
+                } else if running + done.len() > 0 && self.held >= self.budget {
+                    Err(Some(Wait::Room)) // Beyond the budget, one chunk at a time passes.
                 } else {
                     self.room(segment)
                 }

@@ -25,12 +25,12 @@ impl Graph {
                 let mut message = format!("the graph has {count} problems:");
                 for (at, problem) in problems.iter().enumerate() {
                     // Writing to a String cannot fail.
-                    let _ = write!(message, "\n  {}. {}", at + 1, problem.message());
-                    for (name, value) in problem.contexts() {
-                        let _ = write!(message, ", {name} {value}");
-                    }
+                    let node = problem.get("node").map(|node| format!("{node}: ")).unwrap_or_default();
+                    let _ = write!(message, "\n  {}. {node}{}", at + 1, problem.message());
                 }
-                Err(Error::invalid(message))
+                let looked = problems.iter().find_map(|problem| problem.get("plugins"));
+                let error = Error::invalid(message);
+                Err(looked.map_or(error.clone(), |looked| error.context("plugins", looked)))
             }
         }
     }
@@ -136,9 +136,7 @@ impl Graph {
 fn unknown_pipe(node: &Node, catalog: &dyn Catalog) -> Error {
     let names = catalog.names();
     let hint = nearest::did_you_mean(&node.pipe, names.iter().map(String::as_str));
-    let looked = catalog.looked();
-    let looked = if looked.is_empty() { looked } else { format!("; looked in: {looked}") };
-    Error::invalid(format!("unknown pipe `{}`{hint}{looked}", node.pipe))
+    Error::invalid(format!("unknown pipe `{}`{hint}", node.pipe)).context("plugins", catalog.looked())
 }
 
 fn input_count(node: &Node, spec: &PipeSpec) -> Option<Error> {

@@ -1,0 +1,176 @@
+//! `forebay explain`: what a graph is after every default is filled in, and how it will be cut for running.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use clap::Args as Arguments;
+use forebay_loader::{
+    DEFAULT_BUDGET, Executor, Graph, Plan, Registry,
+    graph::{Catalog, Node, OptionSpec, PipeSpec},
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    open,
+    outcome::{Result, Stop},
+    print::{self, Table, bytes},
+    report::near,
+};
+
+/// What `forebay explain` is told.
+#[derive(Arguments)]
+pub(crate) struct Args {
+    /// A graph file (.toml or .json), or a graph in one line
+    graph: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// All there is to know of a graph before it runs.
+#[derive(Serialize)]
+struct Explained<'a> {
+    line: String,
+    fingerprint: String,
+    executor: String,
+    seed: u64,
+    epochs: u64,
+    budget: u64,
+    nodes: Vec<Explanation<'a>>,
+    #[serde(flatten)]
+    plan: &'a Plan,
+    toml: String,
+}
+
+/// One node.
+#[derive(Serialize)]
+struct Explanation<'a> {
+    node: &'a str,
+    pipe: &'a str,
+    summary: &'a str,
+    plugin: String,
+    file: String,
+    inputs: Vec<String>,
+    options: Vec<Chosen<'a>>,
+}
+
+/// One option of a node.
+#[derive(Serialize)]
+struct Chosen<'a> {
+    name: &'a str,
+    value: &'a Value,
+    default: bool,
+    doc: &'a str,
+}
+
+/// Shows what the graph would do.
+pub(crate) fn explain(args: &Args, plugins: &[PathBuf]) -> Result {
+    let graph = open::graph(&args.graph)?;
+    let registry = open::registry(plugins)?;
+    let graph = graph.check(&registry).map_err(Stop::early)?;
+    let plan = Plan::new(&graph, &registry).map_err(Stop::early)?;
+    let explained = explained(&graph, &plan, &registry)?;
+    if args.json { print::json(&explained) } else { print::text(|out| explained.write(out)) }
+}
+
+fn explained<'a>(graph: &'a Graph, plan: &'a Plan, registry: &'a Registry) -> Result<Explained<'a>> {
+    let executor = match &graph.run.executor {
+        Some(text) => text.parse().map_err(Stop::Usage)?,
+        None => Executor::default(),
+    };
+    let nodes = graph.nodes().iter().filter_map(|node| {
+        let spec = registry.pipe(&node.pipe)?;
+        let record = registry.plugin_of(&node.pipe)?;
+        Some(Explanation {
+            node: &node.name,
+            pipe: &node.pipe,
+            summary: &spec.summary,
+            plugin: record.label(),
+            file: record.file(),
+            inputs: node.inputs.iter().map(ToString::to_string).collect(),
+            options: options(node, spec),
+        })
+    });
+    Ok(Explained {
+        line: graph.to_line(Some(registry)),
+        fingerprint: graph.fingerprint().to_string(),
+        executor: executor.to_string(),
+        seed: graph.run.seed.unwrap_or(0),
+        epochs: graph.run.epochs.unwrap_or(1),
+        budget: graph.run.budget.unwrap_or(DEFAULT_BUDGET),
+        nodes: nodes.collect(),
+        plan,
+        toml: graph.to_toml(),
+    })
+}
+
+fn options<'a>(node: &'a Node, spec: &'a PipeSpec) -> Vec<Chosen<'a>> {
+    let chosen = |option: &'a OptionSpec| {
+        let given = node.options.get(&option.name);
+        let value = given.unwrap_or(&option.default);
+        Chosen { name: &option.name, value, default: given.is_none(), doc: &option.doc }
+    };
+    spec.options.iter().map(chosen).collect()
+}
+
+impl Explained<'_> {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let budget = bytes(self.budget);
+        let mut table = Table::new(&["", ""]);
+        for (name, text) in [
+            ("graph", self.line.clone()),
+            ("fingerprint", self.fingerprint.clone()),
+            ("executor", self.executor.clone()),
+            ("seed", self.seed.to_string()),
+            ("epochs", self.epochs.to_string()),
+            ("budget", budget),
+        ] {
+            table.row([name.to_owned(), text]);
+        }
+        table.write(out, "")?;
+        self.write_nodes(out)?;
+        self.write_plan(out)?;
+        writeln!(out, "\nas TOML")?;
+        self.toml.lines().try_for_each(|line| writeln!(out, "{}", format!("  {line}").trim_end()))
+    }
+
+    fn write_nodes(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "\nnodes")?;
+        for node in &self.nodes {
+            let called = if node.node == node.pipe { String::new() } else { format!(" ({})", node.pipe) };
+            writeln!(out, "  {}{called}: {}", node.node, node.summary)?;
+            writeln!(out, "    {}, {}", node.plugin, near(&node.file))?;
+            let mut table = Table::new(&["", "", "", ""]);
+            for option in &node.options {
+                let origin = if option.default { "default" } else { "given" };
+                let cells = [option.name, &option.value.to_string(), origin, option.doc.trim()];
+                table.row(cells.map(str::to_owned));
+            }
+            table.write(out, "    ")?;
+        }
+        Ok(())
+    }
+
+    fn write_plan(&self, out: &mut dyn Write) -> io::Result<()> {
+        let name = |edges: &[usize]| match edges {
+            [] => "-".to_owned(),
+            edges => edges.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        };
+        let mut table = Table::new(&["segment", "runs", "nodes", "reads edge", "writes edge"]);
+        for (at, segment) in self.plan.segments.iter().enumerate() {
+            let nodes: Vec<_> = segment.nodes.iter().filter_map(|&at| self.nodes.get(at)).collect();
+            table.row([
+                at.to_string(),
+                if segment.parallel { "in parallel" } else { "in order" }.to_owned(),
+                nodes.iter().map(|node| node.node).collect::<Vec<_>>().join(" | "),
+                name(&segment.inputs),
+                name(&segment.outputs),
+            ]);
+        }
+        writeln!(out)?;
+        table.write(out, "")
+    }
+}

@@ -1,0 +1,52 @@
+//! The command `forebay`: reads the command line and hands it to one file per subcommand.
+
+mod explain;
+mod head;
+mod open;
+mod outcome;
+mod plugins;
+mod preview;
+mod print;
+mod progress;
+mod report;
+mod run;
+
+use std::{path::PathBuf, process::ExitCode, time::Instant};
+
+use clap::{Parser, Subcommand};
+
+/// Turns shards into training batches, through plugins found at run time.
+#[derive(Parser)]
+#[command(name = "forebay", version, propagate_version = true)]
+struct Cli {
+    /// A plugin, or a folder of them, to look in before everywhere else; can be given several times
+    #[arg(long = "plugin", value_name = "PATH", global = true)]
+    plugins: Vec<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a graph, and tell what came out
+    Run(run::Args),
+    /// Show the first samples of a file, folder, glob or graph
+    Head(head::Args),
+    /// Show what a graph would do, without opening its data
+    Explain(explain::Args),
+    /// Show which plugins there are, and which takes a file
+    #[command(subcommand)]
+    Plugins(plugins::Command),
+}
+
+fn main() -> ExitCode {
+    let begun = Instant::now();
+    let Cli { plugins, command } = Cli::parse();
+    let (result, json) = match &command {
+        Command::Run(args) => (run::run(args, &plugins, begun), args.json),
+        Command::Head(args) => (head::head(args, &plugins), false),
+        Command::Explain(args) => (explain::explain(args, &plugins), args.json),
+        Command::Plugins(command) => (plugins::plugins(command, &plugins), command.json()),
+    };
+    outcome::tell(result, json)
+}

@@ -1,0 +1,166 @@
+//! What a run tells at its end, for people and as JSON.
+
+use std::{
+    env, fs,
+    io::{self, Write},
+    path::Path,
+};
+
+use forebay_loader::{Loader, NodeStats};
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+use crate::{
+    preview::Field,
+    print::{Table, bytes, count, counted, rate},
+    run::{Settings, Tally},
+};
+
+/// What came out of a run.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    /// Samples delivered, those in batches counted one by one.
+    samples: u64,
+    /// Batches delivered; 0 for a graph that makes none.
+    batches: u64,
+    /// From the start of the first epoch to the end of the last.
+    seconds: f64,
+    /// Processor time of the whole process.
+    cpu_seconds: f64,
+    /// From the start of the process to the first delivery.
+    first_batch_ms: Option<f64>,
+    /// The most memory the process had; none where the system does not say.
+    peak_rss_bytes: Option<u64>,
+    /// The stage that limits the rate.
+    limiting: String,
+    /// One number for all that was delivered, if it was asked for.
+    pub(crate) digest: Option<String>,
+    /// What the first delivery held.
+    first: Option<Vec<Field>>,
+    /// Who served each node.
+    plugins: Vec<Served>,
+    /// What each node did.
+    nodes: Vec<NodeStats>,
+    seed: u64,
+    executor: String,
+    epochs: u64,
+    fingerprint: String,
+}
+
+/// Who served a node.
+#[derive(Serialize)]
+pub(crate) struct Served {
+    pub(crate) node: String,
+    pub(crate) pipe: String,
+    pub(crate) plugin: String,
+    pub(crate) file: String,
+}
+
+impl Report {
+    /// Takes down what `loader` did.
+    pub(crate) fn new(loader: &Loader, settings: &Settings, tally: &Tally) -> Self {
+        let stats = loader.stats();
+        let served = |node: &NodeStats| Served {
+            node: node.node.clone(),
+            pipe: node.pipe.clone(),
+            plugin: node.plugin.clone(),
+            file: node.file.clone(),
+        };
+        Self {
+            samples: tally.samples,
+            batches: tally.batches(),
+            seconds: tally.seconds,
+            cpu_seconds: cpu_seconds(),
+            first_batch_ms: tally.first.as_ref().map(|(_, after)| *after),
+            peak_rss_bytes: peak_rss(),
+            limiting: stats.limiting(),
+            digest: tally.digest(),
+            first: tally.first.as_ref().map(|(fields, _)| fields.clone()),
+            plugins: stats.nodes.iter().map(served).collect(),
+            nodes: stats.nodes,
+            seed: settings.seed,
+            executor: settings.executor.to_string(),
+            epochs: settings.epochs,
+            fingerprint: loader.graph().fingerprint().to_string(),
+        }
+    }
+
+    /// Writes it for people.
+    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write_first(out)?;
+        self.write_nodes(out)?;
+        let samples = counted(self.samples, "sample", "samples");
+        let batched = match self.batches {
+            0 => samples,
+            batches => format!("{samples} in {}", counted(batches, "batch", "batches")),
+        };
+        let mut table = Table::new(&["", ""]);
+        let mut line = |name: &str, text: String| table.row([name.to_owned(), text]);
+        let rate = rate(self.samples, self.seconds);
+        line("delivered", format!("{batched}, in {:.2} s: {rate} samples/s", self.seconds));
+        if let Some(after) = self.first_batch_ms {
+            let first = if self.batches > 0 { "first batch" } else { "first sample" };
+            line(first, format!("after {after:.0} ms"));
+        }
+        let memory = self.peak_rss_bytes.map(|peak| format!(", {} of memory at most", bytes(peak)));
+        line("used", format!("{:.2} s of CPU{}", self.cpu_seconds, memory.unwrap_or_default()));
+        line("limited by", self.limiting.clone());
+        if let Some(digest) = &self.digest {
+            line("digest", digest.clone());
+        }
+        writeln!(out)?;
+        table.write(out, "")
+    }
+
+    fn write_first(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Some(fields) = &self.first else { return Ok(()) };
+        let mut table =
+            Table::new(&[if self.batches > 0 { "first batch" } else { "first sample" }, "type", "shape"]);
+        for field in fields {
+            table.row([field.name.clone(), field.dtype.clone(), field.shape()]);
+        }
+        writeln!(out)?;
+        table.write(out, "")
+    }
+
+    fn write_nodes(&self, out: &mut dyn Write) -> io::Result<()> {
+        let heads = ["node", ">samples", ">busy s", ">wait in", ">wait out", "plugin", "file"];
+        let mut table = Table::new(&heads);
+        for node in &self.nodes {
+            let named = node.node == node.pipe;
+            table.row([
+                if named { node.node.clone() } else { format!("{} ({})", node.node, node.pipe) },
+                count(node.samples),
+                format!("{:.3}", node.busy),
+                format!("{:.3}", node.wait_input),
+                format!("{:.3}", node.wait_room),
+                node.plugin.clone(),
+                near(&node.file),
+            ]);
+        }
+        writeln!(out)?;
+        table.write(out, "")
+    }
+}
+
+/// A path as short as it can be from here.
+pub(crate) fn near(file: &str) -> String {
+    let here = env::current_dir().ok();
+    let inside =
+        here.and_then(|here| Path::new(file).strip_prefix(here).ok().map(|path| path.display().to_string()));
+    inside.unwrap_or_else(|| file.to_owned())
+}
+
+/// Processor time of all threads so far.
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// The most memory this process had, files it mapped included, as Linux says it.
+fn peak_rss() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}

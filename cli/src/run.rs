@@ -1,0 +1,225 @@
+//! `forebay run`: runs a graph to its end, and tells what came out.
+
+use std::{
+    path::PathBuf,
+    process,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
+
+use clap::Args as Arguments;
+use forebay_loader::{
+    Digest, Error, Executor, Graph, Loader, Registry, Sample, Stopper, View,
+    graph::{Catalog, Class, Node, parse_bytes},
+};
+
+use crate::{
+    open,
+    outcome::{Result, Stop},
+    preview::Field,
+    print,
+    progress::Progress,
+    report::Report,
+};
+
+/// What `forebay run` is told.
+#[derive(Arguments)]
+pub(crate) struct Args {
+    /// A graph file (.toml or .json), or a graph in one line such as 'range 10 | batch 4'
+    pub(crate) graph: String,
+    /// Where the work runs: inline, threads or threads:N [default: the graph's, else threads]
+    #[arg(long, value_parser = |text: &str| text.parse::<Executor>().map_err(message))]
+    executor: Option<Executor>,
+    /// What all random choices come from [default: the graph's, else 0]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// How many times to go through the data [default: the graph's, else 1]
+    #[arg(long, value_name = "N")]
+    epochs: Option<u64>,
+    /// Stop after this many batches, or samples where the graph makes no batches, over all epochs
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// The most memory that waits between segments, such as 64MiB
+    #[arg(long, value_name = "SIZE", value_parser = |text: &str| parse_bytes(text).map_err(message))]
+    budget: Option<u64>,
+    /// Print one number for all that was delivered, in order
+    #[arg(long)]
+    digest: bool,
+    /// End with one JSON object, alone on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say nothing but the digest or JSON that was asked for
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+fn message(error: Error) -> String {
+    error.message().to_owned()
+}
+
+/// The settings of one run, after the graph's own were taken in.
+pub(crate) struct Settings {
+    pub(crate) executor: Executor,
+    pub(crate) seed: u64,
+    pub(crate) epochs: u64,
+}
+
+/// Runs the graph; `begun` is when the process did.
+pub(crate) fn run(args: &Args, plugins: &[PathBuf], begun: Instant) -> Result {
+    let graph = open::graph(&args.graph)?;
+    let registry = open::registry(plugins)?;
+    let (mut loader, settings) = build(args, graph, &registry)?;
+    let interrupted = interruptible(loader.stopper())?;
+    let mut progress = Progress::begin(args.quiet, &args.graph, &loader, &settings);
+    let mut tally = Tally::new(begun, stacks(loader.graph(), &registry), args.digest);
+    let driven = drive(&mut loader, &settings, args.limit, &mut tally, &mut progress);
+    progress.end(&loader);
+    let report = Report::new(&loader, &settings, &tally);
+    let finished = loader.finish();
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(Stop::Interrupted);
+    }
+    driven?;
+    finished?;
+    match (args.json, args.quiet) {
+        (true, _) => print::json(&report),
+        (false, true) => {
+            print::text(|out| report.digest.iter().try_for_each(|digest| writeln!(out, "{digest}")))
+        }
+        (false, false) => print::text(|out| report.write(out)),
+    }
+}
+
+fn build(args: &Args, graph: Graph, registry: &Registry) -> Result<(Loader, Settings)> {
+    let executor = match (args.executor, &graph.run.executor) {
+        (Some(executor), _) => executor,
+        (None, Some(text)) => text.parse().map_err(Stop::Usage)?,
+        (None, None) => Executor::default(),
+    };
+    let seed = args.seed.or(graph.run.seed).unwrap_or(0);
+    let epochs = args.epochs.or(graph.run.epochs).unwrap_or(1);
+    let mut builder = Loader::builder(graph).executor(executor).seed(seed);
+    if let Some(budget) = args.budget {
+        builder = builder.budget(budget);
+    }
+    let loader = builder.build(registry).map_err(Stop::early)?;
+    Ok((loader, Settings { executor, seed, epochs }))
+}
+
+/// Goes through the epochs.
+fn drive(
+    loader: &mut Loader,
+    settings: &Settings,
+    limit: Option<u64>,
+    tally: &mut Tally,
+    progress: &mut Progress,
+) -> Result<(), Error> {
+    let limit = limit.unwrap_or(u64::MAX);
+    tally.started = Instant::now();
+    for epoch in 0..settings.epochs {
+        let mut samples = loader.epoch(epoch);
+        while tally.delivered < limit {
+            let Some(sample) = samples.next() else { break };
+            tally.add(&sample?);
+            progress.tick(&samples, tally);
+        }
+    }
+    tally.seconds = tally.started.elapsed().as_secs_f64();
+    Ok(())
+}
+
+/// Makes the first Ctrl-C stop the loader and the second one the process; tells whether there was one.
+fn interruptible(stopper: Stopper) -> Result<Arc<AtomicBool>> {
+    let pressed = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&pressed);
+    let handler = move || {
+        if seen.swap(true, Ordering::Relaxed) {
+            process::exit(130);
+        }
+        stopper.stop();
+    };
+    ctrlc::set_handler(handler).map_err(|error| Error::bug(format!("no handler for Ctrl-C: {error}")))?;
+    Ok(pressed)
+}
+
+/// Whether what the graph delivers is stacked: its last pipe, maps aside, says that it stacks.
+fn stacks(graph: &Graph, registry: &Registry) -> bool {
+    let read =
+        |name: &str| graph.nodes().iter().flat_map(|node| &node.inputs).any(|input| input.node == name);
+    let mut at: Option<&Node> = graph.nodes().iter().find(|node| !read(&node.name));
+    while let Some(node) = at {
+        match registry.pipe(&node.pipe) {
+            Some(spec) if !spec.stacks.is_empty() => return true,
+            Some(spec) if spec.class == Class::Map => {}
+            _ => return false,
+        }
+        at = node.inputs.first().and_then(|input| graph.node(&input.node));
+    }
+    false
+}
+
+/// What was delivered so far.
+pub(crate) struct Tally {
+    /// When the process began.
+    begun: Instant,
+    /// When the first epoch did.
+    started: Instant,
+    /// Whether samples are batches.
+    stacked: bool,
+    /// How often something was delivered.
+    pub(crate) delivered: u64,
+    /// Samples, those in batches counted one by one.
+    pub(crate) samples: u64,
+    /// What the first delivery held, and how many milliseconds after the process began it came.
+    pub(crate) first: Option<(Vec<Field>, f64)>,
+    /// How long the epochs took.
+    pub(crate) seconds: f64,
+    digest: Option<Digest>,
+}
+
+impl Tally {
+    fn new(begun: Instant, stacked: bool, digest: bool) -> Self {
+        let digest = digest.then(Digest::default);
+        Self { begun, started: begun, stacked, delivered: 0, samples: 0, first: None, seconds: 0.0, digest }
+    }
+
+    fn add(&mut self, sample: &Sample) {
+        if self.first.is_none() {
+            let after = self.begun.elapsed().as_secs_f64() * 1e3;
+            self.first = Some((Field::all(sample), after));
+        }
+        self.delivered += 1;
+        self.samples += if self.stacked { rows(sample) } else { 1 };
+        if let Some(digest) = &mut self.digest {
+            digest.update(sample);
+        }
+    }
+
+    /// How many deliveries were batches.
+    pub(crate) fn batches(&self) -> u64 {
+        if self.stacked { self.delivered } else { 0 }
+    }
+
+    /// Seconds since the first epoch began.
+    pub(crate) fn elapsed(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// The digest of all that was delivered, if it was asked for.
+    pub(crate) fn digest(&self) -> Option<String> {
+        self.digest.as_ref().map(Digest::finish)
+    }
+}
+
+/// The rows of a batch: the length of the first field that has one.
+fn rows(batch: &Sample) -> u64 {
+    let mut rows = batch.fields().filter_map(|(_, value)| match value.view() {
+        View::Tensor(tensor) => tensor.shape().first().and_then(|&rows| u64::try_from(rows).ok()),
+        View::List(values) => Some(values.len() as u64),
+        _ => None,
+    });
+    rows.next().unwrap_or(1)
+}
