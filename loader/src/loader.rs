@@ -154,7 +154,7 @@ impl LoaderBuilder {
         };
         let run: Box<dyn Run> = match executor {
             Executor::Inline => Box::new(Inline::new(job)),
-            Executor::Threads(count) => Box::new(Threads::new(job, count)?),
+            Executor::Threads(count) => Box::new(Threads::new(job, count.max(1))?),
         };
         Ok(Loader { run, graph, plan, nodes, begun: None, ran: Duration::ZERO, len, host })
     }

@@ -62,9 +62,10 @@ impl Buffer {
             Bound::Excluded(&end) => end,
             Bound::Unbounded => self.len,
         };
-        let bytes = self.as_slice().get(start..end)?;
+        let len = self.as_slice().get(start..end)?.len();
         keep(self.owner);
-        Some(Self { ptr: bytes.as_ptr(), len: bytes.len(), owner: self.owner })
+        // From the whole's pointer, so that a join may reach over the part's ends again.
+        Some(Self { ptr: self.ptr.wrapping_add(start), len, owner: self.owner })
     }
 
     /// The bytes in `range`, shared.
@@ -194,12 +195,11 @@ impl BufferMut {
     }
 
     /// The bytes of `owner`, which must give the same place for as long as it lives.
-    pub fn from_owner<T: AsMut<[u8]> + Send + Sync + 'static>(mut owner: T) -> Self {
-        let len = owner.as_mut().len();
+    pub fn from_owner<T: AsMut<[u8]> + Send + Sync + 'static>(owner: T) -> Self {
         let (owner, value) = share(owner);
         // SAFETY: nobody else can reach the value that was just shared.
-        let ptr = unsafe { (*value.cast_mut()).as_mut().as_mut_ptr() };
-        Self { ptr, len, owner }
+        let bytes = unsafe { (*value.cast_mut()).as_mut() };
+        Self { ptr: bytes.as_mut_ptr(), len: bytes.len(), owner }
     }
 
     /// Makes the bytes immutable and shareable; nothing is copied.

@@ -153,59 +153,60 @@ impl Chunk {
         std::mem::swap(self, out);
         self.clear();
         let mut sample = Sample::default();
-        for at in out.head..out.rows.len() {
-            let row = &mut out.rows[at];
-            let schema = &out.schemas[row.schema as usize];
-            if !sample.schema.is(schema) {
-                sample.schema = schema.clone();
-            }
-            sample.values.resize(schema.len(), Value::NULL);
-            sample.uid = row.uid;
-            std::mem::swap(&mut sample.key, &mut row.key);
-            let first = row.first as usize;
-            out.values[first..]
-                .iter_mut()
-                .zip(&mut sample.values)
-                .for_each(|(here, there)| std::mem::swap(here, there));
+        let mut rows = Undo { at: out.head, chunk: out };
+        while rows.at < rows.chunk.rows.len() {
+            rows.chunk.exchange(rows.at, &mut sample);
             if let Err(error) = change(&mut sample) {
-                out.cut(at, 1, self);
+                rows.chunk.cut(rows.at, 1, self);
                 return Err(error);
             }
-            let row = &mut out.rows[at];
-            let same = sample.schema.is(&out.schemas[row.schema as usize])
-                && sample.values.len() == sample.schema.len();
-            if !same {
-                out.cut(at, 1, self);
-                out.push_sample(&mut sample);
-                return self.map_rest(out, &mut sample, change);
+            let row = &rows.chunk.rows[rows.at];
+            let known = &rows.chunk.schemas[row.schema as usize];
+            if !sample.schema.is(known) || sample.values.len() != known.len() {
+                rows.chunk.cut(rows.at, 1, self);
+                rows.chunk.push_sample(&mut sample);
+                rows.at = rows.chunk.rows.len();
+                return self.map_rest(&mut rows, &mut sample, change);
             }
-            row.uid = sample.uid;
-            std::mem::swap(&mut sample.key, &mut row.key);
-            out.values[first..]
-                .iter_mut()
-                .zip(&mut sample.values)
-                .for_each(|(here, there)| std::mem::swap(here, there));
+            rows.chunk.exchange(rows.at, &mut sample);
+            rows.at += 1;
         }
         Ok(())
+    }
+
+    /// Exchanges what row `at` holds for what `sample` holds; their fields are as many.
+    fn exchange(&mut self, at: usize, sample: &mut Sample) {
+        let row = &mut self.rows[at];
+        let schema = &self.schemas[row.schema as usize];
+        if !sample.schema.is(schema) {
+            sample.schema = schema.clone();
+        }
+        sample.values.resize(schema.len(), Value::NULL);
+        std::mem::swap(&mut sample.uid, &mut row.uid);
+        std::mem::swap(&mut sample.key, &mut row.key);
+        let first = row.first as usize;
+        let here = &mut self.values[first..first + sample.values.len()];
+        here.swap_with_slice(&mut sample.values);
     }
 
     /// The rest of [`map_into`](Chunk::map_into), for samples whose fields change.
     fn map_rest<E>(
         &mut self,
-        out: &mut Self,
+        rows: &mut Undo<'_>,
         sample: &mut Sample,
         mut change: impl FnMut(&mut Sample) -> Result<(), E>,
     ) -> Result<(), E> {
         while self.pop_into(sample) {
             change(sample)?;
-            out.push_sample(sample);
+            rows.chunk.push_sample(sample);
+            rows.at += 1;
         }
         Ok(())
     }
 
     /// Ends this chunk before row `at`: drops `gone` rows from there, and moves those after them to `rest`.
     fn cut(&mut self, at: usize, gone: usize, rest: &mut Self) {
-        for place in at + gone..self.rows.len() {
+        for place in at.saturating_add(gone)..self.rows.len() {
             let row = &mut self.rows[place];
             let schema = self.schemas[row.schema as usize].clone();
             let first = row.first as usize;
@@ -220,8 +221,20 @@ impl Chunk {
         }
     }
 
+    /// Gives the memory of samples that were let go back to use, once they are most of the chunk.
+    fn compact(&mut self) {
+        if self.head > 64 && self.head > self.rows.len() / 2 {
+            let first = self.rows.get(self.head).map_or(self.values.len(), |row| row.first as usize);
+            drop(self.values.drain(..first));
+            drop(self.rows.drain(..self.head));
+            self.rows.iter_mut().for_each(|row| row.first -= first as u32);
+            self.head = 0;
+        }
+    }
+
     /// Moves up to `count` samples from the front of `other` to the back of this.
     pub fn take_from(&mut self, other: &mut Self, count: usize) {
+        self.compact();
         if self.rows.is_empty() && count >= other.len() {
             std::mem::swap(self, other);
             return;
@@ -257,6 +270,20 @@ impl Chunk {
             self.schemas.len() - 1
         });
         place as u32
+    }
+}
+
+/// Lets the rows from `at` on go when it is dropped: those that a panic left unchanged.
+struct Undo<'a> {
+    chunk: &'a mut Chunk,
+    at: usize,
+}
+
+impl Drop for Undo<'_> {
+    fn drop(&mut self) {
+        if self.at < self.chunk.rows.len() {
+            self.chunk.cut(self.at, usize::MAX, &mut Chunk::new());
+        }
     }
 }
 
@@ -315,6 +342,34 @@ mod tests {
                 (0..4).map(|n| (n as u64, n as u64, n * 10)).collect::<Vec<_>>()
             );
         }
+    }
+
+    #[test]
+    fn a_panic_leaves_only_what_was_mapped() {
+        for grows in [false, true] {
+            let (mut input, mut out) = (chunk(0..5), Chunk::new());
+            let mapped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                input.map_into(&mut out, |sample| {
+                    if grows {
+                        sample.set("more", 1_i64);
+                    }
+                    assert!(sample.uid() != 3, "meant");
+                    Ok::<(), ()>(())
+                })
+            }));
+            assert!(mapped.is_err());
+            assert_eq!(numbers(&mut out, "n").len(), 3);
+        }
+    }
+
+    #[test]
+    fn a_chunk_that_never_drains_does_not_grow() {
+        let mut queue = chunk(0..1);
+        for n in 1..10_000 {
+            queue.take_from(&mut chunk(n..n + 1), 1);
+            assert_eq!(queue.pop().unwrap().uid(), n as u64 - 1);
+        }
+        assert!(queue.rows.len() < 200 && queue.values.len() < 200);
     }
 
     #[test]

@@ -36,16 +36,17 @@ pub(crate) fn share<T: Send + Sync + 'static>(value: T) -> (*const Owner, *const
 }
 
 unsafe extern "C" fn retain<T>(owner: *const ()) {
-    // SAFETY: `owner` is the head of a live `Shared<T>`: the caller holds a reference to it.
-    let shared = unsafe { &*owner.cast::<Shared<T>>() };
+    // SAFETY: `owner` is the head of a live `Shared<T>`: the caller holds a reference to it. Only the count
+    // is borrowed: somebody may be writing to the value.
+    let count = unsafe { &(*owner.cast::<Shared<T>>()).count };
     // Relaxed: a new reference is made from one that is held, so nothing needs ordering (as in `Arc`).
-    shared.count.fetch_add(1, Ordering::Relaxed);
+    count.fetch_add(1, Ordering::Relaxed);
 }
 
 unsafe extern "C" fn release<T>(owner: *const ()) {
     let shared = owner.cast::<Shared<T>>();
     // SAFETY: as in `retain`; the reference given up here is the caller's.
-    if unsafe { &*shared }.count.fetch_sub(1, Ordering::Release) != 1 {
+    if unsafe { &(*shared).count }.fetch_sub(1, Ordering::Release) != 1 {
         return;
     }
     fence(Ordering::Acquire);

@@ -23,7 +23,7 @@ pub struct PipeTable {
     /// Sources, streams, flat maps and sinks: takes from the inputs, adds at most so many samples to the outputs.
     pub poll:
         unsafe extern "C" fn(*mut (), &Context, RSliceMut<'_, Port>, RSliceMut<'_, Chunk>, usize) -> Outcome,
-    /// Maps: moves every sample of the first chunk, changed, to the second. On an error the failed
+    /// Maps: moves every sample of the first chunk, changed, to the second, which is empty. On an error the failed
     /// sample is gone, and those after it are still in the first chunk.
     pub map: unsafe extern "C" fn(*const (), &Context, &mut Chunk, &mut Chunk) -> Outcome,
     /// Saves the position.

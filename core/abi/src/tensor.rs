@@ -41,7 +41,7 @@ impl Tensor {
         for (axis, &len) in shape.iter().enumerate().rev() {
             tensor.shape[axis] = len as i64;
             tensor.strides[axis] = stride;
-            stride *= len as i64;
+            stride = i64::wrapping_mul(stride, len as i64); // Only an empty tensor can wrap.
         }
         Ok(tensor)
     }

@@ -288,12 +288,12 @@ impl Value {
         if self.tag != tag::OPAQUE {
             return None;
         }
-        // SAFETY: `name` and `home` lie at the same place for every `T`; `type_id` is read, and then
-        // `value`, only when the object is of this library and of this type.
+        // SAFETY: what comes before the value lies at the same place for every type; `type_id` is read only
+        // when the object is of this library, and the value only when it is of this type.
         unsafe {
-            let object = self.payload.ptr.cast::<Opaque<T>>();
-            let ours = (*object).home == &raw const HOME && (*object).type_id == TypeId::of::<T>();
-            ours.then(|| &(*object).value)
+            let head = self.payload.ptr.cast::<Opaque<()>>();
+            let ours = (*head).home == &raw const HOME && (*head).type_id == TypeId::of::<T>();
+            ours.then(|| &(*self.payload.ptr.cast::<Opaque<T>>()).value)
         }
     }
 
@@ -400,8 +400,8 @@ impl PartialEq for Value {
             return false;
         }
         match (self.view(), other.view()) {
-            (View::Arrow(_) | View::Opaque(_) | View::Unknown(_), _) => self.payload.ptr == other.payload.ptr,
             _ if self.tag == tag::SCALAR => self.bits() == other.bits(),
+            (View::Arrow(_) | View::Opaque(_) | View::Unknown(_), _) => self.payload.ptr == other.payload.ptr,
             (one, two) => one == two,
         }
     }

@@ -68,21 +68,12 @@ impl<T> Instance<T> {
         Self { value, poisoned: AtomicBool::new(false) }
     }
 
-    /// Runs `call` with the value, guarded.
+    /// Runs `call` with the shared value, guarded.
+    ///
+    /// A panic in here poisons nothing: what is shared is stateless, and other threads' samples must not
+    /// depend on who panicked first.
     pub(crate) fn with(&self, call: impl FnOnce(&T) -> Outcome) -> Outcome {
-        if self.poisoned.load(Ordering::Acquire) {
-            return poisoned();
-        }
-        let mut done = false;
-        let outcome = guard(|| {
-            let outcome = call(&self.value);
-            done = true;
-            outcome
-        });
-        if !done {
-            self.poisoned.store(true, Ordering::Release);
-        }
-        outcome
+        if self.poisoned.load(Ordering::Acquire) { poisoned() } else { guard(|| call(&self.value)) }
     }
 
     /// Runs `call` with the value, guarded.

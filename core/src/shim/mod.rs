@@ -52,7 +52,7 @@ fn give_state(result: Result<State>, place: &mut State) -> Outcome {
 }
 
 /// Runs `call`; a panic becomes a failure like any other.
-pub(crate) fn guarded(call: impl FnOnce() -> Result<()>) -> Outcome {
+pub fn guarded(call: impl FnOnce() -> Result<()>) -> Outcome {
     guard::guard(|| outcome(call()))
 }
 

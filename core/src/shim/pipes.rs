@@ -229,15 +229,12 @@ impl<T: Map> Calls for MapOf<T> {
     }
 
     fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Outcome {
-        let mut mapped = Chunk::default();
-        let target = if out.is_empty() { &mut *out } else { &mut mapped };
-        let result = input.map_into(target, |sample| {
-            self.0.map(sample, cx).map_err(|error| error.context("sample", sample.key()))
-        });
-        if !mapped.is_empty() {
-            out.take_from(&mut mapped, usize::MAX);
+        if !out.is_empty() {
+            return Outcome::failed(Error::bug("a map is given an empty chunk to fill").into());
         }
-        outcome(result)
+        outcome(input.map_into(out, |sample| {
+            self.0.map(sample, cx).map_err(|error| error.context("sample", sample.key()))
+        }))
     }
 }
 

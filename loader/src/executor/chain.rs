@@ -104,12 +104,8 @@ impl Chain {
         self.clear();
     }
 
+    /// What waits is dropped with the next run, since that may call a waker, which wants the table.
     fn clear(&mut self) {
-        for port in self.ports.iter_mut().chain(&mut self.inner) {
-            port.chunk.clear();
-            port.ended = false;
-        }
-        self.outs.iter_mut().for_each(Chunk::clear);
         self.links.iter_mut().for_each(Link::restart);
         self.fresh = true;
         self.at = self.links.len() - 1;
@@ -127,6 +123,11 @@ impl Chain {
     pub(crate) fn run(&mut self, waker: &Waker, host: &Host) -> Stop {
         if self.fresh {
             self.fresh = false;
+            for port in self.ports.iter_mut().chain(&mut self.inner) {
+                port.chunk.clear();
+                port.ended = false;
+            }
+            self.outs.iter_mut().for_each(Chunk::clear);
             if let Err(error) = self.reset(self.links.len()) {
                 return Stop::Failed(error);
             }
@@ -299,7 +300,7 @@ impl Link {
                 code::NEED_INPUT if input < ports.len() => return Call::NeedInput(input),
                 code::PENDING => return Call::Pending,
                 code::END => return Call::End,
-                code::REWIND if ports.get(input).is_some_and(|port| port.ended) => {
+                code::REWIND if ports.get(input).is_some_and(|port| port.ended && port.chunk.is_empty()) => {
                     return Call::Rewind(input);
                 }
                 _ => {}

@@ -1,6 +1,9 @@
-//! A segment as the table of the threads holds it.
+//! Segments and edges as the table of the threads holds them.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Instant,
+};
 
 use forebay_core::{Chunk, Error, Waker};
 
@@ -66,6 +69,20 @@ impl Item {
     }
 }
 
+/// A queue with its place in the graph.
+pub(super) struct Edge {
+    pub(super) plan: plan::Edge,
+    pub(super) items: VecDeque<Item>,
+    pub(super) ended: bool,
+}
+
+impl Edge {
+    /// Whether a reader gets something: samples, an error, or the end.
+    pub(super) fn can_give(&self) -> bool {
+        !self.items.is_empty() || self.ended
+    }
+}
+
 impl Segment {
     pub(super) fn new(plan: plan::Segment, body: Body, waker: Waker, chunk: Option<usize>) -> Self {
         let kind = match body {
@@ -85,10 +102,10 @@ impl Segment {
         Self { kind, inputs: plan.inputs, outputs: plan.outputs, ended: false, waker, idle: None }
     }
 
-    /// Forgets what belongs to one pass, and gives the bytes that were waiting within.
+    /// Forgets what belongs to one pass, and gives what was waiting within.
     ///
     /// What is worked on now comes back with a number below `due`, or to a chain that missed a pass.
-    pub(super) fn restart(&mut self) -> usize {
+    pub(super) fn restart(&mut self) -> Vec<Item> {
         self.ended = false;
         self.idle = None;
         match &mut self.kind {
@@ -98,14 +115,28 @@ impl Segment {
             }
             Kind::Parallel { next, taken, due, .. } => (*taken, *due) = (0, *next),
         }
-        self.drop_done()
+        self.take_done()
     }
 
-    /// Drops what waits within for its turn, and gives its bytes.
-    pub(super) fn drop_done(&mut self) -> usize {
+    /// Takes what waits within for its turn.
+    pub(super) fn take_done(&mut self) -> Vec<Item> {
         match &mut self.kind {
-            Kind::Serial { .. } => 0,
-            Kind::Parallel { done, .. } => std::mem::take(done).values().map(|(item, _)| item.bytes()).sum(),
+            Kind::Serial { .. } => Vec::new(),
+            Kind::Parallel { done, .. } => std::mem::take(done).into_values().map(|(item, _)| item).collect(),
+        }
+    }
+
+    /// Counts how long it could not run, now that it does.
+    pub(super) fn note_end_of_wait(&mut self) {
+        let Some((since, wait)) = self.idle.take() else { return };
+        let ends = match &self.kind {
+            Kind::Serial { chain, .. } => chain.as_ref().and_then(|chain| chain.ends()),
+            Kind::Parallel { maps, .. } => maps.ends(),
+        };
+        match (ends, wait) {
+            (Some((first, _)), Wait::Input) => first.waited_for_input(since.elapsed()),
+            (Some((_, last)), Wait::Room) => last.waited_for_room(since.elapsed()),
+            (None, _) => {}
         }
     }
 }

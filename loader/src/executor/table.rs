@@ -10,9 +10,8 @@ use forebay_core::{Chunk, Error, Waker};
 use super::{
     Body, Chain, Job, Parallel,
     chain::Stop,
-    segment::{Item, Kind, Segment, Wait},
+    segment::{Edge, Item, Kind, Segment, Wait},
 };
-use crate::plan::Edge as PlanEdge;
 
 /// The most chunks that wait on one edge.
 const MOST_WAITING: usize = 64;
@@ -27,15 +26,13 @@ pub(crate) struct Table {
     held: usize,
     /// Empty chunks, whose memory is used again.
     spares: Vec<Chunk>,
+    /// What is to be dropped once the lock is given back: a value's end may call a waker, which wants the lock.
+    trash: Vec<Item>,
     running: usize,
     paused: bool,
     stopped: bool,
-}
-
-struct Edge {
-    plan: PlanEdge,
-    items: VecDeque<Item>,
-    ended: bool,
+    /// Why the run was lost.
+    lost: Option<Error>,
 }
 
 /// What a worker takes.
@@ -72,21 +69,23 @@ impl Table {
             window: 2 * threads + 2,
             held: 0,
             spares: Vec::new(),
+            trash: Vec::new(),
             running: 0,
             paused: true,
             stopped: false,
+            lost: None,
         }
     }
 
     /// Begins an epoch; nothing runs now.
     pub(crate) fn start(&mut self, epoch: u64) {
         for edge in &mut self.edges {
-            edge.items.clear();
+            self.trash.extend(std::mem::take(&mut edge.items));
             edge.ended = false;
         }
         self.held = 0;
         for segment in &mut self.segments {
-            segment.restart();
+            self.trash.extend(segment.restart());
             match &mut segment.kind {
                 Kind::Serial { chain: Some(chain), .. } => chain.start(epoch),
                 Kind::Serial { chain: None, .. } => {}
@@ -114,13 +113,24 @@ impl Table {
 
     /// Takes everything that was made; nothing runs now.
     pub(crate) fn take_bodies(&mut self) -> Vec<Body> {
-        self.edges.clear();
+        for edge in &mut self.edges {
+            self.trash.extend(std::mem::take(&mut edge.items));
+        }
+        for segment in &mut self.segments {
+            self.trash.extend(segment.take_done());
+        }
         let segments = std::mem::take(&mut self.segments);
         let bodies = segments.into_iter().filter_map(|segment| match segment.kind {
             Kind::Serial { chain, .. } => chain.map(Body::Serial),
             Kind::Parallel { maps, .. } => Some(Body::Parallel(maps)),
         });
         bodies.collect()
+    }
+
+    /// What is to be dropped without the lock.
+    #[must_use]
+    pub(crate) fn take_trash(&mut self) -> Vec<Item> {
+        std::mem::take(&mut self.trash)
     }
 
     /// A pipe of this segment may have something now.
@@ -189,8 +199,8 @@ impl Table {
 
     /// Takes a segment that can run.
     fn take(&mut self, at: usize) -> Work {
-        self.note_end_of_wait(at);
         let segment = &mut self.segments[at];
+        segment.note_end_of_wait();
         match &mut segment.kind {
             Kind::Serial { chain, wants, pending, woken, .. } => {
                 (*pending, *woken) = (false, false);
@@ -271,6 +281,7 @@ impl Table {
             && (*missed > 0 || ended)
         {
             // What it did belongs to a pass that was given up, or that nobody reads any more.
+            self.trash.extend(given.into_iter().map(|(_, bytes, chunk)| Item::Chunk(chunk, bytes)));
             (0..std::mem::take(missed)).for_each(|_| returned.next_pass());
             *chain = Some(returned);
             return self.note_wait(at);
@@ -324,6 +335,8 @@ impl Table {
             if number >= *due && !ended && !done.contains_key(&number) {
                 self.held += bytes;
                 done.insert(number, (Item::Chunk(chunk, bytes), error));
+            } else {
+                self.trash.push(Item::Chunk(chunk, bytes));
             }
         }
         self.hand_on(at);
@@ -353,7 +366,9 @@ impl Table {
     }
 
     fn push(&mut self, edge: usize, item: Item) {
-        if !self.is_unread(edge) {
+        if self.is_unread(edge) {
+            self.trash.push(item);
+        } else {
             self.held += item.bytes();
             self.edges[edge].items.push_back(item);
         }
@@ -367,6 +382,13 @@ impl Table {
     fn drop_items(&mut self, edge: usize) {
         let dropped = std::mem::take(&mut self.edges[edge].items);
         self.held -= dropped.iter().map(Item::bytes).sum::<usize>();
+        self.trash.extend(dropped);
+    }
+
+    /// As [`drop_items`](Table::drop_items), for what waits within a segment.
+    fn drop_done(&mut self, done: Vec<Item>) {
+        self.held -= done.iter().map(Item::bytes).sum::<usize>();
+        self.trash.extend(done);
     }
 
     /// A segment gives nothing more; its error, if any, goes last. Whoever worked for it alone ends too.
@@ -381,7 +403,8 @@ impl Table {
                 self.settle(reader);
             }
         }
-        self.held -= self.segments[at].drop_done();
+        let done = self.segments[at].take_done();
+        self.drop_done(done);
         for input in self.segments[at].inputs.clone() {
             self.drop_items(input);
             let from = self.edges[input].plan.from;
@@ -409,8 +432,9 @@ impl Table {
             self.drop_items(out);
             self.edges[out].ended = false;
         }
+        let done = self.segments[from].restart();
+        self.drop_done(done);
         let segment = &mut self.segments[from];
-        self.held -= segment.restart();
         match &mut segment.kind {
             Kind::Serial { chain: Some(chain), .. } => chain.next_pass(),
             Kind::Serial { chain: None, .. } => {}
@@ -423,8 +447,13 @@ impl Table {
 
     /// The run is lost: tells the consumer.
     pub(crate) fn fail(&mut self, error: Error) {
-        self.edges[self.output].items.push_front(Item::Failed(error));
+        self.lost = Some(error);
         self.stopped = true;
+    }
+
+    /// Why the run was lost, if it was.
+    pub(crate) fn lost(&self) -> Option<Error> {
+        self.lost.clone()
     }
 
     /// Takes a chunk that the consumer has emptied.
@@ -454,26 +483,6 @@ impl Table {
         if let Err(Some(wait)) = self.obstacle(at) {
             self.segments[at].idle.get_or_insert_with(|| (Instant::now(), wait));
         }
-    }
-
-    fn note_end_of_wait(&mut self, at: usize) {
-        let Some((since, wait)) = self.segments[at].idle.take() else { return };
-        let ends = match &self.segments[at].kind {
-            Kind::Serial { chain, .. } => chain.as_ref().and_then(|chain| chain.ends()),
-            Kind::Parallel { maps, .. } => maps.ends(),
-        };
-        match (ends, wait) {
-            (Some((first, _)), Wait::Input) => first.waited_for_input(since.elapsed()),
-            (Some((_, last)), Wait::Room) => last.waited_for_room(since.elapsed()),
-            (None, _) => {}
-        }
-    }
-}
-
-impl Edge {
-    /// Whether a reader gets something: samples, an error, or the end.
-    fn can_give(&self) -> bool {
-        !self.items.is_empty() || self.ended
     }
 }
 

@@ -94,11 +94,15 @@ impl Run for Threads {
         self.over = false;
         let mut table = self.shared.lock();
         table.pause();
-        while table.running() > 0 {
+        while table.running() > 0 && table.lost().is_none() {
             table = self.shared.output.wait(table).unwrap_or_else(PoisonError::into_inner);
         }
-        table.start(epoch);
+        if table.lost().is_none() {
+            table.start(epoch);
+        }
+        let trash = table.take_trash();
         drop(table);
+        drop(trash);
         self.shared.work.notify_all();
     }
 
@@ -116,6 +120,10 @@ impl Run for Threads {
             if self.shared.host.is_cancelled() {
                 self.over = true;
                 return Err(stopped());
+            }
+            if let Some(error) = table.lost() {
+                self.over = true;
+                return Err(error);
             }
             match table.take_output() {
                 Some(item) => break Some(item),
@@ -154,7 +162,10 @@ impl Run for Threads {
         self.over = true;
         self.ready.clear();
         self.stop();
-        let bodies = self.shared.lock().take_bodies();
+        let mut table = self.shared.lock();
+        let (bodies, trash) = (table.take_bodies(), table.take_trash());
+        drop(table);
+        drop(trash);
         let mut result = Ok(());
         for body in bodies {
             let freed = match body {
@@ -170,7 +181,8 @@ impl Run for Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.shared.host.cancel();
-        self.stop();
+        // The pipes too: the last to know of them may be a plugin's own thread, by its waker.
+        let _ = self.finish();
     }
 }
 
@@ -185,6 +197,13 @@ impl Shared {
         loop {
             if table.is_stopped() || self.host.is_cancelled() {
                 break;
+            }
+            let trash = table.take_trash();
+            if !trash.is_empty() {
+                drop(table);
+                drop(trash);
+                table = self.lock();
+                continue;
             }
             let Some(work) = table.take_work() else {
                 table = self.work.wait(table).unwrap_or_else(PoisonError::into_inner);

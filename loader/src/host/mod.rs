@@ -13,15 +13,15 @@ use std::{
 };
 
 use forebay_core::{
-    BufferMut, Error, ErrorKind, Limits, Result, Waker,
+    BufferMut, Error, ErrorKind, Limits, Waker,
     abi::{
         Context, Decoder, HostServices, HostServicesRef, Outcome, Store,
         abi_stable::{
             prefix_type::WithMetadata,
             std_types::{ROption, RSlice, RStr},
         },
-        code,
     },
+    shim::guarded,
 };
 
 use self::pool::Pool;
@@ -195,17 +195,19 @@ unsafe fn of<'a>(desk: *const ()) -> &'a Desk {
     unsafe { &*desk.cast() }
 }
 
-unsafe extern "C" fn alloc(host: *const (), len: usize, place: &mut ROption<BufferMut>) -> Outcome {
+unsafe extern "C" fn alloc(desk: *const (), len: usize, place: &mut ROption<BufferMut>) -> Outcome {
     // SAFETY: a context pairs its desk with these services, here and below.
-    let desk = unsafe { of(host) };
-    let host = &desk.host;
-    if len as u64 > host.limits.bytes {
-        let message = format!("{len} bytes of output asked for, at most {} allowed", host.limits.bytes);
-        return Outcome::failed(Error::limit(message).into());
-    }
-    let slot = desk.slots.as_ref().and_then(|slots| slots.alloc(&host.pool, len));
-    *place = ROption::RSome(slot.unwrap_or_else(|| host.pool.alloc(len)));
-    Outcome::of(code::READY, 0)
+    let desk = unsafe { of(desk) };
+    guarded(|| {
+        let host = &desk.host;
+        if len as u64 > host.limits.bytes {
+            let message = format!("{len} bytes of output asked for, at most {} allowed", host.limits.bytes);
+            return Err(Error::limit(message));
+        }
+        let slot = desk.slots.as_ref().and_then(|slots| slots.alloc(&host.pool, len));
+        *place = ROption::RSome(slot.unwrap_or_else(|| host.pool.alloc(len)));
+        Ok(())
+    })
 }
 
 unsafe extern "C" fn cancelled(host: *const ()) -> bool {
@@ -226,30 +228,22 @@ unsafe extern "C" fn decoder(
     place: &mut ROption<Decoder>,
 ) -> Outcome {
     // SAFETY: as above.
-    let host = &unsafe { of(host) }.host;
-    let name = (!name.is_empty()).then_some(name.as_str());
-    finish(
-        host.registry
-            .choose(extension.as_str(), head.as_slice(), name)
-            .map(forebay_core::AnyDecoder::into_raw),
-        place,
-    )
+    let registry = &unsafe { of(host) }.host.registry;
+    guarded(|| {
+        let name = (!name.is_empty()).then_some(name.as_str());
+        let chosen = registry.choose(extension.as_str(), head.as_slice(), name)?;
+        *place = ROption::RSome(chosen.into_raw());
+        Ok(())
+    })
 }
 
 unsafe extern "C" fn store(host: *const (), scheme: RStr<'_>, place: &mut ROption<Store>) -> Outcome {
     // SAFETY: as above.
-    let host = &unsafe { of(host) }.host;
-    finish(host.registry.raw_store(scheme.as_str()), place)
-}
-
-fn finish<T>(result: Result<T>, place: &mut ROption<T>) -> Outcome {
-    match result {
-        Ok(value) => {
-            *place = ROption::RSome(value);
-            Outcome::of(code::READY, 0)
-        }
-        Err(error) => Outcome::failed(error.into()),
-    }
+    let registry = &unsafe { of(host) }.host.registry;
+    guarded(|| {
+        *place = ROption::RSome(registry.raw_store(scheme.as_str())?);
+        Ok(())
+    })
 }
 
 /// The error of a run that was stopped from outside.

@@ -106,16 +106,17 @@ impl Registry {
         }
         let candidates =
             self.0.decoders.iter().filter(|slot| self.matches(slot, extension, head).is_candidate());
-        let sure = candidates.filter_map(|slot| {
-            let score = self.score(slot, extension, head).ok().filter(|&score| score > 0)?;
-            Some(((score, slot.priority), slot))
-        });
         // The same order as `rank`: of equals the first by name, then by plugin.
-        let best = sure.max_by(|(a, one), (b, other)| {
-            let name =
-                |slot: &DecoderSlot| (&self.spec(slot).name, &self.0.plugins[slot.plugin].manifest.name);
-            a.cmp(b).then_with(|| name(other).cmp(&name(one)))
-        });
+        let name = |slot: &DecoderSlot| (&self.spec(slot).name, &self.0.plugins[slot.plugin].manifest.name);
+        let mut best: Option<((u8, Option<u32>), &DecoderSlot)> = None;
+        for slot in candidates {
+            // A decoder that fails to answer must not turn into another's output: that is an error.
+            let strength = (self.score(slot, extension, head)?, slot.priority);
+            let better = best.is_none_or(|(other, known)| (strength, name(known)) > (other, name(slot)));
+            if strength.0 > 0 && better {
+                best = Some((strength, slot));
+            }
+        }
         match best {
             Some((_, slot)) => self.decoder(slot),
             None => Err(self.none_takes(extension, head)),
@@ -136,7 +137,7 @@ impl Registry {
         let (name, plugin) = pin.split_once('@').map_or((pin, None), |(name, plugin)| (name, Some(plugin)));
         let slot = self.0.decoders.iter().find(|slot| {
             let wanted = plugin.is_none_or(|plugin| self.0.plugins[slot.plugin].is_called(plugin));
-            wanted && self.spec(slot).name == name
+            wanted && slot.priority.is_some() && self.spec(slot).name == name
         });
         let missing =
             || Error::unsupported(format!("no decoder called {pin}")).context("plugins", self.looked_at());

@@ -18,8 +18,8 @@ use forebay_core::{
 };
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-/// The most lines of a refusal.
-const LINES: usize = 8;
+/// The most lines of the report that tell what one side has.
+const SIDE: usize = 4;
 
 /// Loads the library at `path` and gives the plugin that its `entry` leads to.
 ///
@@ -63,11 +63,41 @@ pub(crate) fn check(header: &'static LibHeader) -> Result<PluginRef> {
     unsafe { header.init_root_module_with_unchecked_layout::<PluginRef>() }.map_err(|_| refusal)
 }
 
-/// The last part of abi_stable's report, which names the cause; the whole is up to 1,800 lines long.
+/// The first difference in abi_stable's report: where it is, what this host has and what the plugin has. The whole is
+/// up to 1,800 lines long.
 fn shorten(error: &LibraryError) -> String {
     let text = error.to_string();
-    let cause = text.rfind("Error:").map_or(text.as_str(), |at| &text[at..]);
-    let lines: Vec<_> =
-        cause.lines().map(str::trim_end).filter(|line| !line.is_empty()).take(LINES).collect();
-    format!("built against another layout of the ABI: {}", lines.join("\n  "))
+    // The report goes from the outside to the inside, each part with the way to it: the last part has the cause.
+    let inside = text.rfind("error(s)inside:").map_or(text.as_str(), |at| &text[at..]);
+    let cause = inside.find("Error:").map_or(inside, |at| &inside[at + "Error:".len()..]);
+    let what = cause.lines().next().unwrap_or_default().trim();
+    let place = place(inside).map_or(String::new(), |place| format!(" in {place}"));
+    let sides = [("Expected:", "this host"), ("Found:", "the plugin")];
+    let sides = sides.iter().filter_map(|(head, whose)| Some(format!("\n  {whose}: {}", side(cause, head)?)));
+    format!("built against another layout of the ABI: {what}{place}{}", sides.collect::<String>())
+}
+
+/// The end of the way to the cause: a field of a type, and what is in it.
+fn place(inside: &str) -> Option<String> {
+    let way = inside.split("Layout of expected type:").next()?;
+    let part = |label| way.lines().filter_map(move |line| line.trim().strip_prefix(label));
+    let types: Vec<_> = part("type:").collect();
+    let names: Vec<_> = part("field_name:").collect();
+    let (last, steps) = (types.last()?, types.iter().zip(names.iter().skip(1)));
+    let steps: Vec<_> = steps.map(|(inside, name)| format!("{inside}.{name}")).collect();
+    Some(format!("{} ({last})", steps[steps.len().saturating_sub(2)..].join(", ")))
+}
+
+/// What the report says below `head`, in one line.
+fn side(cause: &str, head: &str) -> Option<String> {
+    let lines = cause[cause.find(head)? + head.len()..].lines().skip(1).map(str::trim);
+    let lines = lines.take_while(|line| !line.is_empty() && *line != "Found:");
+    let lines = lines.filter(|line| !line.starts_with("package:")).take(SIDE);
+    let text = lines.collect::<Vec<_>>().join(", ");
+    Some(
+        text.replace("field_name:", "field ")
+            .replace("type:", "type ")
+            .replace("size:", "size ")
+            .replace("align:", "align "),
+    )
 }

@@ -107,10 +107,11 @@ impl Manifest {
     /// # Errors
     /// `Io`; `Unsupported` when the file is no plugin; `Abi` when it is one for another host.
     pub fn read(path: &Path) -> Result<Self> {
-        let file = File::open(path)?;
-        if !file.metadata()?.is_file() {
+        // Asked before it is opened: to open a pipe would wait for its other end.
+        if !std::fs::metadata(path)?.is_file() {
             return Err(Error::unsupported("not a regular file"));
         }
+        let file = File::open(path)?;
         let cache = ReadCache::new(file);
         let library = object::File::parse(&cache)
             .map_err(|error| Error::unsupported(format!("not a plugin: no library ({error})")))?;
@@ -151,8 +152,14 @@ impl Manifest {
                  rebuild it with the forebay-core of this host"
             )));
         }
-        let len = usize::from(head[32]) | usize::from(head[33]) << 8 | usize::from(head[34]) << 16;
-        let json = bytes.get(HEAD..HEAD + len).ok_or_else(|| corrupt("its manifest is cut short"))?;
+        let (low, high) =
+            if cfg!(target_endian = "little") { (word(32), word(36)) } else { (word(36), word(32)) };
+        let (len, rest) = (u64::from(low) | u64::from(high) << 32, bytes.len() - HEAD);
+        let json = usize::try_from(len).ok().and_then(|len| bytes[HEAD..].get(..len));
+        // The section may end with padding; more would be a second manifest.
+        let json = json
+            .filter(|json| rest - json.len() < 8)
+            .ok_or_else(|| corrupt(&format!("its manifest has {rest} bytes, and says {len}")))?;
         let mut manifest: Self = serde_json::from_slice(json)
             .map_err(|error| corrupt(&format!("its manifest is unreadable: {error}")))?;
         manifest.abi = (word(16), word(20));

@@ -111,7 +111,10 @@ impl Registry {
     pub fn new(search: Search) -> Result<Self> {
         let mut finder = Finder::default();
         #[cfg(feature = "bundled")]
-        crate::bundled::register(&mut finder)?;
+        if !search.none {
+            crate::bundled::register(&mut finder)?;
+            finder.leave_out(&search.skip);
+        }
         finder.look(&search);
         Ok(finder.finish(&search))
     }
@@ -201,7 +204,8 @@ impl Registry {
     /// The place of a pipe, named alone or as `PLUGIN:PIPE`.
     fn locate(&self, pipe: &str) -> Option<(usize, usize)> {
         if let Some((plugin, pipe)) = pipe.split_once(':') {
-            let at = self.0.plugins.iter().position(|record| record.is_called(plugin))?;
+            let exact = self.0.plugins.iter().position(|record| record.manifest.name == plugin);
+            let at = exact.or_else(|| self.0.plugins.iter().position(|record| record.is_called(plugin)))?;
             let index = self.0.plugins[at].manifest.pipes.iter().position(|spec| spec.name == pipe)?;
             return Some((at, index));
         }
@@ -348,6 +352,16 @@ impl Registrar for Finder {
 }
 
 impl Finder {
+    /// Leaves out plugins that are linked in, by name.
+    #[cfg(feature = "bundled")]
+    fn leave_out(&mut self, skip: &[String]) {
+        for record in self.plugins.extract_if(.., |record| skip.contains(&record.manifest.name)) {
+            let reason =
+                Error::invalid("left out by FOREBAY_PLUGIN_SKIP").context("plugin", &record.manifest.name);
+            self.refusals.push(Refusal { path: PathBuf::from("linked in"), reason });
+        }
+    }
+
     fn look(&mut self, search: &Search) {
         let mut seen = Vec::new();
         for place in &search.places {
@@ -443,5 +457,6 @@ fn identity(path: &Path) -> (u64, u64, PathBuf) {
 
 /// Numbers of a version, to be compared; a pre-release counts as its release.
 fn version(text: &str) -> Vec<u64> {
-    text.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect()
+    let release = text.split(['-', '+']).next().unwrap_or_default();
+    release.split('.').map_while(|part| part.parse().ok()).collect()
 }

@@ -24,6 +24,8 @@ pub struct Search {
     pub skip: Vec<String>,
     /// Priorities of decoders that were set from outside; `None` leaves the decoder out.
     pub ranks: Vec<(String, Option<u32>)>,
+    /// No plugins at all, not even those that are linked in.
+    pub none: bool,
 }
 
 /// One file or folder where plugins are looked for.
@@ -49,7 +51,7 @@ impl Search {
     pub fn from_env() -> Result<Self> {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         if set("FOREBAY_NO_PLUGINS").is_some_and(|value| value != "0") {
-            return Ok(Self::nowhere());
+            return Ok(Self { none: true, ..Self::default() });
         }
         let mut search = Self { skip: list("FOREBAY_PLUGIN_SKIP"), ranks: ranks()?, ..Self::default() };
         if let Some(paths) = set("FOREBAY_PLUGIN_PATH") {
@@ -75,13 +77,14 @@ impl Search {
     /// Looks in `path`, a file or a folder, before everywhere else.
     #[must_use]
     pub fn first(mut self, path: impl Into<PathBuf>) -> Self {
-        self.places.insert(0, Place { path: path.into(), source: "the caller" });
+        self.places.insert(0, Place { path: absolute(&path.into()), source: "the caller" });
         self
     }
 
     fn push(&mut self, path: &Path, source: &'static str) {
+        let path = absolute(path);
         if self.places.iter().all(|place| place.path != path) {
-            self.places.push(Place { path: path.to_owned(), source });
+            self.places.push(Place { path, source });
         }
     }
 
@@ -115,6 +118,11 @@ impl Place {
         files.sort();
         Ok(Some(files))
     }
+}
+
+/// A path that the system's loader takes as it is, and does not look for elsewhere.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn list(variable: &str) -> Vec<String> {
