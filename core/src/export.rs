@@ -14,8 +14,8 @@ use crate::{
     shim,
 };
 
-/// Makes a thing from its options, as JSON text.
-pub type Make<T> = fn(&str) -> Result<T>;
+/// Makes a thing from its options, as JSON text, and the plugin's name and version.
+pub type Make<T> = fn(&str, &'static str) -> Result<T>;
 
 /// A DataPipe that a plugin can make.
 pub struct PipeEntry {
@@ -65,6 +65,7 @@ pub fn make<E, T>(
     entries: &[E],
     name_of: fn(&E) -> &'static str,
     make_of: fn(&E) -> Make<T>,
+    plugin: &'static str,
     (name, options): (RStr<'_>, RStr<'_>),
     place: &mut ROption<T>,
 ) -> Outcome {
@@ -72,7 +73,7 @@ pub fn make<E, T>(
         let entry = entries.iter().find(|entry| name_of(entry) == name.as_str()).ok_or_else(|| {
             Error::bug("the manifest names what the plugin does not have").context("name", name)
         })?;
-        *place = ROption::RSome(make_of(entry)(options.as_str())?);
+        *place = ROption::RSome(make_of(entry)(options.as_str(), plugin)?);
         Ok(())
     })
 }
@@ -137,6 +138,7 @@ macro_rules! export_plugin {
                 stores: &[$($({ const E: p::StoreEntry = p::shim::store_entry::<$store>(); E.described },)*)?],
             };
             const LEN: usize = p::json_len(&INFO);
+            const LABEL: &str = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"));
 
             #[used]
             #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__forebay"))]
@@ -148,7 +150,7 @@ macro_rules! export_plugin {
                 options: p::RStr<'_>,
                 place: &mut p::ROption<p::Pipe>,
             ) -> p::Outcome {
-                p::make(PIPES, |entry| entry.described.info.name, |entry| entry.make, (name, options), place)
+                p::make(PIPES, |entry| entry.described.info.name, |entry| entry.make, LABEL, (name, options), place)
             }
 
             unsafe extern "C" fn decoder(
@@ -156,7 +158,7 @@ macro_rules! export_plugin {
                 options: p::RStr<'_>,
                 place: &mut p::ROption<p::Decoder>,
             ) -> p::Outcome {
-                p::make(DECODERS, |entry| entry.described.info.name, |entry| entry.make, (name, options), place)
+                p::make(DECODERS, |entry| entry.described.info.name, |entry| entry.make, LABEL, (name, options), place)
             }
 
             unsafe extern "C" fn store(
@@ -164,7 +166,7 @@ macro_rules! export_plugin {
                 options: p::RStr<'_>,
                 place: &mut p::ROption<p::Store>,
             ) -> p::Outcome {
-                p::make(STORES, |entry| entry.described.info.name, |entry| entry.make, (name, options), place)
+                p::make(STORES, |entry| entry.described.info.name, |entry| entry.make, LABEL, (name, options), place)
             }
 
             const PLUGIN: &p::WithMetadata<p::Plugin> = &p::WithMetadata::new(p::Plugin { pipe, decoder, store });

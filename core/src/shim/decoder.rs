@@ -13,10 +13,10 @@ use forebay_abi::{
 };
 
 use super::{
-    guard::{Instance, guard},
+    guard::{Instance, catch, guard},
     outcome,
 };
-use crate::{Context, Decoder, Options, Result, Wanted, descriptor::Described, export::DecoderEntry};
+use crate::{Context, Decoder, Error, Options, Result, Wanted, descriptor::Described, export::DecoderEntry};
 
 /// The entry of a decoder.
 #[must_use]
@@ -24,8 +24,14 @@ pub const fn decoder_entry<T: Decoder>() -> DecoderEntry {
     DecoderEntry { described: Described { info: T::INFO, options: T::Options::SPECS }, make: make::<T> }
 }
 
-fn make<T: Decoder>(options: &str) -> Result<RawDecoder> {
-    let decoder = T::new(T::Options::parse(options)?)?;
+/// A decoder, and the plugin it is of: an error says both, since the pipe that called may be of another.
+struct Owned<T> {
+    decoder: T,
+    plugin: &'static str,
+}
+
+fn make<T: Decoder>(options: &str, plugin: &'static str) -> Result<RawDecoder> {
+    let decoder = Owned { decoder: T::new(T::Options::parse(options)?)?, plugin };
     let instance = Arc::into_raw(Arc::new(Instance::new(decoder))).cast();
     // SAFETY: the instance is of the table's type, and its one reference is given up.
     Ok(unsafe { RawDecoder::from_raw(instance, Table::<T>::REF) })
@@ -35,8 +41,8 @@ struct Table<T>(PhantomData<T>);
 
 impl<T: Decoder> Table<T> {
     const TABLE: &'static WithMetadata<DecoderTable> = &WithMetadata::new(DecoderTable {
-        retain: retain::<T>,
-        release: release::<T>,
+        retain: retain::<Owned<T>>,
+        release: release::<Owned<T>>,
         probe: probe::<T>,
         decode: decode::<T>,
     });
@@ -62,8 +68,10 @@ unsafe extern "C" fn probe<T: Decoder>(
     extension: RStr<'_>,
 ) -> Outcome {
     // SAFETY: the table's rule: `this` is a live instance of this type, here and below.
-    let this = unsafe { &*this.cast::<Instance<T>>() };
-    this.with(|decoder| Outcome::of(code::READY, decoder.probe(head.as_slice(), extension.as_str()).into()))
+    let this = unsafe { &*this.cast::<Instance<Owned<T>>>() };
+    this.with(|owned| {
+        Outcome::of(code::READY, owned.decoder.probe(head.as_slice(), extension.as_str()).into())
+    })
 }
 
 unsafe extern "C" fn decode<T: Decoder>(
@@ -74,10 +82,11 @@ unsafe extern "C" fn decode<T: Decoder>(
     place: &mut Value,
 ) -> Outcome {
     // SAFETY: as above.
-    let this = unsafe { &*this.cast::<Instance<T>>() };
+    let this = unsafe { &*this.cast::<Instance<Owned<T>>>() };
     let wanted = Wanted { dtype: wanted.dtype, extension: wanted.extension.as_str() };
-    this.with(|decoder| {
-        let value = decoder.decode(bytes, &wanted, &Context::new(cx));
-        outcome(value.map(|value| *place = value))
+    this.with(|owned| {
+        let value = catch(|| owned.decoder.decode(bytes, &wanted, &Context::new(cx)));
+        let name = |error: Error| error.context("decoder", format!("{} of {}", T::INFO.name, owned.plugin));
+        outcome(value.map(|value| *place = value).map_err(name))
     })
 }

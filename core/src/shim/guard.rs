@@ -12,21 +12,26 @@ use std::{
 
 use forebay_abi::Outcome;
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, Result};
 
 thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs `call`; a panic becomes an outcome of kind `Panic`.
+/// Runs `call`; a panic becomes a failed outcome of kind `Panic`.
 pub(crate) fn guard(call: impl FnOnce() -> Outcome) -> Outcome {
+    catch(|| Ok(call())).unwrap_or_else(|error| Outcome::failed(error.into()))
+}
+
+/// Runs `call`; a panic becomes an error of kind `Panic`.
+pub(crate) fn catch<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(note_places);
     let outer = GUARDED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(call));
     GUARDED.set(outer);
-    result.unwrap_or_else(|payload| Outcome::failed(describe(&*payload).into()))
+    result.unwrap_or_else(|payload| Err(describe(&*payload)))
 }
 
 /// Makes the panic hook keep the place of a guarded panic instead of printing it: each library has a hook of its own.

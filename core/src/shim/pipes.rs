@@ -9,11 +9,15 @@ use forebay_abi::{
     code,
 };
 
-use super::{give_state, guard::Instance, outcome};
+use super::{
+    give_state,
+    guard::{Instance, catch},
+    outcome,
+};
 use crate::{
     Context, DataPipe, Error, FlatMap, Io, Items, Map, Options, Output, Result, Source, Step, Stream,
     descriptor::{Class, Described},
-    export::PipeEntry,
+    export::{Make, PipeEntry},
 };
 
 /// The entry of a source.
@@ -40,11 +44,11 @@ pub const fn stream_entry<T: Stream>() -> PipeEntry {
     entry::<T>(Class::Stream, make::<T, StreamOf<T>>)
 }
 
-const fn entry<T: DataPipe>(class: Class, make: fn(&str) -> Result<Pipe>) -> PipeEntry {
+const fn entry<T: DataPipe>(class: Class, make: Make<Pipe>) -> PipeEntry {
     PipeEntry { class, described: Described { info: T::INFO, options: T::Options::SPECS }, make }
 }
 
-fn make<T: DataPipe, C: Calls + From<T>>(options: &str) -> Result<Pipe> {
+fn make<T: DataPipe, C: Calls + From<T>>(options: &str, _: &'static str) -> Result<Pipe> {
     let pipe = C::from(T::new(T::Options::parse(options)?)?);
     let instance = Box::into_raw(Box::new(Instance::new(pipe))).cast();
     Ok(Pipe { instance, table: Table::<C>::REF })
@@ -233,7 +237,7 @@ impl<T: Map> Calls for MapOf<T> {
             return Outcome::failed(Error::bug("a map is given an empty chunk to fill").into());
         }
         outcome(input.map_into(out, |sample| {
-            self.0.map(sample, cx).map_err(|error| error.context("sample", sample.key()))
+            catch(|| self.0.map(sample, cx)).map_err(|error| error.context("sample", sample.key()))
         }))
     }
 }
@@ -253,7 +257,7 @@ impl<T: FlatMap> FlatMapOf<T> {
     fn fill(&mut self, cx: &Context, io: &mut Io) -> Result<Step> {
         while io.room() > 0 {
             if let Some((key, items)) = &mut self.open {
-                let next = items.next(cx).map_err(|error| error.context("sample", &*key));
+                let next = catch(|| items.next(cx)).map_err(|error| error.context("sample", &*key));
                 match next {
                     Ok(Some(mut sample)) => io.push(&mut sample),
                     Ok(None) => self.open = None,
@@ -264,7 +268,8 @@ impl<T: FlatMap> FlatMapOf<T> {
                 }
             } else if let Some(sample) = io.pop(0) {
                 let key = sample.key().clone();
-                let items = self.pipe.open(sample, cx).map_err(|error| error.context("sample", &key))?;
+                let items =
+                    catch(|| self.pipe.open(sample, cx)).map_err(|error| error.context("sample", &key))?;
                 self.open = Some((key, items));
             } else {
                 return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });

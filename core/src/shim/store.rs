@@ -23,7 +23,7 @@ pub const fn store_entry<T: Store>() -> StoreEntry {
     StoreEntry { described: Described { info: T::INFO, options: T::Options::SPECS }, make: make::<T> }
 }
 
-fn make<T: Store>(options: &str) -> Result<RawStore> {
+fn make<T: Store>(options: &str, _: &'static str) -> Result<RawStore> {
     let store = T::new(T::Options::parse(options)?)?;
     let instance = Arc::into_raw(Arc::new(Instance::new(store))).cast();
     // SAFETY: the instance is of the table's type, and its one reference is given up.

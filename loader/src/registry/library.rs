@@ -69,7 +69,10 @@ fn shorten(error: &LibraryError) -> String {
     let text = error.to_string();
     // The report goes from the outside to the inside, each part with the way to it: the last part has the cause.
     let inside = text.rfind("error(s)inside:").map_or(text.as_str(), |at| &text[at..]);
-    let cause = inside.find("Error:").map_or(inside, |at| &inside[at + "Error:".len()..]);
+    let causes: Vec<_> = inside.split("Error:").skip(1).collect();
+    // A field says more than the size that it changed.
+    let field = causes.iter().find(|cause| cause.starts_with("unexpected field"));
+    let cause = field.or(causes.first()).map_or(inside, |cause| *cause);
     let what = cause.lines().next().unwrap_or_default().trim();
     let place = place(inside).map_or(String::new(), |place| format!(" in {place}"));
     let sides = [("Expected:", "this host"), ("Found:", "the plugin")];
@@ -84,7 +87,8 @@ fn place(inside: &str) -> Option<String> {
     let types: Vec<_> = part("type:").collect();
     let names: Vec<_> = part("field_name:").collect();
     let (last, steps) = (types.last()?, types.iter().zip(names.iter().skip(1)));
-    let steps: Vec<_> = steps.map(|(inside, name)| format!("{inside}.{name}")).collect();
+    let named = steps.filter(|(_, name)| name.parse::<u32>().is_err());
+    let steps: Vec<_> = named.map(|(inside, name)| format!("{inside}.{name}")).collect();
     Some(format!("{} ({last})", steps[steps.len().saturating_sub(2)..].join(", ")))
 }
 

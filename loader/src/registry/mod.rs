@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The most lines of the text that says where plugins were looked for.
-const LINES: usize = 9;
+const LINES: usize = 6;
 
 /// The plugins that were found, and why others were not taken. Cheap to clone.
 #[derive(Clone)]

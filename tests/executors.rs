@@ -1,0 +1,244 @@
+//! Inline execution is the truth: every executor gives the same samples, whatever the chunks and the budget.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fmt::Write as _;
+
+use forebay_loader::{Error, Executor, Graph, Registry, Rng};
+use forebay_tests::{ALL, Run, Setting, build, line, registry, root, run, uids, within_deadline};
+
+const CHUNKS: [Option<usize>; 4] = [Some(1), Some(3), Some(64), None];
+
+/// Graphs that each have something of their own; the generator below mixes the rest.
+const GRAPHS: [&str; 16] = [
+    "range 0",
+    "range 1000",
+    "range 1000 | batch 64",
+    "range 1000 | increment | batch 64 drop_last=true",
+    "range 1000 | shuffle 100 | increment | increment | batch 7",
+    "range 1000 | rogue_map spin=5000 | shuffle 10",
+    "range 300 | rogue_map spin=20000",
+    "range 300 | increment | take 5",
+    "range 10 | increment | shuffle 4 | repeat 3 | batch 4",
+    "range 1000000000 | increment | take 50 | increment | repeat 4",
+    "range 1000000000 | rogue_map spin=2000 | take 20 | shuffle 8 | repeat 5 | increment | take 93 | repeat 2",
+    "range 100 | skip 90 | repeat 5 | skip 3 | rogue_map spin=3000 | shuffle 7",
+    "range 50 | repeat | increment | take 333",
+    "range 500 | rogue_stream | increment | rogue_stream fault=swallow",
+    "range 40 | increment | rogue_stream fault=pending | increment | rogue_stream fault=pending",
+    "rogue_source count=100 payload=abc | decode | rename 'rogue=length' | batch 9",
+];
+
+/// What an epoch gave, and the error that ended it.
+fn outcome(graph: &Graph, registry: &Registry, setting: Setting, epoch: u64) -> (Run, Option<Error>) {
+    let mut loader = build(graph, registry, setting).unwrap_or_else(|error| panic!("{graph}: {error}"));
+    let mut digest = forebay_loader::Digest::default();
+    let (mut samples, mut failed) = (0, None);
+    for sample in loader.epoch(epoch) {
+        match sample {
+            Ok(sample) => {
+                digest.update(&sample);
+                samples += 1;
+            }
+            Err(error) => failed = Some(error),
+        }
+    }
+    loader.finish().unwrap();
+    (Run { samples, digest: digest.finish() }, failed)
+}
+
+/// Compares every executor and every chunk size with inline execution.
+fn compare(graph: &Graph, registry: &Registry, executors: &[Executor], epoch: u64) {
+    let truth = outcome(graph, registry, Setting::INLINE, epoch);
+    for &executor in executors {
+        for chunk in CHUNKS {
+            let setting = Setting { executor, chunk, ..Setting::INLINE };
+            assert_eq!(outcome(graph, registry, setting, epoch), truth, "{graph}: {setting:?}");
+        }
+    }
+}
+
+#[test]
+fn every_executor_gives_what_inline_gives() {
+    within_deadline(|| {
+        let registry = registry();
+        for text in GRAPHS {
+            compare(&line(text), &registry, &ALL, 1);
+        }
+    });
+}
+
+/// A random chain: any pipes with any options, at times with a sample that fails.
+fn random_line(rng: &mut Rng) -> String {
+    // At times with far more than anybody takes.
+    let mut text = if rng.bool(0.3) {
+        format!("range 1000000000 | rogue_map spin=500 at=-1 | take {}", rng.below(120))
+    } else {
+        format!("range {}", rng.below(120))
+    };
+    let mut batched = false;
+    for _ in 0..rng.below(6) {
+        let number = 1 + rng.below(40);
+        text.push_str(" | ");
+        // Writing to a String cannot fail.
+        let _ = match rng.below(if batched { 5 } else { 10 }) {
+            0 => write!(text, "take {number}"),
+            1 => write!(text, "skip {}", number / 4),
+            2 => write!(text, "shuffle {number}"),
+            3 => write!(text, "repeat {}", 1 + number % 3),
+            4 => write!(text, "rogue_stream fault={}", if rng.bool(0.3) { "pending" } else { "none" }),
+            5 | 6 => write!(text, "increment"),
+            7 => write!(text, "rogue_map spin={}", 100 * number),
+            8 => write!(text, "rogue_map fault=error at={}", 3 * number),
+            _ => {
+                batched = true;
+                write!(text, "batch {number} drop_last={}", rng.bool(0.5))
+            }
+        };
+    }
+    text
+}
+
+#[test]
+fn every_executor_gives_what_inline_gives_for_random_graphs() {
+    within_deadline(|| {
+        let registry = registry();
+        let mut rng = Rng::new(20_261_121, 0);
+        let mut failing = 0;
+        for _ in 0..240 {
+            let graph = line(&random_line(&mut rng));
+            failing += usize::from(outcome(&graph, &registry, Setting::INLINE, 3).1.is_some());
+            compare(&graph, &registry, &ALL, 3);
+        }
+        assert!((5..120).contains(&failing), "{failing} of the graphs fail");
+    });
+}
+
+#[test]
+fn seed_and_epoch_decide_and_nothing_else() {
+    within_deadline(|| {
+        let registry = registry();
+        let graph = line("range 500 | shuffle 50 | rogue_map spin=2000 | batch 10");
+        let of = |executor, seed, epoch| {
+            let setting = Setting { executor, ..Setting::INLINE.seed(seed) };
+            run(&mut build(&graph, &registry, setting).unwrap(), epoch).unwrap().digest
+        };
+        let mut seen: Vec<String> = Vec::new();
+        for (seed, epoch) in [(1, 0), (1, 1), (2, 0), (2, 1)] {
+            let digest = of(Executor::Inline, seed, epoch);
+            assert!(!seen.contains(&digest), "seed {seed}, epoch {epoch}");
+            for executor in ALL {
+                assert_eq!(of(executor, seed, epoch), digest, "{executor} with seed {seed}, epoch {epoch}");
+            }
+            seen.push(digest);
+        }
+    });
+}
+
+#[test]
+fn one_loader_gives_any_epochs_in_any_order() {
+    within_deadline(|| {
+        let registry = registry();
+        let graph = line("range 300 | increment | shuffle 30 | increment | repeat 2 | batch 8");
+        let mut inline = build(&graph, &registry, Setting::INLINE).unwrap();
+        let truth: Vec<_> = (0..3).map(|epoch| run(&mut inline, epoch).unwrap()).collect();
+        for executor in ALL {
+            let mut loader = build(&graph, &registry, Setting { executor, ..Setting::INLINE }).unwrap();
+            for epoch in [2, 0, 1, 1, 0] {
+                assert_eq!(
+                    run(&mut loader, epoch).unwrap(),
+                    truth[epoch as usize],
+                    "{executor}, epoch {epoch}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn every_uid_comes_exactly_once() {
+    within_deadline(|| {
+        let registry = registry();
+        let graph = line("range 2000 | increment | shuffle 300 | rogue_map spin=1000 | shuffle 5");
+        for executor in ALL {
+            let mut loader = build(&graph, &registry, Setting { executor, ..Setting::INLINE }).unwrap();
+            for epoch in 0..2 {
+                let mut uids = uids(&mut loader, epoch).unwrap();
+                assert!(!uids.is_sorted());
+                uids.sort_unstable();
+                assert!(uids.into_iter().eq(0..2000), "{executor}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_budget_of_one_byte_is_enough() {
+    within_deadline(|| {
+        let registry = registry();
+        for text in GRAPHS {
+            let graph = line(text);
+            let truth = outcome(&graph, &registry, Setting::INLINE, 0);
+            for executor in ALL {
+                let setting = Setting { executor, budget: Some(1), ..Setting::INLINE };
+                assert_eq!(outcome(&graph, &registry, setting, 0), truth, "{graph}: {executor}");
+            }
+        }
+    });
+}
+
+#[test]
+fn an_epoch_may_be_left_at_any_time() {
+    within_deadline(|| {
+        let registry = registry();
+        let graph = line("range 400 | rogue_map spin=3000 | shuffle 40 | increment | repeat 2 | batch 3");
+        let truth = run(&mut build(&graph, &registry, Setting::INLINE).unwrap(), 1).unwrap();
+        for executor in ALL {
+            let setting = Setting { executor, ..Setting::INLINE };
+            for left in [0, 1, 7, 130, 260] {
+                let mut loader = build(&graph, &registry, setting).unwrap();
+                assert_eq!(loader.epoch(0).take(left).filter(Result::is_ok).count(), left);
+                assert_eq!(run(&mut loader, 1).unwrap(), truth, "{executor}, after {left} of epoch 0");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_loader_may_be_dropped_at_any_time() {
+    within_deadline(|| {
+        let registry = registry();
+        let endless = line("rogue_source | increment | shuffle 64 | rogue_map spin=500 | batch 4");
+        for executor in ALL {
+            for (read, finish) in [(0, false), (0, true), (1, true), (50, false), (50, true)] {
+                let setting = Setting { executor, budget: Some(100_000), ..Setting::INLINE };
+                let mut loader = build(&endless, &registry, setting).unwrap();
+                assert_eq!(loader.epoch(0).take(read).filter(Result::is_ok).count(), read);
+                // With threads, the pipeline fills up behind the consumer's back by now, or is about to.
+                if finish {
+                    loader.finish().unwrap();
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn photos_are_the_same_on_every_executor() {
+    within_deadline(|| {
+        let registry = registry();
+        let text = std::fs::read_to_string(root().join("examples/photos.toml")).unwrap();
+        // The example's paths are relative to the root; tests run elsewhere.
+        let photos = root().join("examples/photos");
+        let graph = Graph::from_toml(&text.replace("examples/photos", photos.to_str().unwrap())).unwrap();
+        let mut digests = Vec::new();
+        for executor in [Executor::Inline, Executor::Threads(1), Executor::Threads(2), Executor::Threads(4)] {
+            let mut loader = build(&graph, &registry, Setting { executor, ..Setting::INLINE }).unwrap();
+            let (first, second) = (run(&mut loader, 0).unwrap(), run(&mut loader, 0).unwrap());
+            assert_eq!(first, second, "{executor}, twice");
+            assert!(first.samples >= 2, "{first:?}");
+            digests.push(first);
+        }
+        digests.dedup();
+        assert_eq!(digests.len(), 1, "{digests:?}");
+    });
+}

@@ -1,0 +1,65 @@
+//! `rogue_map`: fails at one value, or takes its time.
+
+use std::hint::black_box;
+
+use forebay_core::{Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Value, options};
+
+use crate::gate;
+
+options! {
+    /// Options of `rogue_map`.
+    pub struct RogueMapOptions {
+        /// What goes wrong.
+        fault: String = "none", one_of ["none", "panic", "error", "panic_in_new", "panic_in_drop"];
+        /// The value at which it does, or at which the map waits at its gate.
+        at: i64 = 0;
+        /// Spins up to so many rounds, by the sample's uid, so that samples come back out of order.
+        spin: u64 = 0, in 0..=1000000000;
+        /// The gate; see the module `gate`.
+        gate: String = "";
+    }
+}
+
+/// Fails at one value, or takes its time.
+#[derive(Debug)]
+pub struct RogueMap {
+    options: RogueMapOptions,
+}
+
+impl DataPipe for RogueMap {
+    const INFO: PipeInfo =
+        PipeInfo { name: "rogue_map", summary: "Fails or waits as told", ..PipeInfo::DEFAULT };
+    type Options = RogueMapOptions;
+
+    fn new(options: RogueMapOptions) -> Result<Self> {
+        assert!(options.fault != "panic_in_new", "rogue in new");
+        Ok(Self { options })
+    }
+}
+
+impl Map for RogueMap {
+    fn map(&self, sample: &mut Sample, cx: &Context) -> Result<()> {
+        let options = &self.options;
+        if options.spin > 0 {
+            let rounds = cx.rng(sample.uid()).below(options.spin);
+            (0..rounds).for_each(|round| {
+                black_box(round);
+            });
+        }
+        if sample.get("value").and_then(Value::as_i64) != Some(options.at) {
+            return Ok(());
+        }
+        gate::pass(&options.gate)?;
+        match options.fault.as_str() {
+            "panic" => panic!("rogue in map"),
+            "error" => Err(Error::corrupt("rogue refuses the sample")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for RogueMap {
+    fn drop(&mut self) {
+        assert!(self.options.fault != "panic_in_drop", "rogue in drop");
+    }
+}

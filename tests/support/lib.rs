@@ -1,0 +1,93 @@
+//! What the tests of the workspace share: the plugins that were built beside them, runs, gates and deadlines.
+#![expect(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a fixture that cannot be made fails its test"
+)]
+
+mod build;
+mod gate;
+mod runs;
+
+use std::{
+    panic::resume_unwind,
+    path::{Path, PathBuf},
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::Duration,
+};
+
+use forebay_loader::{Registry, Search};
+
+pub use crate::{
+    build::{Cargo, beside, lock_file, write},
+    gate::Gate,
+    runs::{ALL, Run, Setting, build, error_of, line, run, uids},
+};
+
+/// The plugins of the workspace, by crate.
+pub const PLUGINS: [&str; 6] =
+    ["forebay-files", "forebay-image", "forebay-json", "forebay-pipes", "forebay-rogue", "forebay-tar"];
+
+/// Far more than anything takes: for waiting on what would otherwise hang.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// The root of the repository.
+#[must_use]
+pub fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// The folder of the running test, where cargo puts the libraries of the crates that it depends on.
+#[must_use]
+pub fn plugins() -> PathBuf {
+    std::env::current_exe().unwrap().parent().unwrap().to_owned()
+}
+
+/// The file of one plugin of the workspace.
+#[must_use]
+pub fn plugin_file(name: &str) -> PathBuf {
+    plugins().join(format!("lib{}.so", name.replace('-', "_")))
+}
+
+/// The plugins of the workspace, as files, and no others.
+#[must_use]
+pub fn registry() -> Registry {
+    let search = PLUGINS.iter().rev().fold(Search::nowhere(), |search, name| search.first(plugin_file(name)));
+    let registry = Registry::new(search).unwrap();
+    let found: Vec<_> = registry.plugins().iter().map(|record| record.manifest().name.as_str()).collect();
+    assert_eq!(found, PLUGINS, "{}", registry.looked_at());
+    registry
+}
+
+/// A folder with links to the files of these plugins.
+#[must_use]
+pub fn folder_of(plugins: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in plugins {
+        copy(&plugin_file(name), folder.path());
+    }
+    folder
+}
+
+/// Copies a file into a folder, and gives its new path.
+pub fn copy(file: &Path, folder: &Path) -> PathBuf {
+    let new = folder.join(file.file_name().unwrap());
+    std::fs::copy(file, &new).unwrap();
+    new
+}
+
+/// Runs `work` on a thread of its own, and fails when it hangs.
+#[track_caller]
+pub fn within_deadline<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (send, receive) = mpsc::channel();
+    let worker = thread::spawn(move || send.send(work()));
+    match receive.recv_timeout(DEADLINE) {
+        Ok(result) => result,
+        Err(RecvTimeoutError::Timeout) => panic!("hangs"),
+        Err(RecvTimeoutError::Disconnected) => match worker.join() {
+            Err(panic) => resume_unwind(panic),
+            Ok(_) => panic!("gave nothing"),
+        },
+    }
+}

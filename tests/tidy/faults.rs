@@ -1,0 +1,139 @@
+//! That the checks fail when they should: a small house in order, and one fault at a time.
+
+use std::collections::BTreeMap;
+
+use crate::repo::Repo;
+use crate::{CHECKS, problems};
+
+const HOUSE: [(&str, &str); 14] = [
+    ("ARCHITECTURE.md", "# A\n## Map\n```\ncore/  c\ncore/abi/  a\nloader/  l\nplugins/tar/  t\n```\n"),
+    (
+        "core/abi/Cargo.toml",
+        "[package]\nname = 'abi'\nlicense.workspace = true\n[lints]\nworkspace = true\n[dependencies]\nabi_stable = '1'",
+    ),
+    ("core/abi/src/lib.rs", "//! A.\nunsafe fn a() {}"),
+    (
+        "core/Cargo.toml",
+        "[package]\nname = 'core'\nlicense.workspace = true\n[lints]\nworkspace = true\n[dependencies]\nabi = '1'",
+    ),
+    ("core/src/lib.rs", "//! C."),
+    (
+        "loader/Cargo.toml",
+        "[package]\nname = 'loader'\nlicense.workspace = true\n[lints]\nworkspace = true\n\
+         [features]\nbundled = ['dep:the-tar']\n[dependencies]\ncore = '1'\nthe-tar = { path = '', optional = true }",
+    ),
+    ("loader/src/lib.rs", "//! L.\n// \"untar\"\n#[cfg(test)]\nmod tests { const A: &str = \"untar\"; }"),
+    ("loader/src/bundled.rs", "//! B.\nuse the_tar as _;"),
+    (
+        "plugins/tar/Cargo.toml",
+        "[package]\nname = 'the-tar'\nlicense.workspace = true\n[lints]\nworkspace = true\n\
+         [lib]\ncrate-type = ['cdylib', 'rlib']\n[dependencies]\ncore = '1'",
+    ),
+    ("plugins/tar/README.md", ""),
+    ("plugins/tar/src/lib.rs", "//! T.\nI { name: \"untar\", extensions: &[\"tgz\", \"tar\"] }"),
+    ("README.md", ""),
+    ("Cargo.toml", ""),
+    (".ci/run", ""),
+];
+
+/// The house, with one file changed or added.
+fn house_with(path: &str, change: impl Fn(&str) -> String) -> Vec<String> {
+    let mut files: BTreeMap<_, _> = HOUSE.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
+    let text = files.entry(path.to_owned()).or_default();
+    *text = change(text);
+    problems(&Repo::new(files))
+}
+
+#[track_caller]
+fn assert_found(problems: Vec<String>, wanted: &str) {
+    assert_eq!(problems.len(), 1, "{problems:#?}");
+    assert!(problems[0].contains(wanted), "{problems:#?}");
+}
+
+#[test]
+fn a_house_in_order_has_no_problems() {
+    assert_eq!(house_with("README.md", str::to_owned), [""; 0]);
+}
+
+#[test]
+fn an_empty_house_fails_every_check() {
+    assert_eq!(problems(&Repo::new(BTreeMap::new())).len(), CHECKS.len());
+}
+
+#[test]
+fn an_arrow_upwards_is_found() {
+    let wanted = "plugins/tar must not depend on loader";
+    assert_found(house_with("plugins/tar/Cargo.toml", |text| text.to_owned() + "\nloader = '1'"), wanted);
+    let for_tests = "\n[target.'cfg(unix)'.dev-dependencies]\nx = { package = 'loader', version = '1' }";
+    assert_found(house_with("plugins/tar/Cargo.toml", |text| text.to_owned() + for_tests), wanted);
+    assert_found(
+        house_with("loader/Cargo.toml", |text| text.replace(", optional = true", "")),
+        "loader must not depend on plugins/tar",
+    );
+}
+
+#[test]
+fn abi_stable_elsewhere_is_found() {
+    let found = house_with("loader/Cargo.toml", |text| text.to_owned() + "\nabi_stable = '1'");
+    assert_found(found, "loader must not depend on abi_stable");
+}
+
+#[test]
+fn a_plugin_outside_of_bundled_is_found() {
+    let feature = |feature: &str| {
+        let feature = format!("[features]\n{feature}\n");
+        house_with("loader/Cargo.toml", |text| text.replace("[features]\n", &feature))
+    };
+    assert_found(feature("tar = ['dep:the-tar']"), "the feature `tar` must not name the-tar");
+    assert_found(feature("default = ['bundled']"), "no feature may turn on");
+    assert_found(
+        house_with("loader/src/lib.rs", |text| text.to_owned() + "use the_tar as _;"),
+        "loader/src/lib.rs:4 names the_tar",
+    );
+}
+
+#[test]
+fn a_loader_that_knows_a_pipe_or_a_format_is_found() {
+    for name in ["untar", "tgz", "tar"] {
+        let found = house_with("loader/src/x.rs", |_| format!("//! X.\nconst A: &str = \"{name}\";"));
+        assert_found(found, &format!("loader/src/x.rs:2: the loader names \"{name}\""));
+        let label = format!("//! X.\nfn a() {{ b.context(\"{name}\", c) }}");
+        assert_eq!(house_with("loader/src/x.rs", |_| label.clone()), [""; 0]);
+    }
+}
+
+#[test]
+fn a_map_that_drifted_is_found() {
+    let changed = |from: &str, to: &str| house_with("ARCHITECTURE.md", |text| text.replace(from, to));
+    assert_found(changed("core/abi/  a\n", ""), "the map lacks core/abi/");
+    assert_found(
+        changed("loader/  l\n", "loader/  l\npython/  p\n"),
+        "the map shows python/, which is no room",
+    );
+    assert_found(house_with("docs/x.md", |_| String::new()), "the map lacks docs/");
+}
+
+#[test]
+fn a_bare_plugin_is_found() {
+    let found = house_with("plugins/tar/Cargo.toml", |text| text.replace("'cdylib', ", ""));
+    assert_found(found, "crate-type must be cdylib and rlib");
+    let found = house_with("plugins/zip/README.md", |_| String::new());
+    assert_eq!(found.len(), 2, "{found:#?}");
+}
+
+#[test]
+fn a_crate_with_its_own_lints_is_found() {
+    let found = house_with("core/Cargo.toml", |text| text.replace("[lints]\nworkspace = true", ""));
+    assert_found(found, "core/Cargo.toml: lints.workspace must be true");
+}
+
+#[test]
+fn untidy_sources_are_found() {
+    let source = |text: String| house_with("core/src/x.rs", |_| text.clone());
+    assert_found(source("//! X.\n\nfn a() { unsafe {} }".into()), "core/src/x.rs:3: no unsafe here");
+    assert_found(source("fn a() {}".into()), "core/src/x.rs:1: must start with");
+    assert_found(source("//! X.\n".repeat(501)), "501 lines, at most 500");
+    assert_eq!(source("//! X.\n".repeat(501) + "// tidy: table"), [""; 0]);
+    let long = format!("//! X.\nfn a() {{{}}}", "\n".repeat(80));
+    assert_found(source(long), "core/src/x.rs:2: a function of 81 lines, at most 80");
+}

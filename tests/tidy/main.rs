@@ -1,0 +1,56 @@
+//! Rules of the house that no compiler checks. Each check says what it found, and fails when it found nothing to
+//! look at. ARCHITECTURE.md has the reasons.
+
+mod arrows;
+mod faults;
+mod lexer;
+mod repo;
+mod rooms;
+mod sources;
+
+use repo::Repo;
+
+/// What a check saw: how many things it looked at, and what is wrong with them.
+struct Report {
+    looked_at: usize,
+    problems: Vec<String>,
+}
+
+fn looked_at(looked_at: usize, problems: Vec<String>) -> Report {
+    Report { looked_at, problems }
+}
+
+type Check = fn(&Repo) -> Report;
+
+const CHECKS: [(&str, Check); 12] = [
+    ("crates depend only downwards", arrows::crates_depend_only_downwards),
+    ("abi_stable is only in the abi", arrows::abi_stable_is_only_in_the_abi),
+    ("only bundled links plugins into the loader", arrows::only_bundled_links_plugins_into_the_loader),
+    ("only the bundled file names plugin crates", arrows::only_the_bundled_file_names_plugin_crates),
+    ("the map shows exactly the rooms", rooms::the_map_shows_exactly_the_rooms),
+    ("every plugin is furnished", rooms::every_plugin_is_furnished),
+    ("lints and licence are the workspace's", rooms::every_crate_takes_lints_and_licence_from_the_workspace),
+    ("unsafe is where the design has it", sources::unsafe_is_where_the_design_has_it),
+    ("the loader names no format and no pipe", sources::the_loader_names_no_format_and_no_pipe),
+    ("every file says what lives in it", sources::every_file_says_what_lives_in_it),
+    ("files are short", sources::files_are_short),
+    ("functions fit on a screen", sources::functions_fit_on_a_screen),
+];
+
+fn problems(repo: &Repo) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (name, check) in CHECKS {
+        let report = check(repo);
+        problems.extend(report.problems.into_iter().map(|problem| format!("{name}: {problem}")));
+        if report.looked_at == 0 {
+            problems.push(format!("{name}: found nothing to look at"));
+        }
+    }
+    problems
+}
+
+#[test]
+fn the_house_is_in_order() {
+    let problems = problems(&Repo::read(&forebay_tests::root()).unwrap());
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+}

@@ -1,0 +1,116 @@
+//! What a Rust file may hold.
+
+use std::collections::BTreeSet;
+
+use crate::lexer;
+use crate::repo::{Repo, Source};
+use crate::{Report, looked_at};
+
+const LINES: usize = 500;
+const TABLE_LINES: usize = 1000;
+const TABLE_MARK: &str = "// tidy: table";
+const FUNCTION_LINES: usize = 80;
+
+/// Where unsafe may stand, and why. A path that ends in `/` is a folder.
+const UNSAFE: [(&str, &str); 10] = [
+    ("core/abi/src/", "the frozen page"),
+    ("core/src/export.rs", "what export_plugin! writes"),
+    ("core/src/shim/", "a plugin's side of the calls, for export_plugin!"),
+    ("loader/src/handles.rs", "calls what plugins made"),
+    ("loader/src/host/", "the services that plugins call"),
+    ("loader/src/registry/", "opens libraries and calls them"),
+    ("plugins/files/src/map.rs", "maps files"),
+    ("plugins/image/src/simd.rs", "SIMD kernels"),
+    ("plugins/pipes/src/testing.rs", "a host for unit tests, which gives C functions"),
+    ("tests/memory.rs", "an allocator that counts"),
+];
+
+/// Names of formats that the loader may say, and why.
+const LOADER_MAY_SAY: [(&str, &str, &str); 2] = [
+    ("loader/src/graph", "json", "graph files are TOML or JSON"),
+    ("loader/src/graph", "text", "a kind of option"),
+];
+
+pub(crate) fn unsafe_is_where_the_design_has_it(repo: &Repo) -> Report {
+    let mut problems = Vec::new();
+    for source in &repo.sources {
+        let is_allowed = UNSAFE.iter().any(|(path, _)| source.path.starts_with(path));
+        let places = lexer::words(&source.code, "unsafe").filter(|_| !is_allowed);
+        problems.extend(places.map(|at| format!("{}: no unsafe here", source.place(at))));
+    }
+    looked_at(repo.sources.len(), problems)
+}
+
+pub(crate) fn the_loader_names_no_format_and_no_pipe(repo: &Repo) -> Report {
+    let plugins = repo.sources.iter().filter(|source| source.path.starts_with("plugins/"));
+    let names: BTreeSet<_> = plugins.flat_map(descriptor_names).collect();
+    let loader = || repo.sources.iter().filter(|source| source.path.starts_with("loader/src/"));
+    let mut problems = Vec::new();
+    for source in loader().filter(|source| source.path != "loader/src/bundled.rs") {
+        let may_say = |name: &str| {
+            LOADER_MAY_SAY.iter().any(|(path, said, _)| source.path.starts_with(path) && *said == name)
+        };
+        for literal in source.literals.iter().filter(|literal| names.contains(literal.text.as_str())) {
+            // A label in an error, such as the "file" of `.context("file", path)`, chooses nothing.
+            let is_label = source.code[..literal.at].ends_with(".context(");
+            if !is_label && !may_say(&literal.text) && !source.is_test(literal.at) {
+                problems.push(format!("{}: the loader names {:?}", source.place(literal.at), literal.text));
+            }
+        }
+    }
+    looked_at(names.len().min(loader().count()), problems)
+}
+
+/// The names and file extensions in a plugin file's descriptors: `name: "jpeg"`, `extensions: &["jpg", "jpeg"]`.
+fn descriptor_names(source: &Source) -> impl Iterator<Item = &str> {
+    source.literals.iter().filter(|literal| !source.is_test(literal.at)).filter_map(|literal| {
+        let before = source.code[..literal.at].trim_end();
+        let list = before.rfind("extensions: &[").filter(|start| !before[*start..].contains(']'));
+        (before.ends_with("name:") || list.is_some()).then_some(literal.text.as_str())
+    })
+}
+
+pub(crate) fn every_file_says_what_lives_in_it(repo: &Repo) -> Report {
+    let says = |source: &&Source| {
+        source.text.starts_with("//!") || source.text.starts_with("#![doc = include_str!(\"../README.md\")]")
+    };
+    let silent = repo.sources.iter().filter(|source| !says(source));
+    let problems = silent.map(|source| format!("{}:1: must start with a `//!` line", source.path)).collect();
+    looked_at(repo.sources.len(), problems)
+}
+
+pub(crate) fn files_are_short(repo: &Repo) -> Report {
+    let mut problems = Vec::new();
+    for source in &repo.sources {
+        let lines = source.text.lines().count();
+        let most = if source.text.contains(TABLE_MARK) && !source.path.starts_with("tests/tidy/") {
+            TABLE_LINES
+        } else {
+            LINES
+        };
+        if lines > most {
+            problems.push(format!("{}: {lines} lines, at most {most}", source.path));
+        }
+    }
+    looked_at(repo.sources.len(), problems)
+}
+
+pub(crate) fn functions_fit_on_a_screen(repo: &Repo) -> Report {
+    let (mut functions, mut problems) = (0, Vec::new());
+    for source in &repo.sources {
+        for at in lexer::words(&source.code, "fn") {
+            let item = &source.code[at..lexer::end_of_item(&source.code, at)];
+            let is_named =
+                item[2..].trim_start().starts_with(|first: char| first == '_' || first.is_alphabetic());
+            let lines = item.lines().count();
+            functions += usize::from(is_named);
+            if is_named && lines > FUNCTION_LINES {
+                problems.push(format!(
+                    "{}: a function of {lines} lines, at most {FUNCTION_LINES}",
+                    source.place(at)
+                ));
+            }
+        }
+    }
+    looked_at(functions, problems)
+}

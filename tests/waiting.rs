@@ -1,0 +1,78 @@
+//! Waiting costs nothing. Alone in its program, since it measures the CPU time of all threads in it.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::{
+    sync::{Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use forebay_loader::Executor;
+use forebay_tests::{Gate, Setting, build, line, registry, run, within_deadline};
+use rustix::time::{ClockId, clock_gettime};
+
+/// One test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// The CPU time of this whole process.
+fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap())
+}
+
+/// Fails when the process works while this test does nothing.
+#[track_caller]
+fn assert_idle(what: &str) {
+    let before = cpu();
+    // Nothing is asserted on this time: a pipeline that spins just shows in it.
+    thread::park_timeout(Duration::from_millis(400));
+    let spent = cpu() - before;
+    assert!(spent < Duration::from_millis(100), "{spent:?} of CPU in 400 ms of waiting: {what}");
+}
+
+#[test]
+fn waiting_for_a_pipe_costs_no_cpu() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    within_deadline(|| {
+        for executor in [Executor::Inline, Executor::Threads(4)] {
+            let gate = Gate::new();
+            let graph = line(&format!("range 9 | rogue_stream fault=pending at=3 gate='{}'", gate.path()));
+            let mut loader = build(&graph, &registry(), Setting { executor, ..Setting::INLINE }).unwrap();
+            thread::scope(|scope| {
+                let consumer = scope.spawn(|| run(&mut loader, 0).unwrap().samples);
+                let waiting = gate.arrival();
+                assert_idle(&format!("{executor}"));
+                drop(waiting);
+                assert_eq!(consumer.join().unwrap(), 9);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_full_pipeline_costs_no_cpu() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    within_deadline(|| {
+        let graph = line("rogue_source | increment | shuffle 10 | increment | batch 2");
+        let setting = Setting { budget: Some(10_000), ..Setting::threads(4) };
+        let mut loader = build(&graph, &registry(), setting).unwrap();
+        let mut epoch = loader.epoch(0);
+        assert!(epoch.next().unwrap().is_ok());
+        thread::park_timeout(Duration::from_millis(200)); // For it to fill up.
+        assert_idle("the consumer takes nothing");
+        assert!(epoch.next().unwrap().is_ok());
+    });
+}
+
+#[test]
+fn a_source_that_nobody_reads_any_more_stops() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    within_deadline(|| {
+        let graph = line("rogue_source | increment | take 5 | increment | batch 2");
+        let mut loader = build(&graph, &registry(), Setting::threads(4)).unwrap();
+        for epoch in 0..3 {
+            assert_eq!(run(&mut loader, epoch).unwrap().samples, 3);
+            assert_idle("the epoch is over");
+        }
+    });
+}
