@@ -263,5 +263,5 @@ pub(crate) fn check_resume<S: Stream>(make: impl Fn() -> S, input: &[Sample]) {
 
 /// A decoder of one of the crate's tests, as a host would hold it.
 pub(crate) fn decoder_of<D: forebay_core::Decoder>() -> Result<abi::Decoder> {
-    (forebay_core::shim::decoder_entry::<D>().make)("{}")
+    (forebay_core::shim::decoder_entry::<D>().make)("{}", "the test")
 }
