@@ -21,7 +21,7 @@ pub enum ErrorKind {
     Limit = 5,
     /// The plugin does not fit this host; rebuild it.
     Abi = 6,
-    /// The plugin's code panicked; its instance takes no more calls.
+    /// The plugin's code panicked; what it remembers is lost, so a pipe with state takes no more calls.
     Panic = 7,
     /// A worker died.
     Worker = 8,

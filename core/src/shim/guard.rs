@@ -62,7 +62,7 @@ fn describe(payload: &(dyn Any + Send)) -> Error {
     }
 }
 
-/// An author's value and whether it panicked: after a panic it takes no more calls.
+/// An author's value, and whether it panicked in a call that changes it: then it takes no more calls.
 pub(crate) struct Instance<T> {
     pub(crate) value: T,
     poisoned: AtomicBool,

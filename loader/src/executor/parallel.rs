@@ -54,9 +54,10 @@ impl Parallel {
     }
 
     /// Moves all samples of `input`, changed by each map in turn, to `out`; and says which one failed,
-    /// with those before it in `out`. `first` is the number of the first sample within the pass.
-    pub(crate) fn run(&self, first: u64, input: &mut Chunk, out: &mut Chunk) -> Result<()> {
-        let mut result = Ok(());
+    /// with those before it in `out`; and how many bytes `out` keeps. `first` is the number of the first
+    /// sample within the pass.
+    pub(crate) fn run(&self, first: u64, input: &mut Chunk, out: &mut Chunk) -> (usize, Result<()>) {
+        let (mut bytes, mut result) = (0, Ok(()));
         for (at, (map, cx)) in self.maps.iter().zip(self.contexts.iter()).enumerate() {
             if at > 0 {
                 input.clear();
@@ -65,14 +66,16 @@ impl Parallel {
             let begin = Instant::now();
             let count = input.len();
             let mapped = cx.stacked(map.stacker.as_ref(), first, count, |cx| map.pipe.map(cx, input, out));
-            map.counters.add(out.len(), out.size(), begin.elapsed());
+            let busy = begin.elapsed();
+            bytes = out.size();
+            map.counters.add(out.len(), bytes, busy);
             if let Err(error) = mapped {
                 // A later map fails on a sample that came before.
                 result = Err(map.blame.on(error));
             }
         }
         input.clear();
-        result
+        (bytes, result)
     }
 
     /// The counters of the first and of the last node.

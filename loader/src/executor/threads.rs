@@ -249,9 +249,8 @@ impl Shared {
     fn map(&self, task: Task) -> MutexGuard<'_, Table> {
         let Task { segment, number, first, parallel, mut chunk, mut out, begin } = task;
         let samples = chunk.len();
-        let result = parallel.run(first, &mut chunk, &mut out);
+        let (bytes, result) = parallel.run(first, &mut chunk, &mut out);
         drop(parallel);
-        let bytes = out.size();
         let mut table = self.lock();
         table.hand_in_task(segment, number, (out, bytes), result.err(), chunk, (samples, begin.elapsed()));
         table
