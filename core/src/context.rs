@@ -75,10 +75,23 @@ impl<'a> Context<'a> {
         self.raw.epoch
     }
 
-    /// How often this node was started over within the epoch.
+    /// Which pass of the epoch this is for this node: 0 for the first; another number for each time it was started over.
     #[must_use]
     pub fn pass(&self) -> u64 {
         self.raw.pass
+    }
+
+    /// This process among those that share the data, from 0: see [`world_size`](Context::world_size).
+    #[must_use]
+    pub fn rank(&self) -> u32 {
+        self.raw.rank
+    }
+
+    /// How many processes share the data, each with a loader of its own. No pipe needs it for correct shares: the
+    /// loader deals the samples out.
+    #[must_use]
+    pub fn world_size(&self) -> u32 {
+        self.raw.world_size.max(1)
     }
 
     /// Whether the run was stopped: a long call looks now and then, and returns any error.

@@ -11,17 +11,35 @@ pub struct PipeInfo {
     pub inputs: (u32, u32),
     /// How many outputs there are.
     pub outputs: u32,
+    /// The option that says how many outputs there are, for pipes whose user decides.
+    pub outputs_option: &'static str,
     /// The option that says how many consecutive samples are stacked into one, for pipes that do:
     /// the host lays output memory for that many side by side, so that stacking copies nothing.
     pub stacks: &'static str,
     /// A source that answers [`get`](crate::Source::get).
     pub indexed: bool,
+    /// May answer [`Step::Rewind`](crate::Step::Rewind): what it reads from must feed nothing else.
+    pub rewinds: bool,
+    /// Gives each rank its share of the samples, by [`Context::rank`](crate::Context::rank).
+    pub shards: bool,
+    /// Runs better in a process of its own: it blocks others, keeps global state, or may crash.
+    pub own_process: bool,
 }
 
 impl PipeInfo {
     /// One input, one output, nothing special.
-    pub const DEFAULT: Self =
-        Self { name: "", summary: "", inputs: (1, 1), outputs: 1, stacks: "", indexed: false };
+    pub const DEFAULT: Self = Self {
+        name: "",
+        summary: "",
+        inputs: (1, 1),
+        outputs: 1,
+        outputs_option: "",
+        stacks: "",
+        indexed: false,
+        rewinds: false,
+        shards: false,
+        own_process: false,
+    };
 }
 
 /// Bytes that files of one kind have at one place.

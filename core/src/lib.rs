@@ -49,8 +49,8 @@ mod state;
 
 pub use forebay_abi as abi;
 pub use forebay_abi::{
-    Buffer, BufferMut, Chunk, DType, Key, Limits, Port, Sample, Schema, State, Str, Struct, Tensor, Value,
-    View, Waker,
+    Buffer, BufferMut, Chunk, DType, FileView, Key, Limits, Port, Sample, Schema, State, Str, Struct, Tensor,
+    Value, View, Waker,
 };
 
 pub use crate::{

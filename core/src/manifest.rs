@@ -232,9 +232,17 @@ impl Writer<'_> {
         self.raw("],\"outputs\":");
         self.number(info.outputs);
         self.raw(",");
+        self.member("outputs_option", info.outputs_option);
+        self.raw(",");
         self.member("stacks", info.stacks);
         self.raw(",");
         self.truth("indexed", info.indexed);
+        self.raw(",");
+        self.truth("rewinds", info.rewinds);
+        self.raw(",");
+        self.truth("shards", info.shards);
+        self.raw(",");
+        self.truth("own_process", info.own_process);
         self.raw(",");
         self.options(pipe.options);
         self.raw("}");

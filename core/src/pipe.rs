@@ -114,6 +114,23 @@ pub trait Items: Send {
     /// # Errors
     /// Any.
     fn next(&mut self, cx: &Context) -> Result<Option<Sample>>;
+
+    /// The position: what [`restore`](Items::restore) needs to go on with the next sample. Without it, a restored
+    /// stream is read again from its start.
+    ///
+    /// # Errors
+    /// `Unsupported` when the stream does not save its position.
+    fn state(&self) -> Result<State> {
+        Err(Error::unsupported("this stream does not save its position"))
+    }
+
+    /// Goes to a saved position; called on a stream that was just opened.
+    ///
+    /// # Errors
+    /// `Invalid` when the state is not of a stream like this one.
+    fn restore(&mut self, _state: &State, _cx: &Context) -> Result<()> {
+        Err(Error::unsupported("this stream does not save its position"))
+    }
 }
 
 /// A DataPipe with inputs and state, whose samples come in order: shuffle, batch, zip.
@@ -133,10 +150,11 @@ pub trait Stream: DataPipe {
     /// Any; what was added before is delivered first.
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step>;
 
-    /// The position, beside the inputs' own.
+    /// The position, beside the inputs' own. A pipe that holds samples does not save them, but asks for them
+    /// [again](crate::StateExt::again): it gives the same whether it was restored or never stopped.
     ///
     /// # Errors
-    /// `Unsupported` when the pipe does not save its position.
+    /// `Unsupported` when the pipe does not save its position: then it is run again from the start of its pass.
     fn state(&self) -> Result<State> {
         Err(Error::unsupported("this pipe does not save its position"))
     }

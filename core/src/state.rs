@@ -1,6 +1,6 @@
 //! Conveniences on the plain types of the ABI.
 
-use forebay_abi::{Buffer, DType, State, Tensor};
+use forebay_abi::{Buffer, DType, State, Tensor, abi_stable::std_types::RVec};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{Error, Result};
@@ -13,6 +13,10 @@ pub trait StateExt: Sized {
     /// `Bug`, when `value` has no JSON form.
     fn json(version: u32, value: &impl Serialize) -> Result<Self>;
 
+    /// This state, for a pipe that holds samples: after a restore the last `count` samples taken from `input` come again.
+    #[must_use]
+    fn again(self, input: usize, count: u64) -> Self;
+
     /// The value in a state of this version.
     ///
     /// # Errors
@@ -24,7 +28,14 @@ impl StateExt for State {
     fn json(version: u32, value: &impl Serialize) -> Result<Self> {
         let bytes =
             serde_json::to_vec(value).map_err(|error| Error::bug(format!("unsavable state: {error}")))?;
-        Ok(Self { version, bytes: bytes.into() })
+        Ok(Self { version, bytes: bytes.into(), again: RVec::new() })
+    }
+
+    fn again(mut self, input: usize, count: u64) -> Self {
+        let missing = (input + 1).saturating_sub(self.again.len());
+        self.again.extend(std::iter::repeat_n(0, missing));
+        self.again[input] = count;
+        self
     }
 
     fn parse<T: DeserializeOwned>(&self, version: u32) -> Result<T> {

@@ -2,13 +2,14 @@
 
 use std::{
     fmt,
+    fs::File,
     ops::{Bound, Deref, DerefMut, RangeBounds},
     ptr, slice,
 };
 
 use abi_stable::StableAbi;
 
-use crate::shared::{Owner, keep, let_go, share};
+use crate::shared::{FileView, Owner, file_of, keep, let_go, share, share_file};
 
 /// Shared, immutable bytes: a place, a length, and the owner that keeps them alive.
 ///
@@ -45,6 +46,25 @@ impl Buffer {
         // SAFETY: `value` points into the allocation that `owner` keeps.
         let bytes = unsafe { (*value).as_ref() };
         Self { ptr: bytes.as_ptr(), len: bytes.len(), owner }
+    }
+
+    /// The bytes of `view`, which show a file; [`file`](Buffer::file) gives it to who would rather read.
+    ///
+    /// `view.as_ref()` must give the same place for as long as `view` lives.
+    pub fn from_file_view<T: FileView>(view: T) -> Self {
+        let (owner, value) = share_file(view);
+        // SAFETY: `value` points into the allocation that `owner` keeps.
+        let bytes = unsafe { (*value).as_ref() };
+        Self { ptr: bytes.as_ptr(), len: bytes.len(), owner }
+    }
+
+    /// The file that the bytes show, opened once more, and where in it they start; `None` for bytes in memory.
+    ///
+    /// To look at a few bytes of a map here and there costs a page fault each, and the mapping of all pages around; to
+    /// read them costs a fraction.
+    #[must_use]
+    pub fn file(&self) -> Option<(File, u64)> {
+        file_of(self.owner, self.ptr)
     }
 
     /// The bytes in `range`, shared.
@@ -328,5 +348,40 @@ impl fmt::Debug for Str {
 impl fmt::Display for Str {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct View(&'static [u8], &'static str);
+
+    impl AsRef<[u8]> for View {
+        fn as_ref(&self) -> &[u8] {
+            self.0
+        }
+    }
+
+    impl FileView for View {
+        fn open(&self) -> Option<File> {
+            assert_ne!(self.1, "", "no name");
+            File::open(self.1).ok()
+        }
+    }
+
+    #[test]
+    fn only_bytes_that_show_a_file_give_one_and_say_where_they_start() {
+        let view = Buffer::from_file_view(View(b"heron", "Cargo.toml"));
+        assert_eq!(view.file().map(|(_, start)| start), Some(0));
+        assert_eq!(view.slice(2..).slice(1..3).file().map(|(_, start)| start), Some(3));
+        assert!(Buffer::from_file_view(View(b"heron", "missing")).file().is_none());
+        assert!(Buffer::from(b"heron".to_vec()).file().is_none());
+        assert!(Buffer::from_static(b"heron").file().is_none());
+    }
+
+    #[test]
+    fn a_view_that_panics_gives_no_file() {
+        assert!(Buffer::from_file_view(View(b"heron", "")).file().is_none());
     }
 }

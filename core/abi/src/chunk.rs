@@ -111,6 +111,11 @@ impl Chunk {
         self.rows.get(self.head).map(|row| (row.uid, &row.key))
     }
 
+    /// The uids and keys of all samples left, in order.
+    pub fn names(&self) -> impl Iterator<Item = (u64, &Key)> {
+        self.rows.iter().skip(self.head).map(|row| (row.uid, &row.key))
+    }
+
     /// Lets the foremost sample go.
     #[inline]
     pub fn advance(&mut self) {

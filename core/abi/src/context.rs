@@ -34,7 +34,7 @@ pub struct Context {
     pub seed: u64,
     /// The epoch, from 0.
     pub epoch: u64,
-    /// How often this node was started over within the epoch.
+    /// Which pass of the epoch this is for this node: 0 for the first; another number for each time it was started over.
     pub pass: u64,
     /// A hash of the node's name, so that two nodes of one kind draw different numbers.
     pub node: u64,

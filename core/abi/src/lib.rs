@@ -41,7 +41,7 @@ pub use crate::{
     plugin::{ABI_MAJOR, ABI_MINOR, Plugin, PluginRef, RootResult, header},
     sample::Sample,
     schema::Schema,
-    shared::Owner,
+    shared::{FileView, Owner},
     tables::{
         Decoder, DecoderTable, DecoderTableRef, Listing, Pipe, PipeTable, PipeTableRef, Store, StoreTable,
         StoreTableRef, Wanted,

@@ -60,7 +60,8 @@ pub struct Fault {
     pub context: RVec<Tuple2<RString, RString>>,
 }
 
-/// What a pipe saves to go on later: bytes that only the pipe reads, with the version of their form.
+/// What a pipe saves to go on later: bytes that only the pipe reads, with the version of their form, and which of the
+/// samples it has taken it wants again.
 #[repr(C)]
 #[derive(StableAbi, Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
@@ -68,4 +69,7 @@ pub struct State {
     pub version: u32,
     /// The bytes.
     pub bytes: RVec<u8>,
+    /// For each input, how many of the samples last taken are to be given again after a restore: a pipe that holds
+    /// samples saves where they came from instead of what is in them. Inputs that are left out count as 0.
+    pub again: RVec<u64>,
 }

@@ -1,11 +1,21 @@
 //! Shared ownership across libraries: a reference count with its own retain and release.
 
 use std::{
+    fs::File,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::atomic::{AtomicUsize, Ordering, fence},
 };
 
 use abi_stable::StableAbi;
+
+/// Bytes that show a whole file, such as a map of it.
+pub trait FileView: AsRef<[u8]> + Send + Sync + 'static {
+    /// The file, opened once more; `None` when it is no longer found, or another one is in its place.
+    fn open(&self) -> Option<File>;
+}
+
+/// The entry [`Owner::file`].
+type OpenFile = Option<unsafe extern "C" fn(*const (), *const u8, &mut u64) -> i32>;
 
 /// The head of every shared allocation: how to keep it and how to let it go.
 ///
@@ -17,6 +27,9 @@ pub struct Owner {
     pub retain: unsafe extern "C" fn(*const ()),
     /// Drops one reference, and the allocation with the last one.
     pub release: unsafe extern "C" fn(*const ()),
+    /// Opens the file that the bytes show, and says where in it the given address lies: a descriptor of its own for
+    /// the caller, or -1. None for bytes that show no file.
+    pub file: Option<unsafe extern "C" fn(*const (), *const u8, &mut u64) -> i32>,
 }
 
 /// A value with an [`Owner`] head; only ever reached through that head once shared.
@@ -29,7 +42,16 @@ struct Shared<T> {
 
 /// Moves `value` to the heap behind an [`Owner`] with one reference; gives the head and the value's place.
 pub(crate) fn share<T: Send + Sync + 'static>(value: T) -> (*const Owner, *const T) {
-    let owner = Owner { retain: retain::<T>, release: release::<T> };
+    share_with(value, None)
+}
+
+/// As [`share`], for a value that shows a file.
+pub(crate) fn share_file<T: FileView>(value: T) -> (*const Owner, *const T) {
+    share_with(value, Some(file::<T>))
+}
+
+fn share_with<T>(value: T, file: OpenFile) -> (*const Owner, *const T) {
+    let owner = Owner { retain: retain::<T>, release: release::<T>, file };
     let shared = Box::into_raw(Box::new(Shared { owner, count: AtomicUsize::new(1), value }));
     // SAFETY: `shared` was just made from a box; only the field's address is taken.
     (shared.cast(), unsafe { &raw const (*shared).value })
@@ -55,6 +77,51 @@ unsafe extern "C" fn release<T>(owner: *const ()) {
         // SAFETY: that was the last reference, and the allocation came from a box.
         drop(unsafe { Box::from_raw(shared.cast_mut()) });
     }));
+}
+
+/// A descriptor that is the caller's, or none.
+unsafe extern "C" fn file<T: FileView>(owner: *const (), from: *const u8, place: &mut u64) -> i32 {
+    // SAFETY: as in `retain`; only bytes that nobody writes to have this entry.
+    let value = unsafe { &(*owner.cast::<Shared<T>>()).value };
+    // A panic must not unwind into another library.
+    let opened = catch_unwind(AssertUnwindSafe(|| {
+        let start = from.addr().checked_sub(value.as_ref().as_ptr().addr())?;
+        *place = u64::try_from(start).ok()?;
+        value.open()
+    }));
+    opened.ok().flatten().map_or(-1, descriptor)
+}
+
+#[cfg(unix)]
+fn descriptor(file: File) -> i32 {
+    std::os::fd::IntoRawFd::into_raw_fd(file)
+}
+
+#[cfg(not(unix))]
+fn descriptor(_: File) -> i32 {
+    -1
+}
+
+/// Asks `owner` for the file that its bytes show, and where in it `from` lies.
+pub(crate) fn file_of(owner: *const Owner, from: *const u8) -> Option<(File, u64)> {
+    if owner.is_null() {
+        return None;
+    }
+    let mut place = 0;
+    // SAFETY: as in `keep`; `from` lies in the owner's bytes, since a handle held it.
+    let descriptor = unsafe { ((*owner).file?)(owner.cast(), from, &mut place) };
+    taken(descriptor).map(|file| (file, place))
+}
+
+#[cfg(unix)]
+fn taken(descriptor: i32) -> Option<File> {
+    // SAFETY: the entry gives a descriptor that is open and that nobody else will close.
+    (descriptor >= 0).then(|| unsafe { std::os::fd::FromRawFd::from_raw_fd(descriptor) })
+}
+
+#[cfg(not(unix))]
+fn taken(_: i32) -> Option<File> {
+    None
 }
 
 /// Adds a reference to `owner`, unless it is null (memory that lives for ever).

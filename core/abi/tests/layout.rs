@@ -43,7 +43,7 @@ fn assert_page<T: StableAbi>(page: Page) {
 
 #[test]
 fn bytes_and_text() {
-    assert_page::<Owner>((16, 8, &[("retain", 0), ("release", 8)]));
+    assert_page::<Owner>((24, 8, &[("retain", 0), ("release", 8), ("file", 16)]));
     assert_page::<Buffer>((24, 8, &[("ptr", 0), ("len", 8), ("owner", 16)]));
     assert_page::<BufferMut>((24, 8, &[("ptr", 0), ("len", 8), ("owner", 16)]));
     assert_page::<Str>((24, 8, &[("bytes", 0)]));
@@ -107,7 +107,7 @@ fn samples() {
 fn calls() {
     assert_page::<Outcome>((32, 8, &[("code", 0), ("detail", 4), ("fault", 8)]));
     assert_page::<Fault>((72, 8, &[("kind", 0), ("message", 8), ("context", 40)]));
-    assert_page::<State>((40, 8, &[("version", 0), ("bytes", 8)]));
+    assert_page::<State>((72, 8, &[("version", 0), ("bytes", 8), ("again", 40)]));
     assert_page::<Limits>((16, 8, &[("bytes", 0), ("pixels", 8)]));
     assert_page::<Listing>((40, 8, &[("path", 0), ("folder", 32)]));
     assert_page::<Wanted<'static>>((24, 8, &[("dtype", 0), ("extension", 8)]));

@@ -15,7 +15,8 @@ use super::{
     outcome,
 };
 use crate::{
-    Context, DataPipe, Error, FlatMap, Io, Items, Map, Options, Output, Result, Source, Step, Stream,
+    Context, DataPipe, Error, FlatMap, Io, Items, Map, Options, Output, Result, Source, StateExt as _, Step,
+    Stream,
     descriptor::{Class, Described},
     export::{Make, PipeEntry},
 };
@@ -244,22 +245,67 @@ impl<T: Map> Calls for MapOf<T> {
 
 struct FlatMapOf<T: FlatMap> {
     pipe: T,
-    open: Option<(forebay_abi::Key, T::Items)>,
+    open: Option<Open<T::Items>>,
+    /// Where to go on in the next sample that is opened.
+    place: Option<Place>,
 }
+
+/// The stream of one sample, and how many samples of it were given.
+struct Open<I> {
+    key: forebay_abi::Key,
+    items: I,
+    given: u64,
+}
+
+/// A saved position within the stream of one sample.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Place {
+    given: u64,
+    /// The stream's own state, with its version, if it saves any.
+    own: Option<(u32, Vec<u8>)>,
+}
+
+/// The version of a flat map's saved position.
+const PLACE: u32 = 1;
 
 impl<T: FlatMap> From<T> for FlatMapOf<T> {
     fn from(pipe: T) -> Self {
-        Self { pipe, open: None }
+        Self { pipe, open: None, place: None }
     }
 }
 
 impl<T: FlatMap> FlatMapOf<T> {
+    /// Opens the stream of `sample`, where a saved position says or at its start.
+    fn open(&mut self, sample: crate::Sample, cx: &Context) -> Result<Open<T::Items>> {
+        let key = sample.key().clone();
+        let mut items = self.pipe.open(sample, cx)?;
+        let Some(place) = self.place.take() else { return Ok(Open { key, items, given: 0 }) };
+        let given = place.given;
+        match place.own {
+            Some((version, bytes)) => {
+                items.restore(&State { version, bytes: bytes.into(), ..State::default() }, cx)?;
+            }
+            None => {
+                for at in 0..given {
+                    if items.next(cx)?.is_none() {
+                        let error = format!("the saved position is after {given} samples, found {at}");
+                        return Err(Error::invalid(error));
+                    }
+                }
+            }
+        }
+        Ok(Open { key, items, given })
+    }
+
     fn fill(&mut self, cx: &Context, io: &mut Io) -> Result<Step> {
         while io.room() > 0 {
-            if let Some((key, items)) = &mut self.open {
-                let next = catch(|| items.next(cx)).map_err(|error| error.context("sample", &*key));
+            if let Some(open) = &mut self.open {
+                let next = catch(|| open.items.next(cx)).map_err(|error| error.context("sample", &open.key));
                 match next {
-                    Ok(Some(mut sample)) => io.push(&mut sample),
+                    Ok(Some(mut sample)) => {
+                        open.given += 1;
+                        io.push(&mut sample);
+                    }
                     Ok(None) => self.open = None,
                     Err(error) => {
                         self.open = None; // What is left of a broken input cannot be told apart.
@@ -268,9 +314,9 @@ impl<T: FlatMap> FlatMapOf<T> {
                 }
             } else if let Some(sample) = io.pop(0) {
                 let key = sample.key().clone();
-                let items =
-                    catch(|| self.pipe.open(sample, cx)).map_err(|error| error.context("sample", &key))?;
-                self.open = Some((key, items));
+                let opened =
+                    catch(|| self.open(sample, cx)).map_err(|error| error.context("sample", &key))?;
+                self.open = Some(opened);
             } else {
                 return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
             }
@@ -281,7 +327,7 @@ impl<T: FlatMap> FlatMapOf<T> {
 
 impl<T: FlatMap> Calls for FlatMapOf<T> {
     fn reset(&mut self, _: &Context) -> Result<()> {
-        self.open = None;
+        (self.open, self.place) = (None, None);
         Ok(())
     }
 
@@ -290,10 +336,29 @@ impl<T: FlatMap> Calls for FlatMapOf<T> {
     }
 
     fn state(&self) -> Result<State> {
-        match self.open {
-            None => Ok(State::default()),
-            Some(_) => Err(Error::unsupported("this pipe does not save its place within an input")),
-        }
+        let place = match (&self.open, &self.place) {
+            (Some(open), _) => {
+                let own = match open.items.state() {
+                    Ok(state) => Some((state.version, state.bytes.into())),
+                    Err(error) if error.kind() == crate::ErrorKind::Unsupported => None,
+                    Err(error) => return Err(error),
+                };
+                Place { given: open.given, own }
+            }
+            (None, Some(place)) => Place { given: place.given, own: place.own.clone() },
+            (None, None) => return Ok(State::default()),
+        };
+        // A place not yet gone to belongs to a sample not yet taken.
+        let again = u64::from(self.open.is_some());
+        Ok(State::json(PLACE, &place)?.again(0, again))
+    }
+
+    fn restore(&mut self, _: &Context, state: &State) -> Result<()> {
+        self.place = match state.bytes.is_empty() {
+            true => None,
+            false => Some(state.parse(PLACE)?),
+        };
+        Ok(())
     }
 }
 
