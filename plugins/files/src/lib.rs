@@ -5,17 +5,20 @@ mod listing;
 #[expect(unsafe_code, reason = "a memory map is a promise about the file that only its owner can keep")]
 mod map;
 mod pattern;
+mod read;
 mod source;
 mod store;
 
 pub use crate::{
     listing::{Found, Listing, list},
     map::map_file,
+    read::{Read, ReadOptions},
     source::{Files, FilesOptions},
     store::FileStore,
 };
 
 forebay_core::export_plugin! {
     sources: [Files],
+    maps: [Read],
     stores: [FileStore],
 }

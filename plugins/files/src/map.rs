@@ -5,11 +5,12 @@
 //! written to while it is read needs `open = "read"`.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, Metadata},
+    os::unix::fs::MetadataExt,
     path::Path,
 };
 
-use forebay_core::{Buffer, Error, Result};
+use forebay_core::{Buffer, Error, FileView, Result};
 use memmap2::Mmap;
 
 /// The bytes of the file at `path`, mapped, so that nothing is read before it is touched. An empty file gives
@@ -29,13 +30,40 @@ use memmap2::Mmap;
 /// ```
 pub fn map_file(path: &Path) -> Result<Buffer> {
     let file = open(path)?;
-    if file.metadata().map_err(|error| at(path, error))?.len() == 0 {
+    let metadata = file.metadata().map_err(|error| at(path, error))?;
+    if metadata.len() == 0 {
         return Ok(Buffer::EMPTY);
     }
     // SAFETY: the map is read-only and shared only as immutable bytes. That no other program changes or cuts the
     // file meanwhile cannot be enforced by any system call here; it is the documented duty of who runs the pipeline.
     let map = unsafe { Mmap::map(&file) };
-    Ok(Buffer::from_owner(map.map_err(|error| at(path, error))?))
+    let bytes = map.map_err(|error| at(path, error))?;
+    Ok(Buffer::from_file_view(MappedFile { bytes, path: path.into(), is: identity(&metadata) }))
+}
+
+/// A map, and how to find its file again: an open file for each map would be too many when a shuffle holds their samples.
+struct MappedFile {
+    bytes: Mmap,
+    path: Box<Path>,
+    is: (u64, u64),
+}
+
+impl AsRef<[u8]> for MappedFile {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl FileView for MappedFile {
+    fn open(&self) -> Option<File> {
+        let file = open(&self.path).ok()?;
+        (identity(&file.metadata().ok()?) == self.is).then_some(file)
+    }
+}
+
+/// What tells a file from all others: its device and its number there.
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
 }
 
 /// Opens a regular file. Anything else is refused before it is opened, since opening a pipe waits for its writer.

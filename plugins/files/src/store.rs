@@ -53,6 +53,6 @@ impl Store for FileStore {
 }
 
 /// The path in a URL.
-fn local(url: &str) -> &Path {
+pub(crate) fn local(url: &str) -> &Path {
     Path::new(url.strip_prefix("file://").unwrap_or(url))
 }

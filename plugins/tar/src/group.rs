@@ -25,8 +25,11 @@ pub fn split_name(name: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Whether the first part of the name is `__…__`, which WebDataset keeps for notes about the shard.
 fn is_meta(name: &[u8]) -> bool {
+    if !name.starts_with(b"__") {
+        return false;
+    }
     let first = name.split(|&byte| byte == b'/').next().unwrap_or_default();
-    first.len() >= 4 && first.starts_with(b"__") && first.ends_with(b"__")
+    first.len() >= 4 && first.ends_with(b"__")
 }
 
 /// The field's name: the extension in lower case.

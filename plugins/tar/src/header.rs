@@ -149,7 +149,7 @@ impl<'a> Header<'a> {
 
     /// Whether an old GNU sparse header goes on in the next block.
     pub(crate) fn sparse_goes_on(&self) -> bool {
-        self.byte(SPARSE_MORE) != 0
+        self.byte(KIND) == b'S' && self.byte(SPARSE_MORE) != 0
     }
 
     fn byte(&self, at: usize) -> u8 {
@@ -201,11 +201,13 @@ fn number(field: &[u8]) -> Option<u64> {
         let start = if first & 0x40 == 0 { u64::from(first & 0x3f) } else { return None };
         return rest.iter().try_fold(start, |sum, &byte| sum.checked_mul(256)?.checked_add(byte.into()));
     }
-    let text = field.split(|&byte| byte == 0).next()?.trim_ascii();
-    text.iter().try_fold(0_u64, |sum, &byte| match byte {
-        b'0'..=b'7' => sum.checked_mul(8)?.checked_add(u64::from(byte - b'0')),
-        _ => None,
-    })
+    let text = field.trim_ascii_start();
+    let digits = text.iter().take_while(|&byte| matches!(byte, b'0'..=b'7')).count();
+    let (digits, rest) = text.split_at_checked(digits)?;
+    let ends = rest.iter().take_while(|&&byte| byte != 0).all(u8::is_ascii_whitespace);
+    // No field is so long that its digits, of three bits each, overflow.
+    (ends && digits.len() <= 21)
+        .then(|| digits.iter().fold(0, |sum, &byte| sum << 3 | u64::from(byte - b'0')))
 }
 
 #[cfg(test)]

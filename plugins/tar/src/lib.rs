@@ -6,6 +6,7 @@ mod members;
 mod pax;
 mod untar;
 mod walk;
+mod window;
 
 pub use crate::{
     group::split_name,

@@ -7,7 +7,7 @@ use forebay_core::{Error, Result};
 use crate::header::part;
 
 /// What pax records say about a member, as far as it changes what is read.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Pax<'a> {
     pub(crate) path: Option<Cow<'a, [u8]>>,
     pub(crate) link: Option<Cow<'a, [u8]>>,

@@ -1,10 +1,10 @@
 //! `untar`: the bytes of a shard to its samples, each field a slice of the shard.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use forebay_core::{
-    Buffer, Context, DataPipe, Error, FlatMap, Items, Key, PipeInfo, Result, Sample, Schema, Str, Value,
-    View, options,
+    Buffer, Context, DataPipe, Error, FlatMap, Items, Key, PipeInfo, Result, Sample, Schema, State,
+    StateExt as _, Str, Value, View, options,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -12,10 +12,13 @@ use crate::{
     group::{field_name, split_name},
     header::Kind,
     walk::{Member, Place},
+    window::{Window, Windowed},
 };
 
 /// More fields than this in one sample are refused: then the names are not meant to be grouped.
 const FIELDS_LIMIT: usize = 1024;
+/// The version of a saved position.
+const STATE: u32 = 1;
 /// How many lists of field names a shard's reader remembers.
 const SCHEMAS_KEPT: usize = 64;
 
@@ -76,6 +79,7 @@ impl FlatMap for Untar {
 #[must_use]
 pub fn samples(shard: Buffer, origin: Str, uid: u64, group: Group) -> UntarItems {
     UntarItems {
+        window: Window::new(&shard),
         shard,
         origin,
         uid,
@@ -83,6 +87,7 @@ pub fn samples(shard: Buffer, origin: Str, uid: u64, group: Group) -> UntarItems
         place: Place::default(),
         held: None,
         fields: Vec::new(),
+        names: Vec::new(),
         schemas: Vec::new(),
         index: 0,
     }
@@ -91,6 +96,7 @@ pub fn samples(shard: Buffer, origin: Str, uid: u64, group: Group) -> UntarItems
 /// The samples of one archive, in its order; made by [`samples`].
 pub struct UntarItems {
     shard: Buffer,
+    window: Window,
     origin: Str,
     uid: u64,
     group: Group,
@@ -99,13 +105,18 @@ pub struct UntarItems {
     held: Option<Part>,
     /// The members of the sample being collected; empty between calls, kept for its memory.
     fields: Vec<Part>,
+    /// The names of those members and of the one held, one after the other.
+    names: Vec<u8>,
     schemas: Vec<Schema>,
     index: u64,
 }
 
-/// A member of a sample: its name, which is `key_len` bytes of key, a dot and the field, and its contents.
+/// A member of a sample: where its name lies in [`UntarItems::names`], and its contents.
 struct Part {
-    name: Buffer,
+    /// The name is a key, a dot and the field.
+    name: Range<usize>,
+    /// Where the name lies in the shard; nowhere, when it was read beside it or put together.
+    place: Option<usize>,
     key_len: usize,
     data: Buffer,
     offset: u64,
@@ -113,33 +124,44 @@ struct Part {
 }
 
 impl Part {
-    fn key(&self) -> &[u8] {
-        self.name.get_slice(0, self.key_len)
+    fn key<'a>(&self, names: &'a [u8]) -> &'a [u8] {
+        names.get(self.name.start..self.name.start + self.key_len).unwrap_or_default()
     }
 
-    fn field(&self) -> Cow<'_, str> {
-        field_name(self.name.get_slice(self.key_len + 1, self.name.len()))
+    fn field<'a>(&self, names: &'a [u8]) -> Cow<'a, str> {
+        let start = self.name.start + self.key_len + 1;
+        field_name(names.get(start..self.name.end).unwrap_or_default())
     }
 
-    fn name(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.name)
-    }
-}
-
-/// Slicing that cannot panic.
-trait GetSlice {
-    fn get_slice(&self, start: usize, end: usize) -> &[u8];
-}
-
-impl GetSlice for Buffer {
-    fn get_slice(&self, start: usize, end: usize) -> &[u8] {
-        self.as_slice().get(start..end).unwrap_or_default()
+    fn name<'a>(&self, names: &'a [u8]) -> Cow<'a, str> {
+        String::from_utf8_lossy(names.get(self.name.clone()).unwrap_or_default())
     }
 }
 
 impl Items for UntarItems {
     fn next(&mut self, _: &Context) -> Result<Option<Sample>> {
         self.next_sample()
+    }
+
+    /// Where the first member of the next sample starts, and the sample's number.
+    fn state(&self) -> Result<State> {
+        let at = self.held.as_ref().map(|held| held.offset).or_else(|| self.place.at());
+        match at.filter(|_| self.place.is_plain()) {
+            Some(at) => State::json(STATE, &(at, self.index)),
+            // Global headers hold for all that follows, so what came before matters.
+            None => Err(Error::unsupported("the archive is read again from its start")),
+        }
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        let (at, index) = state.parse::<(u64, u64)>(STATE)?;
+        if at > self.shard.len() as u64 {
+            let len = self.shard.len();
+            return Err(Error::invalid(format!("the saved place is byte {at} of {len}"))
+                .context("file", &self.origin));
+        }
+        (self.place, self.index) = (Place::going_on(at), index);
+        Ok(())
     }
 }
 
@@ -164,15 +186,16 @@ impl UntarItems {
 
     fn single(&mut self) -> Result<Option<Sample>> {
         let shard = self.shard.clone();
-        while let Some(member) = self.place.next(&mut shard.as_slice())? {
+        while let Some(member) = next_member(&mut self.place, &shard, &mut self.window)? {
             if member.kind == Kind::Sparse {
                 return Err(member.sparse_error());
             }
             if member.kind == Kind::File {
-                let name = text(share(&shard, &member.name));
-                let schema = self.schema_of(&["name".into(), "bytes".into()]);
-                let values = vec![Value::from(name.clone()), Value::from(contents(&shard, &member))];
-                return Ok(Some(self.sample(member.offset, name, schema, values)));
+                let (name, offset) = (text(share(&shard, &member.name)), member.offset);
+                let bytes = contents(&shard, &member);
+                let schema = schema_of(&mut self.schemas, &["name".into(), "bytes".into()]);
+                let values = vec![Value::from(name.clone()), Value::from(bytes)];
+                return Ok(Some(self.sample(offset, name, schema, values)));
             }
         }
         Ok(None)
@@ -181,7 +204,10 @@ impl UntarItems {
     /// Collects members until one of another sample comes.
     fn collect(&mut self) -> Result<Option<Sample>> {
         let mut failed = None;
+        let gone = self.held.as_ref().map_or(self.names.len(), |held| held.name.start);
+        self.names.drain(..gone);
         if let Some(mut first) = self.held.take() {
+            first.name = 0..self.names.len();
             failed = first.failed.take();
             self.fields.push(first);
         }
@@ -189,7 +215,7 @@ impl UntarItems {
             // A damaged archive ends here: the sample being collected may lack members, so it is not given.
             let Some(mut part) = self.next_part()? else { break };
             match self.fields.first() {
-                Some(first) if first.key() != part.key() => {
+                Some(first) if first.key(&self.names) != part.key(&self.names) => {
                     self.held = Some(part);
                     break;
                 }
@@ -198,6 +224,8 @@ impl UntarItems {
                     if failed.is_none() {
                         failed = error;
                         self.fields.push(part);
+                    } else {
+                        self.names.truncate(part.name.start);
                     }
                 }
             }
@@ -210,14 +238,17 @@ impl UntarItems {
 
     /// The next member that belongs to a sample.
     fn next_part(&mut self) -> Result<Option<Part>> {
-        while let Some(member) = self.place.next(&mut self.shard.as_slice())? {
+        while let Some(member) = next_member(&mut self.place, &self.shard, &mut self.window)? {
             if !matches!(member.kind, Kind::File | Kind::Sparse) {
                 continue;
             }
             let Some((key, _)) = split_name(&member.name) else { continue };
+            let start = self.names.len();
+            self.names.extend_from_slice(&member.name);
             return Ok(Some(Part {
                 key_len: key.len(),
-                name: share(&self.shard, &member.name),
+                name: start..self.names.len(),
+                place: place_in(&self.shard, &member.name),
                 data: contents(&self.shard, &member),
                 offset: member.offset,
                 failed: (member.kind == Kind::Sparse).then(|| member.sparse_error()),
@@ -228,15 +259,15 @@ impl UntarItems {
 
     /// Why `part` cannot join the sample being collected.
     fn clash(&self, part: &Part) -> Option<Error> {
-        let field = part.field();
-        if let Some(other) = self.fields.iter().find(|other| other.field() == field) {
-            let (one, two) = (other.name(), part.name());
+        let field = part.field(&self.names);
+        if let Some(other) = self.fields.iter().find(|other| other.field(&self.names) == field) {
+            let (one, two) = (other.name(&self.names), part.name(&self.names));
             let error = format!("two members of one sample give the field `{field}`: {one} and {two}");
             return Some(Error::corrupt(error).context("member", two).context("byte", part.offset));
         }
         (self.fields.len() >= FIELDS_LIMIT).then(|| {
             Error::limit(format!("more than {FIELDS_LIMIT} members in one sample"))
-                .context("member", part.name())
+                .context("member", part.name(&self.names))
                 .context("byte", part.offset)
         })
     }
@@ -245,37 +276,32 @@ impl UntarItems {
     fn finish(&mut self) -> Option<Sample> {
         let mut fields = std::mem::take(&mut self.fields);
         let first = fields.first()?;
-        let (offset, key) = (first.offset, text(first.name.get(..first.key_len)?));
+        let (offset, key) = (first.offset, self.key(first));
         let schema = self.known_schema(&fields).unwrap_or_else(|| {
-            let names: Vec<_> = fields.iter().map(Part::field).collect();
-            self.schema_of(&names)
+            let names: Vec<_> = fields.iter().map(|part| part.field(&self.names)).collect();
+            schema_of(&mut self.schemas, &names)
         });
         let values = fields.drain(..).map(|part| Value::from(part.data)).collect();
         self.fields = fields;
         Some(self.sample(offset, key, schema, values))
     }
 
+    /// The key as text: a slice of the shard, if that is where it lies.
+    fn key(&self, part: &Part) -> Str {
+        let shared = part.place.and_then(|start| self.shard.get(start..start + part.key_len));
+        shared.map_or_else(|| Str::from(&*String::from_utf8_lossy(part.key(&self.names))), text)
+    }
+
     fn known_schema(&self, fields: &[Part]) -> Option<Schema> {
         let fits = |schema: &&Schema| {
             schema.len() == fields.len()
-                && schema.names().iter().zip(fields).all(|(name, part)| name.as_str() == part.field())
+                && schema
+                    .names()
+                    .iter()
+                    .zip(fields)
+                    .all(|(name, part)| name.as_str() == part.field(&self.names))
         };
         self.schemas.iter().find(fits).cloned()
-    }
-
-    fn schema_of(&mut self, names: &[Cow<'_, str>]) -> Schema {
-        let known = |schema: &&Schema| {
-            schema.len() == names.len()
-                && schema.names().iter().zip(names).all(|(one, two)| one.as_str() == two)
-        };
-        if let Some(schema) = self.schemas.iter().find(known) {
-            return schema.clone();
-        }
-        let schema = Schema::new(names.iter().map(|name| Str::from(&**name)));
-        if self.schemas.len() < SCHEMAS_KEPT {
-            self.schemas.push(schema.clone());
-        }
-        schema
     }
 
     fn sample(&mut self, offset: u64, name: Str, schema: Schema, values: Vec<Value>) -> Sample {
@@ -284,6 +310,33 @@ impl UntarItems {
         self.index += 1;
         Sample::with_schema(uid, key, schema, values)
     }
+}
+
+/// The next member, with its headers from the window where there is one.
+fn next_member<'a>(
+    place: &mut Place,
+    shard: &'a Buffer,
+    window: &'a mut Window,
+) -> Result<Option<Member<'a>>> {
+    if let Some(at) = place.at() {
+        window.cover(shard, at).inspect_err(|_| place.stop())?;
+    }
+    place.next(&mut Windowed { archive: shard, window })
+}
+
+/// The schema with these names: a known one, so that samples share it.
+fn schema_of(schemas: &mut Vec<Schema>, names: &[Cow<'_, str>]) -> Schema {
+    let known = |schema: &&Schema| {
+        schema.len() == names.len() && schema.names().iter().zip(names).all(|(one, two)| one.as_str() == two)
+    };
+    if let Some(schema) = schemas.iter().find(known) {
+        return schema.clone();
+    }
+    let schema = Schema::new(names.iter().map(|name| Str::from(&**name)));
+    if schemas.len() < SCHEMAS_KEPT {
+        schemas.push(schema.clone());
+    }
+    schema
 }
 
 /// A member's contents as a slice of the shard.
@@ -296,9 +349,14 @@ fn share(shard: &Buffer, bytes: &[u8]) -> Buffer {
     if bytes.is_empty() {
         return Buffer::EMPTY;
     }
-    let start = bytes.as_ptr().addr().wrapping_sub(shard.as_ptr().addr());
-    let range = start..start.saturating_add(bytes.len());
-    shard.get(range).unwrap_or_else(|| bytes.to_vec().into())
+    let shared = place_in(shard, bytes).and_then(|start| shard.get(start..start + bytes.len()));
+    shared.unwrap_or_else(|| bytes.to_vec().into())
+}
+
+/// Where in `shard` the bytes lie, if they do.
+fn place_in(shard: &Buffer, bytes: &[u8]) -> Option<usize> {
+    let start = bytes.as_ptr().addr().checked_sub(shard.as_ptr().addr())?;
+    (start.checked_add(bytes.len())? <= shard.len()).then_some(start)
 }
 
 /// Bytes as text, shared if they are UTF-8.

@@ -40,7 +40,11 @@ impl Member<'_> {
 
 /// Where bytes come from.
 pub(crate) trait Input<'a> {
-    /// The `len` bytes from `at` on, fewer where the input ends.
+    /// The `len` bytes of a header from `at` on, fewer where the input ends.
+    fn head(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>> {
+        self.take(at, len)
+    }
+    /// The `len` bytes of contents from `at` on, fewer where the input ends.
     fn take(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>>;
     /// Passes over `len` bytes from `at` on, and says how many there were.
     fn skip(&mut self, at: u64, len: u64) -> Result<u64>;
@@ -77,6 +81,26 @@ struct Pending<'a> {
 }
 
 impl Place {
+    /// Where the next header starts, while there may be one.
+    pub(crate) fn at(&self) -> Option<u64> {
+        (!self.done).then_some(self.at)
+    }
+
+    /// A walk that goes on with the header at `at`.
+    pub(crate) fn going_on(at: u64) -> Self {
+        Self { at, ..Self::default() }
+    }
+
+    /// Whether the place of the next header is all there is to remember.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.global == Pax::default()
+    }
+
+    /// Ends the walk: what follows cannot be read.
+    pub(crate) fn stop(&mut self) {
+        self.done = true;
+    }
+
     /// The next member. After the end and after an error there is none.
     pub(crate) fn next<'a>(&mut self, input: &mut impl Input<'a>) -> Result<Option<Member<'a>>> {
         if self.done {
@@ -92,7 +116,7 @@ impl Place {
         let mut after_zeros = false;
         loop {
             let at = self.at;
-            let block = input.take(at, BLOCK as u64)?;
+            let block = input.head(at, BLOCK as u64)?;
             let whole = block.is_empty() || block.len() == BLOCK || after_zeros;
             if whole && block.iter().all(|&byte| byte == 0) {
                 if pending.start.is_some() {
@@ -156,7 +180,7 @@ impl Place {
                 "extended header of {size} bytes, at most {EXTENSION_LIMIT} are read"
             )));
         }
-        let body = input.take(self.at, size)?;
+        let body = input.head(self.at, size)?;
         self.pass("extended header", size, body.len() as u64)?;
         self.padding(input, "extended header", size)?;
         Ok(body)
@@ -202,9 +226,9 @@ impl Place {
             Some(size) => size,
             None => header.size()?,
         };
-        let mut more = header.role() == Role::Member(Kind::Sparse) && header.sparse_goes_on();
+        let mut more = header.sparse_goes_on();
         while more {
-            let map = input.take(self.at, BLOCK as u64)?;
+            let map = input.head(self.at, BLOCK as u64)?;
             self.pass("sparse map", BLOCK as u64, map.len() as u64)?;
             more = header::sparse_map_goes_on(&map);
         }
