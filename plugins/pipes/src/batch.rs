@@ -1,7 +1,8 @@
 //! `batch`: consecutive samples stacked into one.
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, Key, PipeInfo, Result, Sample, Schema, State, Step, Stream, options,
+    Chunk, Context, DataPipe, Error, Io, Key, PipeInfo, Result, Sample, Schema, State, StateExt, Step,
+    Stream, options,
 };
 
 use crate::stack::{Column, Place};
@@ -69,11 +70,9 @@ impl Stream for Batch {
         Ok(Step::Ready)
     }
 
+    /// Saves nothing: the samples of the unfinished batch come again.
     fn state(&self) -> Result<State> {
-        match self.rows.count {
-            0 => Ok(State::default()),
-            held => Err(Error::unsupported(format!("{held} samples wait in an unfinished batch"))),
-        }
+        Ok(State::default().again(0, self.rows.taken))
     }
 
     fn restore(&mut self, _: &State, _: &Context) -> Result<()> {
@@ -85,6 +84,8 @@ impl Stream for Batch {
 #[derive(Debug, Default)]
 struct Rows {
     count: usize,
+    /// How many samples were taken for it: those in it, and those between them that did not fit.
+    taken: u64,
     uid: u64,
     key: Key,
     schema: Schema,
@@ -106,10 +107,12 @@ impl Rows {
                     None => error,
                 };
                 input.advance();
+                self.taken = if self.count > 0 { self.taken + 1 } else { 0 };
                 return Err(if self.count > 0 { error.context("first of batch", &self.key) } else { error });
             }
             input.advance();
             self.count += 1;
+            self.taken += 1;
         }
         Ok(())
     }
@@ -151,6 +154,7 @@ impl Rows {
     /// The batch; the next one starts empty.
     fn finish(&mut self) -> Result<Sample> {
         let count = std::mem::take(&mut self.count);
+        self.taken = 0;
         let mut values = Vec::with_capacity(self.columns.len());
         for (column, name) in self.columns.iter_mut().zip(self.schema.names()) {
             let value = std::mem::take(column).finish(count);
@@ -184,7 +188,7 @@ mod tests {
     use forebay_core::{Buffer, BufferMut, DType, ErrorKind, Options, Tensor, TensorExt, Value, random::Rng};
 
     use super::*;
-    use crate::testing::{Drive, check, ints, numbers, sample};
+    use crate::testing::{Drive, check, check_resume, ints, numbers, sample};
 
     fn batch(options: &str) -> impl Fn() -> Batch {
         move || Batch::new(BatchOptions::parse(options).unwrap()).unwrap()
@@ -357,11 +361,11 @@ mod tests {
             assert_eq!((error.kind(), error.message()), (ErrorKind::Invalid, message));
             let places = ["field", "sample", "first of batch"].map(|name| error.get(name));
             assert_eq!(places, [field, Some("test#4"), Some("test#3")]);
-            assert!(drive.out.is_empty(), "no partial batch");
+            assert!(drive.out().is_empty(), "no partial batch");
             drive.run(64, 100).unwrap();
-            assert_eq!(drive.out.len(), 1, "goes on without the sample that does not fit");
-            assert_eq!(drive.out[0].get("x"), Some(&tensor(&[3, 1, 2], vec![0; 6])));
-            assert_eq!(ints(&drive.out, "y"), [1, 1, 1]);
+            assert_eq!(drive.out().len(), 1, "goes on without the sample that does not fit");
+            assert_eq!(drive.out()[0].get("x"), Some(&tensor(&[3, 1, 2], vec![0; 6])));
+            assert_eq!(ints(drive.out(), "y"), [1, 1, 1]);
         }
     }
 
@@ -372,19 +376,31 @@ mod tests {
         let input = numbers(1);
         let mut drive = Drive::new(batch(r#"{"size": 1000000000}"#)(), &input, 1);
         assert_eq!(drive.run(1, 1).unwrap_err().kind(), ErrorKind::Limit);
+        assert_eq!(drive.state().unwrap().again[0], 0, "nothing waits for what began no batch");
     }
 
     #[test]
-    fn saves_its_position_between_batches_only() {
-        let input = numbers(5);
-        let mut drive = Drive::new(batch(r#"{"size": 2}"#)(), &input, 1);
-        while drive.out.len() < 2 {
-            drive.step(1).unwrap();
-            let held = drive.taken() - 2 * drive.out.len();
-            assert_eq!(drive.state().is_ok(), held == 0);
+    fn goes_on_from_every_moment() {
+        for options in
+            [r#"{"size": 3}"#, r#"{"size": 3, "drop_last": true}"#, r#"{"size": 1}"#, r#"{"size": 9}"#]
+        {
+            for count in [0, 1, 6, 8] {
+                check_resume(batch(options), &numbers(count));
+            }
         }
-        let mut rest = drive.resume(batch(r#"{"size": 2}"#)());
-        rest.run(1, 100).unwrap();
-        assert_eq!(ints(&rest.out, "value"), [4]);
+    }
+
+    #[test]
+    fn samples_that_did_not_fit_come_again_with_their_batch() {
+        let mut input = numbers(9);
+        for at in [0, 2, 4, 5, 8] {
+            input[at] = sample(at as u64, &[("value", "text".into()), ("more", 1_i64.into())]);
+        }
+        check_resume(batch(r#"{"size": 2}"#), &input);
+        let mut drive = Drive::new(batch(r#"{"size": 3}"#)(), &input[1..], 1);
+        while drive.taken(0) < 4 {
+            let _ = drive.step(1);
+        }
+        assert_eq!(drive.state().unwrap().again[0], 4, "the two that fit and the two between and after them");
     }
 }

@@ -3,33 +3,51 @@
 mod batch;
 mod cache;
 mod collate;
+mod concat;
 mod decode;
+mod demux;
+mod fork;
+mod mix;
+mod mux;
 mod range;
 mod rename;
 mod repeat;
 mod select;
+mod shard;
 mod shuffle;
 mod skip;
 mod stack;
 mod take;
 #[cfg(test)]
 mod testing;
+mod uid;
+mod unbatch;
+mod zip;
 
 pub use crate::{
     batch::{Batch, BatchOptions},
     collate::{Collate, CollateOptions, dense},
+    concat::Concat,
     decode::{Decode, DecodeOptions},
+    demux::{Demux, DemuxOptions},
+    fork::{Fork, ForkOptions},
+    mix::{Mix, MixOptions},
+    mux::{Mux, MuxOptions},
     range::{Range, RangeOptions},
     rename::{Rename, RenameOptions},
     repeat::{Repeat, RepeatOptions},
     select::{Select, SelectOptions},
+    shard::{Shard, ShardOptions},
     shuffle::{Shuffle, ShuffleOptions},
     skip::{Skip, SkipOptions},
     take::{Take, TakeOptions},
+    unbatch::{Rows, Unbatch},
+    zip::{Zip, ZipOptions},
 };
 
 forebay_core::export_plugin! {
     sources: [Range],
     maps: [Collate, Decode, Rename, Select],
-    streams: [Batch, Repeat, Shuffle, Skip, Take],
+    flat_maps: [Unbatch],
+    streams: [Batch, Concat, Demux, Fork, Mix, Mux, Repeat, Shard, Shuffle, Skip, Take, Zip],
 }

@@ -27,8 +27,12 @@ pub struct Repeat {
 }
 
 impl DataPipe for Repeat {
-    const INFO: PipeInfo =
-        PipeInfo { name: "repeat", summary: "The whole stream several times", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "repeat",
+        summary: "The whole stream several times",
+        rewinds: true,
+        ..PipeInfo::DEFAULT
+    };
     type Options = RepeatOptions;
 
     fn new(options: RepeatOptions) -> Result<Self> {
@@ -91,7 +95,7 @@ mod tests {
     use forebay_core::Options;
 
     use super::*;
-    use crate::testing::{Drive, check, check_resume, ints, numbers};
+    use crate::testing::{Drive, Setup, check, check_resume, ints, numbers};
 
     fn repeat(count: Option<u64>) -> Repeat {
         Repeat::new(RepeatOptions { count }).unwrap()
@@ -115,7 +119,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(drive.step(64).unwrap(), Step::End);
         }
-        assert_eq!(drive.out.len(), 6);
+        assert_eq!(drive.out().len(), 6);
     }
 
     #[test]
@@ -129,9 +133,9 @@ mod tests {
         let input = numbers(3);
         let mut drive = Drive::new(repeat(None), &input, 2);
         drive.run(64, 1000).unwrap();
-        assert!(drive.out.len() >= 1000);
+        assert!(drive.out().len() >= 1000);
         let right =
-            ints(&drive.out, "value").into_iter().enumerate().all(|(at, value)| value == at as i64 % 3);
+            ints(drive.out(), "value").into_iter().enumerate().all(|(at, value)| value == at as i64 % 3);
         assert!(right);
     }
 
@@ -149,17 +153,19 @@ mod tests {
     fn goes_on_from_every_state_b061() {
         check_resume(|| repeat(Some(3)), &numbers(4));
         check_resume(|| repeat(Some(3)), &[]);
+        check_resume(|| repeat(None), &[]);
+        Setup { most: 11, ..Setup::new(&[&numbers(3)]) }.check_resume(|| repeat(None));
     }
 
     #[test]
     fn the_limit_of_the_state_wins_b062() {
         let input = numbers(3);
         let mut drive = Drive::new(repeat(Some(2)), &input, 1);
-        while drive.out.len() < 4 {
+        while drive.out().len() < 4 {
             drive.step(1).unwrap();
         }
         let mut resumed = drive.resume(repeat(Some(5)));
         resumed.run(1, 100).unwrap();
-        assert_eq!(ints(&resumed.out, "value"), [1, 2]);
+        assert_eq!(ints(resumed.out(), "value"), [1, 2]);
     }
 }

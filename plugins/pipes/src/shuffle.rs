@@ -1,6 +1,8 @@
 //! `shuffle`: random order within a buffer.
 
-use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, Sample, Step, Stream, options};
+use forebay_core::{
+    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
+};
 
 options! {
     /// Options of `shuffle`.
@@ -13,15 +15,34 @@ options! {
 /// Fills a buffer, then gives a random sample of it for each that comes in.
 ///
 /// The draws depend on seed, epoch, pass, node and the number of the output, never on how many
-/// samples wait or how much room there is.
+/// samples wait or how much room there is. A saved position holds how old each sample in the buffer
+/// is, two to three bytes for each, and has the input given again from the oldest on.
 #[derive(Debug)]
 pub struct Shuffle {
     size: usize,
     /// The samples held come first; the rest keep their memory for the next ones.
     buffer: Vec<Sample>,
-    held: usize,
+    /// Which of all samples taken each held one is, counted from 0.
+    ordinals: Vec<u64>,
     drawn: u64,
+    /// After a restore: what is still to be taken again.
+    replay: Option<Replay>,
 }
+
+/// Taking samples again that were held or given before.
+#[derive(Debug)]
+struct Replay {
+    /// The ordinal and the slot of each sample that was held, the oldest last.
+    wanted: Vec<(u64, usize)>,
+    /// The ordinal of the first sample that comes again, of the next, and of the first that is new.
+    start: u64,
+    next: u64,
+    end: u64,
+}
+
+/// The version of the saved position's form: the numbers of [`numbers`], which are the size of the buffer, how many
+/// samples were drawn, and for each slot how many samples were taken after the one it holds.
+const VERSION: u32 = 1;
 
 impl DataPipe for Shuffle {
     const INFO: PipeInfo =
@@ -29,58 +50,166 @@ impl DataPipe for Shuffle {
     type Options = ShuffleOptions;
 
     fn new(options: ShuffleOptions) -> Result<Self> {
-        Ok(Self { size: options.size, buffer: Vec::new(), held: 0, drawn: 0 })
+        let (buffer, ordinals) = (Vec::new(), Vec::new());
+        Ok(Self { size: options.size, buffer, ordinals, drawn: 0, replay: None })
     }
 }
 
 impl Shuffle {
     /// Takes samples until the buffer is full or none waits; says whether it is full.
     fn refill(&mut self, io: &mut Io) -> bool {
-        while self.held < self.size {
-            if self.held == self.buffer.len() {
+        while self.ordinals.len() < self.size {
+            let held = self.ordinals.len();
+            if held == self.buffer.len() {
                 self.buffer.push(Sample::default());
             }
-            if !io.pop_into(0, &mut self.buffer[self.held]) {
+            if !io.pop_into(0, &mut self.buffer[held]) {
                 return false;
             }
-            self.held += 1;
+            self.ordinals.push(self.drawn + held as u64);
         }
         true
+    }
+
+    /// Takes again what waits: each sample that was held goes back to its slot. Says whether all are there.
+    fn take_again(&mut self, io: &mut Io) -> Result<bool> {
+        let Some(replay) = &mut self.replay else { return Ok(true) };
+        while let Some(input) = io.input(0).filter(|input| replay.next < replay.end && !input.is_empty()) {
+            match replay.wanted.last() {
+                Some(&(ordinal, slot)) if ordinal == replay.next => {
+                    input.pop_into(&mut self.buffer[slot]);
+                    replay.wanted.pop();
+                }
+                _ => input.advance(),
+            }
+            replay.next += 1;
+        }
+        if replay.next < replay.end && !io.ended(0) {
+            return Ok(false);
+        }
+        let missing = replay.end - replay.next;
+        self.replay = None;
+        if missing > 0 {
+            self.ordinals.clear();
+            let message = format!("the input ended {missing} samples before the saved position");
+            return Err(Error::invalid(message));
+        }
+        Ok(true)
     }
 }
 
 impl Stream for Shuffle {
     fn reset(&mut self, _: &Context) -> Result<()> {
         self.buffer.clear();
-        self.held = 0;
-        self.drawn = 0;
+        self.ordinals.clear();
+        (self.drawn, self.replay) = (0, None);
         Ok(())
     }
 
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
+        if !self.take_again(io)? {
+            return Ok(Step::NeedInput(0));
+        }
         while io.room() > 0 {
             if !self.refill(io) && !io.ended(0) {
                 return Ok(Step::NeedInput(0));
             }
-            if self.held == 0 {
+            let held = self.ordinals.len();
+            if held == 0 {
                 return Ok(Step::End);
             }
-            let slot = cx.rng(self.drawn).below(self.held as u64) as usize;
+            let slot = cx.rng(self.drawn).below(held as u64) as usize;
             self.drawn += 1;
-            self.held -= 1;
             io.push(&mut self.buffer[slot]);
-            self.buffer.swap(slot, self.held);
+            self.buffer.swap(slot, held - 1);
+            self.ordinals.swap_remove(slot);
         }
         Ok(Step::Ready)
+    }
+
+    fn state(&self) -> Result<State> {
+        let taken = self.drawn + self.ordinals.len() as u64;
+        let ages = self.ordinals.iter().map(|ordinal| taken - 1 - ordinal);
+        let bytes = numbers::write([self.size as u64, self.drawn].into_iter().chain(ages));
+        let again = match &self.replay {
+            Some(replay) => replay.next - replay.start,
+            None => self.ordinals.iter().min().map_or(0, |oldest| taken - oldest),
+        };
+        Ok(State { version: VERSION, bytes: bytes.into(), ..State::default() }.again(0, again))
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        let unreadable = || Error::invalid("unreadable state of a shuffle");
+        if state.version != VERSION {
+            let found = state.version;
+            return Err(Error::invalid(format!("found a state of version {found}, expected {VERSION}")));
+        }
+        let saved = numbers::read(&state.bytes).ok_or_else(unreadable)?;
+        let [size, drawn, ages @ ..] = saved.as_slice() else { return Err(unreadable()) };
+        if *size != self.size as u64 {
+            let expected = self.size;
+            return Err(Error::invalid(format!(
+                "found the state of a buffer of {size}, expected {expected}"
+            ))
+            .context("option", "size"));
+        }
+        let end = drawn.checked_add(ages.len() as u64).ok_or_else(unreadable)?;
+        let ordinals =
+            ages.iter().map(|age| end.checked_sub(1)?.checked_sub(*age)).collect::<Option<Vec<_>>>();
+        let ordinals = ordinals.filter(|ordinals| ordinals.len() <= self.size).ok_or_else(unreadable)?;
+        let mut wanted: Vec<_> = ordinals.iter().copied().zip(0..).collect();
+        wanted.sort_unstable_by(|one, two| two.cmp(one));
+        if wanted.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return Err(unreadable());
+        }
+        self.buffer.resize_with(ordinals.len(), Sample::default);
+        (self.drawn, self.ordinals) = (*drawn, ordinals);
+        let oldest = wanted.last().map(|&(ordinal, _)| ordinal);
+        self.replay = oldest.map(|start| Replay { start, next: start, end, wanted });
+        Ok(())
+    }
+}
+
+/// Numbers as bytes: seven bits to a byte, the lowest first, the eighth bit says that more follow (LEB128).
+mod numbers {
+    pub(super) fn write(numbers: impl Iterator<Item = u64>) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(16 + 3 * numbers.size_hint().0);
+        for mut number in numbers {
+            while number >= 0x80 {
+                bytes.push((number & 0x7f) as u8 | 0x80);
+                number >>= 7;
+            }
+            bytes.push(number as u8);
+        }
+        bytes
+    }
+
+    /// The numbers, unless one is cut off or too large.
+    pub(super) fn read(bytes: &[u8]) -> Option<Vec<u64>> {
+        let mut numbers = Vec::new();
+        let (mut number, mut shift) = (0, 0);
+        for &byte in bytes {
+            let part = u64::from(byte & 0x7f);
+            if shift > 63 || part << shift >> shift != part {
+                return None;
+            }
+            number |= part << shift;
+            shift += 7;
+            if byte < 0x80 {
+                numbers.push(number);
+                (number, shift) = (0, 0);
+            }
+        }
+        (shift == 0).then_some(numbers)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{Options, random::Rng};
+    use forebay_core::{ErrorKind, Options, random::Rng};
 
     use super::*;
-    use crate::testing::{Drive, Host, check, ints, numbers};
+    use crate::testing::{Drive, Host, check, check_resume, ints, numbers};
 
     fn shuffle(size: usize) -> Shuffle {
         Shuffle::new(ShuffleOptions { size }).unwrap()
@@ -90,7 +219,7 @@ mod tests {
         let input = numbers(count);
         let mut drive = Drive::with_host(shuffle(size), &input, 7, host);
         drive.run(5, usize::MAX).unwrap();
-        ints(&drive.out, "value")
+        ints(drive.out(), "value")
     }
 
     /// What the pipe is defined to give, written out plainly.
@@ -167,6 +296,67 @@ mod tests {
         pipe.reset(&host.context()).unwrap();
         let mut again = Drive::with_host(pipe, &input, 7, &host);
         again.run(5, usize::MAX).unwrap();
-        assert_eq!(ints(&again.out, "value"), order(&host, 8, 30));
+        assert_eq!(ints(again.out(), "value"), order(&host, 8, 30));
+    }
+
+    #[test]
+    fn goes_on_from_every_moment_b069() {
+        for (size, count) in [(1, 4), (3, 2), (4, 12), (5, 20), (7, 7), (4, 0)] {
+            check_resume(|| shuffle(size), &numbers(count));
+        }
+    }
+
+    #[test]
+    fn a_position_is_small_and_asks_again_from_the_oldest_on() {
+        let input = numbers(20_000);
+        let mut drive = Drive::new(shuffle(1000), &input, 64);
+        drive.run(64, 10_000).unwrap();
+        let state = drive.state().unwrap();
+        assert!(state.bytes.len() < 2300, "{} bytes", state.bytes.len());
+        let given: std::collections::HashSet<_> = ints(drive.out(), "value").into_iter().collect();
+        let oldest = (0..).find(|value| !given.contains(value)).unwrap();
+        assert_eq!(state.again[0], drive.taken(0) as u64 - oldest as u64);
+    }
+
+    #[test]
+    fn states_of_others_are_refused_b071() {
+        let host = Host::new();
+        let input = numbers(20);
+        let mut drive = Drive::new(shuffle(5), &input, 1);
+        drive.run(1, 3).unwrap();
+        let state = drive.state().unwrap();
+        let error = shuffle(10).restore(&state, &host.context()).unwrap_err();
+        assert_eq!((error.kind(), error.get("option")), (ErrorKind::Invalid, Some("size")));
+        let with = |numbers: &[u64]| State {
+            version: VERSION,
+            bytes: super::numbers::write(numbers.iter().copied()).into(),
+            ..State::default()
+        };
+        assert!(shuffle(5).restore(&with(&[5, 3, 0, 1, 2]), &host.context()).is_ok());
+        for wrong in [&[5][..], &[5, 3, 1, 1], &[5, 0, 1], &[5, u64::MAX, 0], &[5, 9, 0, 1, 2, 3, 4, 5]] {
+            assert!(shuffle(5).restore(&with(wrong), &host.context()).is_err(), "{wrong:?}");
+        }
+        for bytes in [vec![0x80], vec![0xff; 10], vec![]] {
+            let state = State { version: VERSION, bytes: bytes.into(), ..State::default() };
+            assert!(shuffle(5).restore(&state, &host.context()).is_err());
+        }
+        assert!(shuffle(5).restore(&State { version: 9, ..state }, &host.context()).is_err());
+    }
+
+    #[test]
+    fn an_input_that_became_shorter_is_an_error() {
+        let input = numbers(20);
+        let mut drive = Drive::new(shuffle(5), &input, 1);
+        drive.run(1, 9).unwrap();
+        let host = Host::new();
+        let mut pipe = shuffle(5);
+        let state = drive.state().unwrap();
+        let mut other = Drive::new(shuffle(5), &input[..2], 1);
+        pipe.reset(&host.context()).unwrap();
+        pipe.restore(&state, &host.context()).unwrap();
+        other.replace(pipe);
+        let error = other.run(1, 100).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert_eq!(other.step(1).unwrap(), Step::End);
     }
 }

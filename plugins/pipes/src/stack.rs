@@ -243,7 +243,7 @@ fn write_scalar(bytes: &mut [u8], row: usize, width: usize, bits: u64) {
 }
 
 /// The bits that [`write_scalar`] wrote; those of signed integers are extended, as in every scalar.
-fn read_scalar(bytes: &[u8], row: usize, dtype: DType) -> u64 {
+pub(crate) fn read_scalar(bytes: &[u8], row: usize, dtype: DType) -> u64 {
     let width = dtype.size();
     let bits = match bytes[row * width..][..width] {
         [a, b, c, d, e, f, g, h] => u64::from_ne_bytes([a, b, c, d, e, f, g, h]),

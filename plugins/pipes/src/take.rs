@@ -96,7 +96,7 @@ mod tests {
         let input = numbers(2);
         let mut drive = Drive::new(take(2), &input, 1);
         drive.run(64, 100).unwrap();
-        assert_eq!(drive.out.len(), 2);
+        assert_eq!(drive.out().len(), 2);
         assert!(!drive.told_the_end(), "the input's end was never looked at");
         let mut none = Drive::new(take(0), &input, 1);
         none.run(64, 100).unwrap();

@@ -1,4 +1,5 @@
-//! A small host for the tests of this crate, and drivers that feed pipes in every manner.
+//! A small host for the tests of this crate, drivers that feed streams in every manner, and the checks that every
+//! stream passes.
 #![expect(unsafe_code, reason = "the services are C functions")]
 
 use std::ptr;
@@ -51,6 +52,11 @@ impl Host {
     pub(crate) fn context(&self) -> Context<'_> {
         Context::new(&self.raw)
     }
+}
+
+fn copy(raw: &abi::Context) -> abi::Context {
+    let &abi::Context { seed, epoch, pass, rank, world_size, .. } = raw;
+    abi::Context { seed, epoch, pass, rank, world_size, ..Host::new().raw }
 }
 
 unsafe extern "C" fn alloc(_: *const (), len: usize, place: &mut ROption<BufferMut>) -> Outcome {
@@ -125,15 +131,18 @@ pub(crate) fn map(pipe: &impl Map, input: &Sample, host: &Host) -> Result<Sample
     Ok(sample)
 }
 
-/// Feeds one stream from a list of samples, so many at a time.
+/// Feeds one stream from lists of samples, so many at a time.
 pub(crate) struct Drive<'a, S> {
     pipe: S,
-    input: &'a [Sample],
+    inputs: Vec<&'a [Sample]>,
     chunk: usize,
-    at: usize,
-    port: Port,
+    /// How many samples of each input were given to the pipe, in the input's pass.
+    at: Vec<usize>,
+    ports: Vec<Port>,
     raw: abi::Context,
-    pub(crate) out: Vec<Sample>,
+    /// What each output gave, and how much each had given before this drive began.
+    outs: Vec<Vec<Sample>>,
+    before: Vec<usize>,
 }
 
 impl<'a, S: Stream> Drive<'a, S> {
@@ -141,64 +150,96 @@ impl<'a, S: Stream> Drive<'a, S> {
         Self::with_host(pipe, input, chunk, &Host::new())
     }
 
-    pub(crate) fn with_host(mut pipe: S, input: &'a [Sample], chunk: usize, host: &Host) -> Self {
+    pub(crate) fn with_host(pipe: S, input: &'a [Sample], chunk: usize, host: &Host) -> Self {
+        Self::wide(pipe, &[input], 1, chunk, host)
+    }
+
+    /// With any number of inputs and outputs. The chunks of the inputs differ in size.
+    pub(crate) fn wide(
+        mut pipe: S,
+        inputs: &[&'a [Sample]],
+        outputs: usize,
+        chunk: usize,
+        host: &Host,
+    ) -> Self {
         pipe.reset(&host.context()).unwrap();
-        let raw = abi::Context {
-            seed: host.raw.seed,
-            epoch: host.raw.epoch,
-            pass: host.raw.pass,
-            ..Host::new().raw
-        };
-        Self { pipe, input, chunk, at: 0, port: Port::default(), raw, out: Vec::new() }
+        Self {
+            pipe,
+            inputs: inputs.to_vec(),
+            chunk,
+            at: vec![0; inputs.len()],
+            ports: inputs.iter().map(|_| Port::default()).collect(),
+            raw: copy(&host.raw),
+            outs: vec![Vec::new(); outputs],
+            before: vec![0; outputs],
+        }
     }
 
     /// One poll with this room, and what it asks for.
     pub(crate) fn step(&mut self, room: usize) -> Result<Step> {
-        let mut outs = [Chunk::new()];
-        let mut io = Io::new(std::slice::from_mut(&mut self.port), &mut outs, room);
-        let step = self.pipe.poll(&mut io, &Context::new(&self.raw));
-        assert!(outs[0].len() <= room, "more samples than there was room for");
-        self.out.extend(std::iter::from_fn(|| outs[0].pop()));
+        let mut chunks: Vec<_> = self.outs.iter().map(|_| Chunk::new()).collect();
+        let step = self.pipe.poll(&mut Io::new(&mut self.ports, &mut chunks, room), &Context::new(&self.raw));
+        for (chunk, out) in chunks.iter_mut().zip(&mut self.outs) {
+            assert!(chunk.len() <= room, "more samples than there was room for");
+            out.extend(std::iter::from_fn(|| chunk.pop()));
+        }
         match step {
-            Ok(Step::NeedInput(_)) => self.feed(),
-            Ok(Step::Rewind(_)) => {
-                assert!(self.port.ended && self.port.chunk.is_empty(), "rewinds what has not ended");
-                self.at = 0;
-                self.port.ended = false;
+            Ok(Step::NeedInput(input)) => self.feed(input),
+            Ok(Step::Rewind(input)) => {
+                let port = &mut self.ports[input];
+                assert!(port.ended && port.chunk.is_empty(), "rewinds what has not ended");
+                self.at[input] = 0;
+                port.ended = false;
             }
             _ => {}
         }
         step
     }
 
-    fn feed(&mut self) {
-        assert!(self.port.chunk.is_empty() && !self.port.ended, "asks for what is there");
-        let end = self.input.len().min(self.at + self.chunk);
-        for sample in &self.input[self.at..end] {
-            self.port.chunk.push_sample(&mut sample.clone());
+    fn feed(&mut self, input: usize) {
+        let (samples, port, at) = (self.inputs[input], &mut self.ports[input], &mut self.at[input]);
+        assert!(port.chunk.is_empty() && !port.ended, "asks for what is there");
+        let end = samples.len().min(*at + self.chunk + input);
+        for sample in &samples[*at..end] {
+            port.chunk.push_sample(&mut sample.clone());
         }
-        self.port.ended = self.at == end;
-        self.at = end;
+        port.ended = *at == end;
+        *at = end;
     }
 
-    /// Polls until the end, or until there are so many samples.
+    /// Polls until the end, or until the outputs have so many samples.
     pub(crate) fn run(&mut self, room: usize, most: usize) -> Result<()> {
-        while self.out.len() < most && self.step(room)? != Step::End {}
+        while !self.has(most) && self.step(room)? != Step::End {}
         Ok(())
     }
 
-    /// How many samples of the input were asked for.
-    pub(crate) fn fed(&self) -> usize {
-        self.at
+    /// As [`run`](Drive::run), over all errors.
+    fn run_on(&mut self, room: usize, most: usize) {
+        while !self.has(most) && !matches!(self.step(room), Ok(Step::End)) {}
     }
 
-    /// How many samples of the input the pipe has taken.
-    pub(crate) fn taken(&self) -> usize {
-        self.at - self.port.chunk.len()
+    /// Whether each output has given so many samples, those before this drive too.
+    fn has(&self, most: usize) -> bool {
+        self.outs.iter().zip(&self.before).all(|(out, before)| before + out.len() >= most)
+    }
+
+    /// What the first output gave.
+    pub(crate) fn out(&self) -> &[Sample] {
+        &self.outs[0]
+    }
+
+    /// How many samples of the first input were asked for.
+    pub(crate) fn fed(&self) -> usize {
+        self.at[0]
+    }
+
+    /// How many samples of an input the pipe has taken.
+    pub(crate) fn taken(&self, input: usize) -> usize {
+        self.at[input] - self.ports[input].chunk.len()
     }
 
     pub(crate) fn told_the_end(&self) -> bool {
-        self.port.ended
+        self.ports[0].ended
     }
 
     pub(crate) fn state(&self) -> Result<State> {
@@ -209,56 +250,135 @@ impl<'a, S: Stream> Drive<'a, S> {
         self.pipe
     }
 
-    /// Goes on with another pipe from where this one is, the input too.
+    /// Goes on with another pipe as it is.
+    pub(crate) fn replace(&mut self, pipe: S) {
+        self.pipe = pipe;
+    }
+
+    /// Goes on with another pipe from where this one is, the inputs too.
     pub(crate) fn resume(&self, pipe: S) -> Self {
-        let mut other = Self::new(pipe, self.input, self.chunk);
-        other.raw = abi::Context {
-            seed: self.raw.seed,
-            epoch: self.raw.epoch,
-            pass: self.raw.pass,
-            ..Host::new().raw
-        };
-        other.pipe.restore(&self.state().unwrap(), &Context::new(&other.raw)).unwrap();
-        assert_eq!(other.state().unwrap(), self.state().unwrap(), "a state comes back as it was");
-        other.at = self.taken();
+        self.resume_on(pipe, &Host { raw: copy(&self.raw) })
+    }
+
+    /// As [`resume`](Drive::resume), on another host.
+    pub(crate) fn resume_on(&self, pipe: S, host: &Host) -> Self {
+        let state = self.state().unwrap();
+        let mut other = Self::wide(pipe, &self.inputs, self.outs.len(), self.chunk, host);
+        other.pipe.restore(&state, &Context::new(&other.raw)).unwrap();
+        let saved = other.state().unwrap();
+        assert_eq!(
+            (saved.version, &saved.bytes),
+            (state.version, &state.bytes),
+            "B120: it comes back as it was"
+        );
+        assert!(saved.again.iter().all(|&again| again == 0), "nothing was taken yet");
+        for input in 0..self.inputs.len() {
+            let again = state.again.get(input).map_or(0, |&again| usize::try_from(again).unwrap());
+            let taken = self.taken(input);
+            assert!(again <= taken, "wants {again} samples again and has taken {taken}");
+            other.at[input] = taken - again;
+        }
+        for (output, out) in self.outs.iter().enumerate() {
+            other.before[output] = self.before[output] + out.len();
+        }
         other
     }
-}
 
-/// What a stream gives, after checking that it is the same for every size of chunk and of room, and
-/// again after a reset.
-pub(crate) fn check<S: Stream>(make: impl Fn() -> S, input: &[Sample]) -> Vec<Sample> {
-    let mut expected = None;
-    for chunk in [1, 3, input.len().max(1)] {
-        for room in [1, 2, 64] {
-            let mut drive = Drive::new(make(), input, chunk);
-            drive.run(room, usize::MAX).unwrap();
-            assert_eq!(drive.step(room).unwrap(), Step::End, "an end stays");
-            let out = std::mem::take(&mut drive.out);
-            let mut again = Drive::new(drive.into_pipe(), input, chunk);
-            again.run(room, usize::MAX).unwrap();
-            assert_eq!(out, again.out, "after a reset, chunk {chunk}, room {room}");
-            assert_eq!(expected.get_or_insert_with(|| out.clone()), &out, "chunk {chunk}, room {room}");
+    /// Checks that the outputs went on where they were in `whole`.
+    fn goes_on(&self, whole: &[Vec<Sample>], most: usize) {
+        for (output, (out, &before)) in self.outs.iter().zip(&self.before).enumerate() {
+            let all = &whole[output];
+            let rest = &all[before.min(all.len())..];
+            assert_eq!(
+                out[..out.len().min(most.saturating_sub(before))],
+                *rest,
+                "output {output} after {before}"
+            );
         }
     }
-    expected.unwrap_or_default()
 }
 
-/// Checks that a stream can be saved after every poll, and goes on from there.
-pub(crate) fn check_resume<S: Stream>(make: impl Fn() -> S, input: &[Sample]) {
-    for chunk in [1, 3] {
-        let mut whole = Drive::new(make(), input, chunk);
-        whole.run(1, usize::MAX).unwrap();
-        let mut drive = Drive::new(make(), input, chunk);
-        loop {
-            let mut rest = drive.resume(make());
-            rest.run(2, usize::MAX).unwrap();
-            assert_eq!(rest.out, whole.out[drive.out.len()..], "after {} samples", drive.out.len());
-            if drive.step(1).unwrap() == Step::End {
-                break;
+/// What a stream is checked with: samples for its inputs, its number of outputs, and how many samples of each are
+/// looked at, for streams that never end.
+pub(crate) struct Setup<'a> {
+    pub(crate) inputs: Vec<&'a [Sample]>,
+    pub(crate) outputs: usize,
+    pub(crate) most: usize,
+}
+
+impl<'a> Setup<'a> {
+    /// One output, looked at until the end.
+    pub(crate) fn new(inputs: &[&'a [Sample]]) -> Self {
+        let inputs = inputs.to_vec();
+        Self { inputs, outputs: 1, most: usize::MAX }
+    }
+
+    fn drive<S: Stream>(&self, pipe: S, chunk: usize) -> Drive<'a, S> {
+        Drive::wide(pipe, &self.inputs, self.outputs, chunk, &Host::new())
+    }
+
+    /// What a stream gives, after checking that it is the same for every size of chunk and of room, and
+    /// again after a reset.
+    pub(crate) fn check<S: Stream>(&self, make: impl Fn() -> S) -> Vec<Vec<Sample>> {
+        let mut expected = None;
+        let longest = self.inputs.iter().map(|input| input.len()).max().unwrap_or(0);
+        for chunk in [1, 3, longest.max(1)] {
+            for room in [1, 2, 64] {
+                let mut drive = self.drive(make(), chunk);
+                drive.run(room, self.most).unwrap();
+                if self.most == usize::MAX {
+                    assert_eq!(drive.step(room).unwrap(), Step::End, "an end stays");
+                }
+                let out = self.cut(std::mem::take(&mut drive.outs));
+                let mut again = self.drive(drive.into_pipe(), chunk);
+                again.run(room, self.most).unwrap();
+                assert_eq!(out, self.cut(again.outs), "after a reset, chunk {chunk}, room {room}");
+                assert_eq!(expected.get_or_insert_with(|| out.clone()), &out, "chunk {chunk}, room {room}");
+            }
+        }
+        expected.unwrap_or_default()
+    }
+
+    fn cut(&self, mut outs: Vec<Vec<Sample>>) -> Vec<Vec<Sample>> {
+        outs.iter_mut().for_each(|out| out.truncate(self.most));
+        outs
+    }
+
+    /// Checks that a stream can be saved after every poll, and goes on from there exactly; and that what was restored
+    /// can be saved in turn after every poll.
+    pub(crate) fn check_resume<S: Stream>(&self, make: impl Fn() -> S) {
+        for (chunk, room) in [(1, 1), (2, 3), (3, 1)] {
+            let mut whole = self.drive(make(), chunk);
+            whole.run_on(room, self.most);
+            let whole = self.cut(whole.outs);
+            let mut first = self.drive(make(), chunk);
+            loop {
+                let mut second = first.resume(make());
+                loop {
+                    let mut third = second.resume(make());
+                    third.run_on(2, self.most);
+                    third.goes_on(&whole, self.most);
+                    if second.has(self.most) || matches!(second.step(room), Ok(Step::End)) {
+                        break;
+                    }
+                }
+                second.goes_on(&whole, self.most);
+                if first.has(self.most) || matches!(first.step(room), Ok(Step::End)) {
+                    break;
+                }
             }
         }
     }
+}
+
+/// [`Setup::check`] for one input and one output.
+pub(crate) fn check<S: Stream>(make: impl Fn() -> S, input: &[Sample]) -> Vec<Sample> {
+    Setup::new(&[input]).check(make).swap_remove(0)
+}
+
+/// [`Setup::check_resume`] for one input and one output.
+pub(crate) fn check_resume<S: Stream>(make: impl Fn() -> S, input: &[Sample]) {
+    Setup::new(&[input]).check_resume(make);
 }
 
 /// A decoder of one of the crate's tests, as a host would hold it.

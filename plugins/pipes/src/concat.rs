@@ -1,0 +1,129 @@
+//! `concat`: one input after the other.
+
+use forebay_core::{
+    Context, DataPipe, Error, Io, NoOptions, PipeInfo, Result, Sample, State, StateExt, Step, Stream,
+};
+
+use crate::uid::uid_from;
+
+/// Gives all samples of its first input, then all of the second, and so on.
+///
+/// An input is not asked for anything before those ahead of it have ended. Samples of the second
+/// input and later ones get uids of their own, so that none comes twice.
+#[derive(Debug)]
+pub struct Concat {
+    at: usize,
+    sample: Sample,
+}
+
+impl DataPipe for Concat {
+    const INFO: PipeInfo = PipeInfo {
+        name: "concat",
+        summary: "One input after the other",
+        inputs: (1, u32::MAX),
+        ..PipeInfo::DEFAULT
+    };
+    type Options = NoOptions;
+
+    fn new(_: NoOptions) -> Result<Self> {
+        Ok(Self { at: 0, sample: Sample::default() })
+    }
+}
+
+impl Concat {
+    fn forward(&mut self, io: &mut Io) {
+        if self.at == 0 {
+            io.forward(0, usize::MAX);
+            return;
+        }
+        while io.room() > 0 && io.pop_into(self.at, &mut self.sample) {
+            self.sample.set_uid(uid_from(self.sample.uid(), self.at, 0));
+            io.push(&mut self.sample);
+        }
+    }
+}
+
+impl Stream for Concat {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        self.at = 0;
+        Ok(())
+    }
+
+    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+        if self.at > io.inputs() {
+            let inputs = io.inputs();
+            let at = std::mem::replace(&mut self.at, inputs);
+            return Err(Error::invalid(format!("found a position in input {at} of {inputs}")));
+        }
+        while self.at < io.inputs() {
+            self.forward(io);
+            if !io.ended(self.at) {
+                return Ok(if io.room() == 0 { Step::Ready } else { Step::NeedInput(self.at) });
+            }
+            self.at += 1;
+        }
+        Ok(Step::End)
+    }
+
+    fn state(&self) -> Result<State> {
+        State::json(1, &self.at)
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        self.at = state.parse(1)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Drive, Host, Setup, ints, numbers};
+
+    fn concat() -> Concat {
+        Concat::new(NoOptions).unwrap()
+    }
+
+    #[test]
+    fn gives_one_input_after_the_other() {
+        let (three, none, five) = (numbers(3), numbers(0), numbers(5));
+        let cases: [(&[&[Sample]], &[i64]); 5] = [
+            (&[&three], &[0, 1, 2]),
+            (&[&three, &five], &[0, 1, 2, 0, 1, 2, 3, 4]),
+            (&[&none, &five, &none, &three, &none], &[0, 1, 2, 3, 4, 0, 1, 2]),
+            (&[&none, &none], &[]),
+            (&[&none], &[]),
+        ];
+        for (inputs, expected) in cases {
+            let setup = Setup::new(inputs);
+            let out = setup.check(concat).swap_remove(0);
+            assert_eq!(ints(&out, "value"), expected);
+            let mut uids: Vec<_> = out.iter().map(Sample::uid).collect();
+            uids.sort_unstable();
+            uids.dedup();
+            assert_eq!(uids.len(), out.len(), "uids stay apart");
+            setup.check_resume(concat);
+        }
+        assert_eq!(Setup::new(&[&five]).check(concat)[0], five, "one input stays as it is");
+    }
+
+    #[test]
+    fn asks_for_an_input_when_its_turn_comes() {
+        let input = numbers(3);
+        let mut drive = Drive::wide(concat(), &[&input, &input], 1, 1, &Host::new());
+        drive.run(1, 3).unwrap();
+        assert_eq!((drive.taken(0), drive.taken(1)), (3, 0));
+    }
+
+    #[test]
+    fn a_position_beyond_the_inputs_is_refused() {
+        let host = Host::new();
+        let input = numbers(3);
+        let mut pipe = concat();
+        pipe.restore(&State::json(1, &2).unwrap(), &host.context()).unwrap();
+        let mut drive = Drive::new(concat(), &input, 1);
+        drive.replace(pipe);
+        assert!(drive.step(1).is_err());
+        assert_eq!(drive.step(1).unwrap(), Step::End);
+    }
+}

@@ -1,0 +1,205 @@
+//! `demux`: each sample to one of several outputs.
+
+use forebay_core::{
+    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, View, options,
+};
+
+options! {
+    /// Options of `demux`.
+    pub struct DemuxOptions {
+        /// The field that says which output a sample goes to; null deals them out in turn.
+        field: Option<String> = null;
+        /// How many outputs there are.
+        count: usize = 2, in 1..=1024;
+        /// What the field holds for each output, in order; null for the numbers from 0.
+        values: Option<Vec<String>> = null;
+        /// What becomes of a sample whose field holds something else.
+        other: String = "fail", one_of ["fail", "drop"];
+    }
+}
+
+/// Gives each sample to the output that a field names, or to its outputs in turn.
+#[derive(Debug)]
+pub struct Demux {
+    options: DemuxOptions,
+    /// The output whose turn it is.
+    turn: usize,
+    sample: Sample,
+}
+
+impl DataPipe for Demux {
+    const INFO: PipeInfo = PipeInfo {
+        name: "demux",
+        summary: "Each sample to one of several outputs",
+        outputs: 2,
+        outputs_option: "count",
+        ..PipeInfo::DEFAULT
+    };
+    type Options = DemuxOptions;
+
+    fn new(options: DemuxOptions) -> Result<Self> {
+        let count = options.count;
+        if let Some(values) = &options.values {
+            let message = if options.field.is_none() {
+                Some("found values without `field`, which would hold them".to_owned())
+            } else {
+                (values.len() != count).then(|| format!("found {} values for {count} outputs", values.len()))
+            };
+            if let Some(message) = message {
+                return Err(Error::invalid(message).context("option", "values"));
+            }
+        }
+        Ok(Self { options, turn: 0, sample: Sample::default() })
+    }
+}
+
+impl Stream for Demux {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        self.turn = 0;
+        Ok(())
+    }
+
+    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+        while io.room() > 0 {
+            if !io.pop_into(0, &mut self.sample) {
+                return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
+            }
+            let output = match &self.options.field {
+                Some(field) => {
+                    self.named(field).map_err(|error| error.context("sample", self.sample.key()))?
+                }
+                None => Some(self.next_turn()),
+            };
+            if let Some(output) = output {
+                io.push_to(output, &mut self.sample);
+            }
+        }
+        Ok(Step::Ready)
+    }
+
+    fn state(&self) -> Result<State> {
+        State::json(1, &self.turn)
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        let turn: usize = state.parse(1)?;
+        let count = self.options.count;
+        if turn >= count {
+            return Err(Error::invalid(format!("found a position at output {turn} of {count}")));
+        }
+        self.turn = turn;
+        Ok(())
+    }
+}
+
+impl Demux {
+    fn next_turn(&mut self) -> usize {
+        let turn = self.turn;
+        self.turn = (turn + 1) % self.options.count;
+        turn
+    }
+
+    /// The output that the field of the sample names; `None` to drop the sample.
+    fn named(&self, field: &str) -> Result<Option<usize>> {
+        let Some(value) = self.sample.get(field) else {
+            return Err(Error::invalid("no such field").context("field", field));
+        };
+        let found = match (&self.options.values, value.view()) {
+            (None, _) => value.as_i64().and_then(|number| usize::try_from(number).ok()),
+            (Some(values), View::Str(text)) => values.iter().position(|known| known == text),
+            (Some(values), View::Bool(truth)) => values.iter().position(|known| *known == truth.to_string()),
+            (Some(values), _) => {
+                let number = value.as_i64().map(|number| number.to_string());
+                number.and_then(|number| values.iter().position(|known| *known == number))
+            }
+        };
+        let found = found.filter(|&output| output < self.options.count);
+        if found.is_some() || self.options.other == "drop" {
+            return Ok(found);
+        }
+        let expected = match &self.options.values {
+            Some(values) => format!("one of {}", values.join(", ")),
+            None => format!("a number below {}", self.options.count),
+        };
+        // Whole values may be long: only what could have been meant is shown.
+        let found = match value.view() {
+            View::Str(text) => format!("`{}`", text.chars().take(80).collect::<String>()),
+            View::Bool(_) | View::Int(_) | View::UInt(_) | View::Float(_) | View::Null => {
+                format!("{value:?}")
+            }
+            _ => "another kind of value".to_owned(),
+        };
+        Err(Error::invalid(format!("found {found}, expected {expected}")).context("field", field))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::{Options, Value};
+
+    use super::*;
+    use crate::testing::{Drive, Host, Setup, ints, numbers, sample};
+
+    fn demux(options: &str) -> Demux {
+        Demux::new(DemuxOptions::parse(options).unwrap()).unwrap()
+    }
+
+    fn labelled(labels: &[Value]) -> Vec<Sample> {
+        let labels = labels.iter().zip(0_i64..);
+        labels
+            .map(|(label, at)| sample(at as u64, &[("value", at.into()), ("label", label.clone())]))
+            .collect()
+    }
+
+    fn check(options: &str, input: &[Sample], outputs: usize) -> Vec<Vec<i64>> {
+        let setup = Setup { outputs, ..Setup::new(&[input]) };
+        setup.check_resume(|| demux(options));
+        setup.check(|| demux(options)).iter().map(|out| ints(out, "value")).collect()
+    }
+
+    #[test]
+    fn deals_out_in_turn() {
+        assert_eq!(check("{}", &numbers(5), 2), [vec![0, 2, 4], vec![1, 3]]);
+        assert_eq!(check(r#"{"count": 4}"#, &numbers(3), 4), [vec![0], vec![1], vec![2], vec![]]);
+        assert_eq!(check(r#"{"count": 1}"#, &numbers(3), 1), [[0, 1, 2]]);
+        assert_eq!(check("{}", &[], 2), [[0_i64; 0]; 2]);
+    }
+
+    #[test]
+    fn a_field_names_the_output() {
+        let input = labelled(&[1_i64, 0, 0, 2, 1].map(Value::from));
+        let options = r#"{"field": "label", "count": 3}"#;
+        assert_eq!(check(options, &input, 3), [vec![1, 2], vec![0, 4], vec![3]]);
+        let input = labelled(&["dog", "cat", "cow", "cat"].map(Value::from));
+        let options = r#"{"field": "label", "values": ["cat", "dog"], "other": "drop"}"#;
+        assert_eq!(check(options, &input, 2), [vec![1, 3], vec![0]]);
+        let input = labelled(&[true.into(), 7_u8.into(), false.into()]);
+        let options = r#"{"field": "label", "values": ["7", "true", "false"], "count": 3}"#;
+        assert_eq!(check(options, &input, 3), [[1], [0], [2]]);
+    }
+
+    #[test]
+    fn what_names_no_output_is_an_error_and_the_next_goes_on() {
+        let input = labelled(&[2_i64.into(), (-1_i64).into(), "x".into(), 1_i64.into()]);
+        let mut drive = Drive::wide(demux(r#"{"field": "label"}"#), &[&input], 2, 9, &Host::new());
+        for found in ["Int(2)", "Int(-1)", "`x`"] {
+            let error = drive.run(4, 9).unwrap_err();
+            assert_eq!(error.message(), format!("found {found}, expected a number below 2"));
+            assert_eq!(error.get("field"), Some("label"));
+        }
+        drive.run(4, 9).unwrap();
+        assert!(drive.out().is_empty());
+        let mut drive = Drive::wide(demux(r#"{"field": "none"}"#), &[&input], 2, 9, &Host::new());
+        assert_eq!(drive.run(4, 9).unwrap_err().get("field"), Some("none"));
+    }
+
+    #[test]
+    fn options_and_states_that_do_not_fit_are_refused() {
+        for options in [r#"{"values": ["a", "b"]}"#, r#"{"field": "x", "values": ["a"]}"#] {
+            let error = Demux::new(DemuxOptions::parse(options).unwrap()).unwrap_err();
+            assert_eq!(error.get("option"), Some("values"));
+        }
+        let host = Host::new();
+        assert!(demux("{}").restore(&State::json(1, &2).unwrap(), &host.context()).is_err());
+    }
+}

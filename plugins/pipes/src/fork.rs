@@ -1,0 +1,100 @@
+//! `fork`: every sample to several outputs.
+
+use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, Sample, State, Step, Stream, options};
+
+options! {
+    /// Options of `fork`.
+    pub struct ForkOptions {
+        /// How many outputs there are.
+        count: usize = 2, in 1..=1024;
+    }
+}
+
+/// Gives every sample to each of its outputs, in order. The values are shared, not copied.
+///
+/// How far one output may run ahead of another is for the host to say: it gives the pipe room
+/// only while none is too far behind.
+#[derive(Debug)]
+pub struct Fork {
+    count: usize,
+    sample: Sample,
+}
+
+impl DataPipe for Fork {
+    const INFO: PipeInfo = PipeInfo {
+        name: "fork",
+        summary: "Every sample to several outputs",
+        outputs: 2,
+        outputs_option: "count",
+        ..PipeInfo::DEFAULT
+    };
+    type Options = ForkOptions;
+
+    fn new(options: ForkOptions) -> Result<Self> {
+        Ok(Self { count: options.count, sample: Sample::default() })
+    }
+}
+
+impl Stream for Fork {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        Ok(())
+    }
+
+    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+        while io.room() > 0 {
+            if !io.pop_into(0, &mut self.sample) {
+                return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
+            }
+            for output in 1..self.count {
+                io.push_to(output, &mut self.sample.clone());
+            }
+            io.push(&mut self.sample);
+        }
+        Ok(Step::Ready)
+    }
+
+    /// Saves nothing: whatever was taken was given, to every output.
+    fn state(&self) -> Result<State> {
+        Ok(State::default())
+    }
+
+    fn restore(&mut self, _: &State, _: &Context) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::{Buffer, Options};
+
+    use super::*;
+    use crate::testing::{Setup, numbers, sample};
+
+    fn fork(count: usize) -> Fork {
+        Fork::new(ForkOptions { count }).unwrap()
+    }
+
+    #[test]
+    fn every_output_gets_every_sample_in_order() {
+        for outputs in [1, 2, 5] {
+            for count in [0, 1, 10] {
+                let input = numbers(count);
+                let setup = Setup { outputs, ..Setup::new(&[&input]) };
+                assert_eq!(setup.check(|| fork(outputs)), vec![input.clone(); outputs]);
+                setup.check_resume(|| fork(outputs));
+            }
+        }
+        assert_eq!(ForkOptions::parse("{}").unwrap().count, 2);
+        assert_eq!(ForkOptions::parse(r#"{"count": 0}"#).unwrap_err().get("option"), Some("count"));
+    }
+
+    #[test]
+    fn values_are_shared() {
+        let bytes = Buffer::from(vec![1, 2, 3]);
+        let input = [sample(1, &[("bytes", bytes.clone().into())])];
+        for out in (Setup { outputs: 3, ..Setup::new(&[&input]) }).check(|| fork(3)) {
+            let given = out[0].get("bytes").and_then(forebay_core::Value::as_bytes).unwrap();
+            assert_eq!(given.as_ptr(), bytes.as_ptr());
+        }
+    }
+}

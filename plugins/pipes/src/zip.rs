@@ -1,0 +1,352 @@
+//! `zip`: the fields of one sample of each input in one sample.
+
+use std::mem;
+
+use forebay_core::{
+    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str, Stream,
+    Value, options,
+};
+
+use crate::uid::uid_from;
+
+options! {
+    /// Options of `zip`.
+    pub struct ZipOptions {
+        /// For inputs that are not equally long: `shortest` ends with the first that ends, `strict` fails, `longest` goes on with nulls in their place.
+        mode: String = "shortest", one_of ["shortest", "strict", "longest"];
+        /// What to put before the names of each input's fields, one text for each input; null when no name comes twice.
+        prefix: Option<Vec<String>> = null;
+    }
+}
+
+/// Joins the fields of one sample of each input into one sample, with the uid and key of the first.
+///
+/// It takes a sample from its inputs only when each has one, so it never holds any. Two inputs with
+/// a field of one name are an error, unless prefixes tell them apart.
+#[derive(Debug)]
+pub struct Zip {
+    mode: Mode,
+    prefix: Option<Vec<String>>,
+    /// How many samples were joined.
+    rows: u64,
+    /// Whether an error ended the stream.
+    failed: bool,
+    /// The last sample of each input, without its values: their fields are what an input that has ended leaves null.
+    row: Vec<Sample>,
+    /// The schemas that were joined last, and what they gave.
+    parts: Vec<Schema>,
+    joined: Schema,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Mode {
+    Shortest,
+    Strict,
+    Longest,
+}
+
+/// A saved position: how many samples were joined, whether an error ended the stream, and the names of each input's
+/// fields where they may be needed.
+type Position = (u64, bool, Vec<Vec<String>>);
+
+impl DataPipe for Zip {
+    const INFO: PipeInfo = PipeInfo {
+        name: "zip",
+        summary: "The fields of one sample of each input in one sample",
+        inputs: (1, u32::MAX),
+        ..PipeInfo::DEFAULT
+    };
+    type Options = ZipOptions;
+
+    fn new(options: ZipOptions) -> Result<Self> {
+        let mode = match options.mode.as_str() {
+            "strict" => Mode::Strict,
+            "longest" => Mode::Longest,
+            _ => Mode::Shortest,
+        };
+        Ok(Self {
+            mode,
+            prefix: options.prefix,
+            rows: 0,
+            failed: false,
+            row: Vec::new(),
+            parts: Vec::new(),
+            joined: Schema::empty(),
+        })
+    }
+}
+
+impl Stream for Zip {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        (self.rows, self.failed) = (0, false);
+        self.row.clear();
+        Ok(())
+    }
+
+    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+        if self.failed {
+            return Ok(Step::End);
+        }
+        if let Some(found) = self.prefix.as_ref().map(Vec::len).filter(|&found| found != io.inputs()) {
+            self.failed = true;
+            let error = Error::invalid(format!("found {found} prefixes for {} inputs", io.inputs()));
+            return Err(error.context("option", "prefix"));
+        }
+        self.row.resize_with(io.inputs(), Sample::default);
+        while io.room() > 0 {
+            if let Some(step) = self.wait(io)? {
+                return Ok(step);
+            }
+            let mut sample = self.take(io)?;
+            io.push(&mut sample);
+        }
+        Ok(Step::Ready)
+    }
+
+    fn state(&self) -> Result<State> {
+        let names = |sample: &Sample| sample.schema().names().iter().map(|name| name.to_string()).collect();
+        let row = if self.mode == Mode::Longest { self.row.as_slice() } else { &[] };
+        let position: Position = (self.rows, self.failed, row.iter().map(names).collect());
+        State::json(1, &position)
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        let (rows, failed, names): Position = state.parse(1)?;
+        (self.rows, self.failed) = (rows, failed);
+        let empty =
+            |names| Sample::with_schema(0, Default::default(), Schema::new::<String>(names), Vec::new());
+        self.row = names.into_iter().map(empty).collect();
+        Ok(())
+    }
+}
+
+impl Zip {
+    /// What to wait for before the next row; `None` when it is there.
+    fn wait(&mut self, io: &mut Io) -> Result<Option<Step>> {
+        let mut over = 0;
+        for input in 0..io.inputs() {
+            if io.input(input).is_some_and(|input| !input.is_empty()) {
+                continue;
+            }
+            if !io.ended(input) {
+                return Ok(Some(Step::NeedInput(input)));
+            }
+            if self.mode == Mode::Shortest {
+                return Ok(Some(Step::End));
+            }
+            over += 1;
+        }
+        if over == io.inputs() {
+            return Ok(Some(Step::End));
+        }
+        if over > 0 && self.mode == Mode::Strict {
+            self.failed = true;
+            return Err(uneven(io, self.rows));
+        }
+        Ok(None)
+    }
+
+    /// Takes one sample of each input that has one, and joins them.
+    fn take(&mut self, io: &mut Io) -> Result<Sample> {
+        let mut first = None;
+        for (input, sample) in self.row.iter_mut().enumerate() {
+            if io.pop_into(input, sample) && first.is_none() {
+                first = Some((uid_from(sample.uid(), input, 0), sample.key().clone()));
+            }
+        }
+        self.rows += 1;
+        let (uid, key) = first.unwrap_or_default();
+        if let Err(error) = self.join() {
+            // An input that has ended must not give these again.
+            self.row.iter_mut().for_each(|sample| sample.values_mut().fill(Value::NULL));
+            return Err(error.context("sample", key));
+        }
+        let values = self.row.iter_mut().flat_map(|sample| sample.values_mut().iter_mut().map(mem::take));
+        let values: Vec<Value> = values.collect();
+        Ok(Sample::with_schema(uid, key, self.joined.clone(), values))
+    }
+
+    /// Makes the schema of the row, unless it is that of the last one.
+    fn join(&mut self) -> Result<()> {
+        let schemas = || self.row.iter().map(Sample::schema);
+        if self.parts.len() == self.row.len() && schemas().zip(&self.parts).all(|(one, other)| one == other) {
+            return Ok(());
+        }
+        let mut names: Vec<(Str, usize)> = Vec::new();
+        for (input, schema) in schemas().enumerate() {
+            let prefix = self.prefix.as_ref().and_then(|prefix| prefix.get(input));
+            for name in schema.names() {
+                let name = match prefix {
+                    Some(prefix) => Str::from(format!("{prefix}{name}")),
+                    None => name.clone(),
+                };
+                if let Some((_, other)) =
+                    names.iter().find(|(known, other)| *known == name && *other != input)
+                {
+                    let message = format!(
+                        "inputs {other} and {input} both have this field: tell them apart by `prefix`"
+                    );
+                    return Err(Error::invalid(message).context("field", name));
+                }
+                names.push((name, input));
+            }
+        }
+        self.joined = Schema::new(names.into_iter().map(|(name, _)| name));
+        self.parts = schemas().cloned().collect();
+        Ok(())
+    }
+}
+
+/// The error for inputs of which some have ended after so many samples and some have not.
+fn uneven(io: &Io, rows: u64) -> Error {
+    let first_ended = io.ended(0);
+    let odd = (1..io.inputs()).find(|&input| io.ended(input) != first_ended).unwrap_or(0);
+    let those =
+        |count: usize| if count == 1 { "input 0".into() } else { format!("inputs 0 to {}", count - 1) };
+    Error::invalid(if first_ended {
+        format!("input {odd} is longer than {}, found the end after {rows} samples", those(odd))
+    } else {
+        format!("input {odd} is shorter than {}, found its end after {rows} samples", those(odd))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::{ErrorKind, Options};
+
+    use super::*;
+    use crate::testing::{Drive, Host, Setup, sample};
+
+    fn zip(options: &str) -> Zip {
+        Zip::new(ZipOptions::parse(options).unwrap()).unwrap()
+    }
+
+    /// An input of so many samples with this field, and another one.
+    fn input(field: &str, start: i64, count: usize) -> Vec<Sample> {
+        let other = format!("{field}2");
+        (start..start + count as i64)
+            .map(|value| sample(value as u64, &[(field, value.into()), (&other, "x".into())]))
+            .collect()
+    }
+
+    /// A sample's fields as text.
+    fn text(sample: &Sample) -> String {
+        let fields = sample.fields().filter(|(_, value)| value.as_str().is_none());
+        fields.map(|(name, value)| format!("{name}={value:?} ")).collect()
+    }
+
+    fn lines(out: &[Sample]) -> Vec<String> {
+        out.iter().map(|sample| text(sample).trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn joins_the_fields_and_ends_with_the_shortest() {
+        let (a, b, c) = (input("a", 0, 3), input("b", 10, 2), input("c", 20, 4));
+        let setup = Setup::new(&[&a, &b, &c]);
+        let out = setup.check(|| zip("{}")).swap_remove(0);
+        assert_eq!(lines(&out), ["a=Int(0) b=Int(10) c=Int(20)", "a=Int(1) b=Int(11) c=Int(21)"]);
+        let names: Vec<_> = out[0].schema().names().iter().map(|name| name.as_str()).collect();
+        assert_eq!(names, ["a", "a2", "b", "b2", "c", "c2"]);
+        assert_eq!((out[1].uid(), out[1].key()), (a[1].uid(), a[1].key()));
+        setup.check_resume(|| zip("{}"));
+        let setup = Setup::new(&[&a]);
+        assert_eq!(setup.check(|| zip("{}"))[0], a, "one input stays as it is");
+        let none = Setup::new(&[&a, &[]]);
+        assert!(none.check(|| zip("{}"))[0].is_empty());
+    }
+
+    #[test]
+    fn the_longest_goes_on_with_nulls() {
+        let (a, b) = (input("a", 0, 3), input("b", 10, 1));
+        for (inputs, expected) in [
+            ([&a[..], &b], ["a=Int(0) b=Int(10)", "a=Int(1) b=Null b2=Null", "a=Int(2) b=Null b2=Null"]),
+            ([&b[..], &a], ["b=Int(10) a=Int(0)", "b=Null b2=Null a=Int(1)", "b=Null b2=Null a=Int(2)"]),
+        ] {
+            let longest = || zip(r#"{"mode": "longest"}"#);
+            let setup = Setup::new(&inputs);
+            let out = setup.check(longest).swap_remove(0);
+            assert_eq!(lines(&out), expected);
+            assert_eq!(out[2].key(), a[2].key());
+            setup.check_resume(longest);
+            let setup = Setup::new(&[&[], &a]);
+            assert_eq!(
+                lines(&setup.check(longest)[0])[0],
+                "a=Int(0)",
+                "an input without samples has no fields"
+            );
+            setup.check_resume(longest);
+        }
+    }
+
+    #[test]
+    fn strict_wants_equal_lengths_b083() {
+        let strict = || zip(r#"{"mode": "strict"}"#);
+        let of = |lengths: &[usize]| -> Vec<_> {
+            let inputs = lengths.iter().enumerate();
+            inputs.map(|(at, &length)| input(["a", "b", "c", "d"][at], 0, length)).collect()
+        };
+        let cases: [(&[usize], &str, usize); 4] = [
+            (&[3, 2], "input 1 is shorter than input 0, found its end after 2 samples", 2),
+            (&[2, 2, 2, 3], "input 3 is longer than inputs 0 to 2, found the end after 2 samples", 2),
+            (&[0, 1], "input 1 is longer than input 0, found the end after 0 samples", 0),
+            (&[2, 2, 1], "input 2 is shorter than inputs 0 to 1, found its end after 1 samples", 1),
+        ];
+        for (lengths, message, rows) in cases {
+            let inputs = of(lengths);
+            let inputs: Vec<_> = inputs.iter().map(Vec::as_slice).collect();
+            for chunk in [1, 5] {
+                let mut drive = Drive::wide(strict(), &inputs, 1, chunk, &Host::new());
+                let error = drive.run(2, 100).unwrap_err();
+                assert_eq!((error.kind(), error.message()), (ErrorKind::Invalid, message));
+                assert_eq!(drive.out().len(), rows);
+                assert_eq!(drive.step(2).unwrap(), Step::End, "the error comes once");
+            }
+            Setup::new(&inputs).check_resume(strict);
+        }
+        let inputs = of(&[3, 3]);
+        assert_eq!(Setup::new(&[&inputs[0], &inputs[1]]).check(strict)[0].len(), 3);
+    }
+
+    #[test]
+    fn fields_of_one_name_are_told_apart_by_a_prefix() {
+        let (a, b) = (input("a", 0, 2), input("a", 10, 2));
+        let mut drive = Drive::wide(zip("{}"), &[&a, &b], 1, 1, &Host::new());
+        let error = drive.run(1, 100).unwrap_err();
+        assert_eq!(error.message(), "inputs 0 and 1 both have this field: tell them apart by `prefix`");
+        assert_eq!((error.get("field"), error.get("sample")), (Some("a"), Some("test#0")));
+        let prefix = || zip(r#"{"prefix": ["", "right."]}"#);
+        let setup = Setup::new(&[&a, &b]);
+        assert_eq!(lines(&setup.check(prefix)[0]), ["a=Int(0) right.a=Int(10)", "a=Int(1) right.a=Int(11)"]);
+        setup.check_resume(prefix);
+        let mut drive = Drive::wide(zip(r#"{"prefix": ["x"]}"#), &[&a, &b], 1, 1, &Host::new());
+        let error = drive.run(1, 100).unwrap_err();
+        assert_eq!(error.message(), "found 1 prefixes for 2 inputs");
+        assert_eq!(error.get("option"), Some("prefix"));
+        assert_eq!(drive.step(1).unwrap(), Step::End);
+    }
+
+    #[test]
+    fn a_row_that_clashes_leaves_nothing_behind() {
+        let (mut a, b) = (input("a", 0, 4), input("b", 10, 2));
+        a[1] = sample(1, &[("b", 7_i64.into())]);
+        let longest = || zip(r#"{"mode": "longest"}"#);
+        let setup = Setup::new(&[&a, &b]);
+        let mut drive = Drive::wide(longest(), &setup.inputs, 1, 1, &Host::new());
+        assert_eq!(drive.run(1, 100).unwrap_err().get("field"), Some("b"));
+        drive.run(1, 100).unwrap();
+        assert_eq!(
+            lines(drive.out()),
+            ["a=Int(0) b=Int(10)", "a=Int(2) b=Null b2=Null", "a=Int(3) b=Null b2=Null"]
+        );
+        setup.check_resume(longest);
+    }
+
+    #[test]
+    fn fields_may_change_on_the_way() {
+        let (a, mut b) = (input("a", 0, 3), input("b", 10, 3));
+        b[1] = sample(5, &[("other", 7_i64.into())]);
+        let setup = Setup::new(&[&a, &b]);
+        let out = setup.check(|| zip("{}")).swap_remove(0);
+        assert_eq!(lines(&out)[1..], ["a=Int(1) other=Int(7)", "a=Int(2) b=Int(12)"]);
+    }
+}
