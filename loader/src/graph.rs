@@ -14,7 +14,7 @@
 //!
 //! [[node]]
 //! pipe = "files"               # `name` defaults to the pipe's, made unique by -2, -3
-//! paths = "shards/*.tar"       # options stand beside; reserved: name, pipe, inputs, on, on_error
+//! paths = "shards/*.tar"       # options stand beside; reserved: name, pipe, inputs, and those of every pipe: on_error
 //!
 //! [[node]]
 //! pipe = "untar"               # `inputs` defaults to the node before
@@ -52,6 +52,7 @@ mod fingerprint;
 mod line;
 mod nearest;
 mod options;
+mod policy;
 mod print;
 mod settings;
 #[cfg(test)]
@@ -66,10 +67,17 @@ use serde_json::Value;
 pub use builder::{Builder, Draft};
 pub use catalog::{Catalog, Class, Kind, List, OptionSpec, PipeSpec};
 pub use fingerprint::Fingerprint;
+pub use policy::{Action, Most, OnError};
 pub use settings::{Settings, parse_bytes};
 
 /// The option name that holds a value given by position, until [`Graph::check`] knows its real name.
 pub const POSITIONAL: &str = "";
+
+/// The option of every pipe that says what happens to a sample it fails on: see [`OnError`].
+pub const ON_ERROR: &str = "on_error";
+
+/// The options that every pipe has, and that the loader reads.
+pub(crate) const COMMON: [&str; 1] = [ON_ERROR];
 
 /// The most nodes one graph may have.
 pub const MAX_NODES: usize = 10_000;
@@ -204,6 +212,12 @@ impl fmt::Display for Graph {
 }
 
 impl Node {
+    /// The options that its pipe reads: all but those that every pipe has.
+    pub(crate) fn own_options(&self) -> BTreeMap<&str, &Value> {
+        let options = self.options.iter().map(|(name, value)| (name.as_str(), value));
+        options.filter(|(name, _)| !COMMON.contains(name)).collect()
+    }
+
     /// Says that `error` happened at this node.
     fn locate(&self, error: Error) -> Error {
         error.context("node", &self.name).context("pipe", &self.pipe)

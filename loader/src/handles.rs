@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "calls of C functions; each handle pairs an instance with its own table")]
 
 use forebay_core::{
-    AnyDecoder, Buffer, Chunk, Error, Port, Result,
+    AnyDecoder, Buffer, Chunk, Error, Port, Result, State,
     abi::{
         Context, Outcome, Pipe, PipeTableRef, PluginRef, Store,
         abi_stable::std_types::{ROption, RSliceMut, RStr, RVec},
@@ -77,6 +77,22 @@ impl PipeHandle {
         let (instance, table) = self.parts();
         // SAFETY: as above; maps may be called from many threads at once.
         check(unsafe { table.map()(instance, cx, input, out) }).map(drop)
+    }
+
+    /// What the pipe saves of itself.
+    pub(crate) fn state(&self) -> Result<State> {
+        let (instance, table) = self.parts();
+        let mut state = State::default();
+        // SAFETY: as above; `&self` keeps changing calls away.
+        check(unsafe { table.state()(instance, &mut state) })?;
+        Ok(state)
+    }
+
+    /// Goes to a saved position; after a reset.
+    pub(crate) fn restore(&mut self, cx: &Context, state: &State) -> Result<()> {
+        let (instance, table) = self.parts();
+        // SAFETY: as for `reset`.
+        check(unsafe { table.restore()(instance, cx, state) }).map(drop)
     }
 
     /// How many samples an epoch has, where the pipe knows.

@@ -16,8 +16,10 @@ pub mod graph;
 mod handles;
 mod host;
 mod loader;
+mod make;
 mod plan;
 pub mod registry;
+mod snapshot;
 mod stats;
 
 pub use forebay_core::{
@@ -29,8 +31,10 @@ pub use crate::{
     executor::Executor,
     graph::Graph,
     handles::AnyStore,
-    loader::{DEFAULT_BUDGET, Epoch, Loader, LoaderBuilder, Stopper},
+    host::LostSample,
+    loader::{DEFAULT_BUDGET, DEFAULT_MARKS, Epoch, Loader, LoaderBuilder, Stopper},
     plan::{Edge, Plan, Segment},
     registry::{Registry, Search},
+    snapshot::{NodeMark, PipeState, PluginMark, Snapshot},
     stats::{NodeStats, Stats},
 };

@@ -10,15 +10,20 @@ use forebay_core::{Error, Limits, Result, Sample};
 
 use crate::{
     Executor, Registry,
-    executor::{Blame, Body, Chain, Grain, Inline, Job, Link, Parallel, Run, Threads},
-    graph::{Catalog, Class, Graph, Node},
-    host::{Host, NodeContext, Stacker},
-    plan::{Plan, Segment},
-    stats::{Counters, NodeInfo, Stats},
+    executor::{Body, Inline, Job, Origin, Run, Threads},
+    graph::{Graph, Node},
+    host::{Host, LostSample},
+    make::{Maker, course},
+    plan::Plan,
+    registry::Record,
+    snapshot::{self, Course, PluginMark, Snapshot},
+    stats::{NodeInfo, Stats},
 };
 
 /// The most bytes that wait between segments, unless set: enough to stay ahead, little beside a model.
 pub const DEFAULT_BUDGET: u64 = 64 << 20;
+/// How often nodes with state leave marks, unless set: about the work that a resume does again.
+pub const DEFAULT_MARKS: Duration = Duration::from_millis(5);
 /// The most bytes of output memory that wait to be used again, unless the budget is larger.
 const KEEP: u64 = 256 << 20;
 
@@ -51,6 +56,19 @@ pub struct Loader {
     ran: Duration,
     len: Option<u64>,
     host: Arc<Host>,
+    registry: Registry,
+    course: Course,
+    seed: u64,
+    ranks: (u32, u32),
+    at: At,
+}
+
+/// How far the consumer is.
+#[derive(Debug, Clone, Copy, Default)]
+struct At {
+    epoch: u64,
+    delivered: u64,
+    ended: bool,
 }
 
 /// Stops a loader from another thread, for instance at Ctrl-C.
@@ -72,6 +90,8 @@ pub struct LoaderBuilder {
     budget: Option<u64>,
     limits: Limits,
     chunk: Option<usize>,
+    marks: Duration,
+    ranks: Option<(u32, u32)>,
 }
 
 impl LoaderBuilder {
@@ -103,6 +123,14 @@ impl LoaderBuilder {
         self
     }
 
+    /// How often nodes with state note where they are; 5 ms unless set, zero for after every call. A resume does about
+    /// so much work again. A state that takes long to save is saved less often: it takes at most a fiftieth of the time.
+    #[must_use]
+    pub fn marks(mut self, every: Duration) -> Self {
+        self.marks = every;
+        self
+    }
+
     /// Gives every call this many samples, where the loader would adapt the number. It never changes
     /// what comes out; for tests and measurements.
     #[must_use]
@@ -126,20 +154,24 @@ impl LoaderBuilder {
         let seed = self.seed.or(set.seed).unwrap_or(0);
         let budget = self.budget.or(set.budget).unwrap_or(DEFAULT_BUDGET);
         let as_size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let ranks = self.ranks.unwrap_or((0, 1));
         let plan = Plan::new(&graph, registry)?;
+        let course = course(&graph, registry, &plan)?;
         let host = Host::new(registry.clone(), self.limits, as_size(budget.max(KEEP)));
         let mut maker = Maker {
             graph: &graph,
             registry,
             host: &host,
             seed,
+            ranks,
             chunk: self.chunk,
             most: as_size(self.limits.bytes),
-            nodes: BTreeMap::new(),
+            marks: self.marks,
+            course: &course,
+            nodes: graph.nodes().iter().map(|_| None).collect(),
         };
-        let bodies =
-            plan.segments.iter().map(|segment| maker.body(segment, executor)).collect::<Result<Vec<_>>>()?;
-        let nodes = maker.nodes.into_values().collect();
+        let bodies = plan.segments.iter().map(|segment| maker.body(segment)).collect::<Result<Vec<_>>>()?;
+        let nodes = maker.nodes.into_iter().flatten().collect();
         let len = match &bodies[..] {
             [Body::Serial(chain)] => chain.len(),
             _ => None,
@@ -156,67 +188,21 @@ impl LoaderBuilder {
             Executor::Inline => Box::new(Inline::new(job)),
             Executor::Threads(count) => Box::new(Threads::new(job, count.max(1))?),
         };
-        Ok(Loader { run, graph, plan, nodes, begun: None, ran: Duration::ZERO, len, host })
-    }
-}
-
-/// Makes the nodes of a graph.
-struct Maker<'a> {
-    graph: &'a Graph,
-    registry: &'a Registry,
-    host: &'a Arc<Host>,
-    seed: u64,
-    chunk: Option<usize>,
-    /// The most bytes of one batch's output memory.
-    most: usize,
-    nodes: BTreeMap<usize, NodeInfo>,
-}
-
-impl Maker<'_> {
-    fn body(&mut self, segment: &Segment, executor: Executor) -> Result<Body> {
-        let mut links = segment.nodes.iter().map(|&at| self.link(at)).collect::<Result<Vec<_>>>()?;
-        for (link, &at) in links.iter_mut().zip(&segment.nodes).filter(|(link, _)| link.class == Class::Map) {
-            link.stacker = self.stacked_by(at).map(|size| Stacker::new(size, self.most));
-        }
-        Ok(match executor {
-            Executor::Threads(_) if segment.parallel => Body::Parallel(Parallel::new(links)),
-            _ => Body::Serial(Box::new(Chain::new(links, segment.inputs.len(), segment.outputs.len()))),
+        Ok(Loader {
+            run,
+            graph,
+            plan,
+            nodes,
+            begun: None,
+            ran: Duration::ZERO,
+            len,
+            host,
+            registry: registry.clone(),
+            course,
+            seed,
+            ranks,
+            at: At::default(),
         })
-    }
-
-    /// How many samples the only reader of a node stacks into one, if it does.
-    fn stacked_by(&self, at: usize) -> Option<u64> {
-        let name = &self.graph.nodes()[at].name;
-        let reader =
-            self.graph.nodes().iter().find(|node| node.inputs.iter().any(|input| input.node == *name))?;
-        let spec = self.registry.pipe(&reader.pipe)?;
-        reader.options.get(&spec.stacks)?.as_u64().filter(|&size| size > 1)
-    }
-
-    fn link(&mut self, at: usize) -> Result<Link> {
-        let node: &Node = &self.graph.nodes()[at];
-        let unknown = || Error::invalid(format!("unknown pipe {}", node.pipe));
-        let record = self.registry.plugin_of(&node.pipe).ok_or_else(unknown)?;
-        let class = self.registry.pipe(&node.pipe).ok_or_else(unknown)?.class;
-        let options = serde_json::to_string(&node.options).map_err(|error| Error::bug(error.to_string()))?;
-        let blame =
-            Blame { pipe: node.name.clone(), plugin: format!("{} in {}", record.label(), record.file()) };
-        let pipe = self.registry.make_pipe(&node.pipe, &options).map_err(|error| blame.on(error))?;
-        let counters = Arc::new(Counters::default());
-        self.nodes.insert(
-            at,
-            NodeInfo {
-                node: node.name.clone(),
-                pipe: node.pipe.clone(),
-                plugin: record.label(),
-                file: record.file(),
-                parallel: class == Class::Map,
-                counters: Arc::clone(&counters),
-            },
-        );
-        let cx = NodeContext::new(self.host, &node.name, self.seed);
-        let grain = Grain::new(self.chunk);
-        Ok(Link { pipe, class, cx, stacker: None, taken: 0, counters, blame, grain, deferred: None })
     }
 }
 
@@ -232,14 +218,87 @@ impl Loader {
             budget: None,
             limits: Limits::DEFAULT,
             chunk: None,
+            marks: DEFAULT_MARKS,
+            ranks: None,
         }
     }
 
     /// The samples of an epoch, from the first; whatever was left of another is dropped.
     pub fn epoch(&mut self, epoch: u64) -> Epoch<'_> {
+        let origins = self.course.fresh();
+        self.start(At { epoch, ..At::default() }, &origins)
+    }
+
+    fn start(&mut self, at: At, origins: &[Origin]) -> Epoch<'_> {
         self.begun = Some(Instant::now());
-        self.run.start(epoch);
+        self.at = at;
+        self.run.start(at.epoch, origins);
         Epoch { loader: self }
+    }
+
+    /// Where the run is: after the samples of this epoch that were taken from the loader so far, whatever the pipes are
+    /// at. Before the first sample it is the start of the epoch; after the last one, the end of it.
+    ///
+    /// Cost: well under a millisecond, while the pipes go on; the first time the plugins' files are hashed.
+    ///
+    /// # Errors
+    /// `Io`, when a plugin's file cannot be read.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let At { epoch, delivered, ended } = self.at;
+        let origins = (!ended).then(|| self.course.origins(delivered));
+        let head = (self.seed, epoch, delivered, self.ranks.1);
+        Ok(snapshot::assemble(head, &self.graph, self.plugins_used()?, origins.as_deref()))
+    }
+
+    /// The rest of the epoch that `snapshot` was taken in: exactly the samples that would have come, on whatever executor
+    /// it was taken and this loader has. After one taken at the end of an epoch, the next epoch.
+    ///
+    /// Cost: pipes that save their state go on from there; others are run again from the start, which the log says.
+    ///
+    /// # Errors
+    /// `Invalid` for a snapshot of another graph, seed or build of a plugin: it names every difference.
+    pub fn resume(&mut self, snapshot: &Snapshot) -> Result<Epoch<'_>> {
+        self.resume_allowing(snapshot, &[])
+    }
+
+    /// As [`resume`](Loader::resume), for a graph that was changed on purpose: nodes and plugins named in `allowed` may
+    /// differ. A changed pipe is given the old one's state, and may refuse it.
+    ///
+    /// # Errors
+    /// As [`resume`](Loader::resume).
+    pub fn resume_allowing(&mut self, snapshot: &Snapshot, allowed: &[String]) -> Result<Epoch<'_>> {
+        if snapshot.seed != self.seed {
+            let (was, is) = (snapshot.seed, self.seed);
+            return Err(Error::invalid(format!("the snapshot has seed {was}, the loader {is}")));
+        }
+        if snapshot.ended {
+            return Ok(self.epoch(snapshot.epoch + 1));
+        }
+        let plugins = self.plugins(|record| snapshot.plugins.contains_key(&record.manifest().name))?;
+        let origins = snapshot::origins(snapshot, &self.graph, &self.course, (&plugins, allowed))?;
+        let at = At { epoch: snapshot.epoch, delivered: snapshot.delivered, ended: false };
+        Ok(self.start(at, &origins))
+    }
+
+    /// The plugins that serve the graph, or served a sample so far.
+    fn plugins_used(&self) -> Result<BTreeMap<String, PluginMark>> {
+        let serves = |record: &Record| {
+            let of =
+                |node: &Node| self.registry.plugin_of(&node.pipe).is_some_and(|of| std::ptr::eq(of, record));
+            self.graph.nodes().iter().any(of)
+        };
+        self.plugins(|record| record.is_loaded() || serves(record))
+    }
+
+    fn plugins(&self, which: impl Fn(&Record) -> bool) -> Result<BTreeMap<String, PluginMark>> {
+        let records = self.registry.plugins().iter().filter(|record| which(record));
+        records
+            .map(|record| {
+                let manifest = record.manifest();
+                let mark = PluginMark { version: manifest.version.clone(), hash: record.hash()? };
+                Ok((manifest.name.clone(), mark))
+            })
+            .collect()
     }
 
     /// The graph as it runs, with every option under its name.
@@ -280,6 +339,13 @@ impl Loader {
         self.host.take_log()
     }
 
+    /// The samples that were left out by `on_error = "quarantine"` since the loader was built, in the order of the data
+    /// wherever one thread gives them; at most 10,000.
+    #[must_use]
+    pub fn quarantine(&self) -> Vec<LostSample> {
+        self.host.lost()
+    }
+
     /// Something that stops this loader from another thread.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
@@ -311,9 +377,18 @@ impl Iterator for Epoch<'_> {
     type Item = Result<Sample>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.loader.run.next().transpose();
-        if !matches!(next, Some(Ok(_))) {
-            self.loader.pause_clock();
+        let loader = &mut *self.loader;
+        let next = loader.run.next().transpose();
+        match next {
+            Some(Ok(_)) => loader.at.delivered += 1,
+            Some(Err(_)) => loader.pause_clock(),
+            None => {
+                loader.at.ended |= !loader.host.is_cancelled();
+                loader.pause_clock();
+            }
+        }
+        if loader.host.take_trim() {
+            loader.course.trim(loader.at.delivered);
         }
         next
     }

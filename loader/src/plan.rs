@@ -34,6 +34,9 @@ pub struct Segment {
     pub inputs: Vec<usize>,
     /// The edges it writes.
     pub outputs: Vec<usize>,
+    /// For each node whether it may start its inputs over.
+    #[serde(skip)]
+    pub(crate) rewinds: Vec<bool>,
 }
 
 /// A queue between two segments.
@@ -67,7 +70,9 @@ impl Plan {
                 let last = plan.segments[segment].nodes.last().copied();
                 plan.segments[segment].parallel == parallel
                     && last == readers.only_input(at)
-                    && last.is_some_and(|last| spec(last).is_ok_and(|spec| readers.feeds_one(last, spec)))
+                    && last.is_some_and(|last| {
+                        spec(last).is_ok_and(|spec| spec.outputs_of(&graph.nodes()[last]) == 1)
+                    })
             });
             segment_of[at] = joined.unwrap_or(plan.segments.len());
             match joined {
@@ -77,8 +82,10 @@ impl Plan {
                     parallel,
                     inputs: Vec::new(),
                     outputs: Vec::new(),
+                    rewinds: Vec::new(),
                 }),
             }
+            plan.segments[segment_of[at]].rewinds.push(spec(at)?.rewinds);
         }
         plan.connect(graph, &segment_of, &spec)?;
         Ok(plan)
@@ -94,7 +101,7 @@ impl Plan {
         let place = |name: &str| graph.nodes().iter().position(|node| node.name == name);
         for from in 0..self.segments.len() {
             let Some(&last) = self.segments[from].nodes.last() else { continue };
-            for _ in 0..spec(last)?.outputs {
+            for _ in 0..spec(last)?.outputs_of(&graph.nodes()[last]) {
                 self.segments[from].outputs.push(self.edges.len());
                 self.edges.push(Edge { from, to: None });
             }
@@ -126,7 +133,6 @@ impl Plan {
 /// Who reads whom.
 struct Readers {
     inputs: Vec<Vec<usize>>,
-    count: Vec<usize>,
 }
 
 impl Readers {
@@ -137,9 +143,7 @@ impl Readers {
             .iter()
             .map(|node| node.inputs.iter().filter_map(|input| place(&input.node)).collect())
             .collect();
-        let mut count = vec![0; nodes.len()];
-        inputs.iter().flatten().for_each(|&from| count[from] += 1);
-        Self { inputs, count }
+        Self { inputs }
     }
 
     fn only_input(&self, at: usize) -> Option<usize> {
@@ -147,9 +151,5 @@ impl Readers {
             [only] => Some(only),
             _ => None,
         }
-    }
-
-    fn feeds_one(&self, at: usize, spec: &PipeSpec) -> bool {
-        spec.outputs == 1 && self.count[at] == 1
     }
 }

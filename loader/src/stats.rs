@@ -18,6 +18,7 @@ pub(crate) struct Counters {
     busy: AtomicU64,
     wait_input: AtomicU64,
     wait_room: AtomicU64,
+    lost: AtomicU64,
 }
 
 impl Counters {
@@ -26,6 +27,10 @@ impl Counters {
         self.samples.fetch_add(samples as u64, Ordering::Relaxed);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.busy.fetch_add(nanos(busy), Ordering::Relaxed);
+    }
+
+    pub(crate) fn lost(&self, samples: u64) {
+        self.lost.fetch_add(samples, Ordering::Relaxed);
     }
 
     pub(crate) fn waited_for_input(&self, time: Duration) {
@@ -65,6 +70,8 @@ pub struct NodeStats {
     pub wait_room: f64,
     /// Whether several threads may run it at once.
     pub parallel: bool,
+    /// Failures that its policy forgave.
+    pub lost: u64,
 }
 
 /// What a run did so far.
@@ -140,6 +147,7 @@ impl NodeInfo {
             wait_input: seconds(&counters.wait_input),
             wait_room: seconds(&counters.wait_room),
             parallel: self.parallel,
+            lost: counters.lost.load(Ordering::Relaxed),
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod build;
 mod gate;
+mod graphs;
 mod runs;
 
 use std::{
@@ -22,6 +23,7 @@ use forebay_loader::{Registry, Search};
 pub use crate::{
     build::{Cargo, beside, lock_file, write},
     gate::Gate,
+    graphs::random_line,
     runs::{ALL, Run, Setting, build, error_of, line, run, uids},
 };
 

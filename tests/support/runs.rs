@@ -1,5 +1,7 @@
 //! Running graphs, and comparing what came out.
 
+use std::time::Duration;
+
 use forebay_loader::{Digest, Error, Executor, Graph, Loader, Registry, Result, Sample};
 
 /// How a graph is run.
@@ -13,11 +15,14 @@ pub struct Setting {
     pub budget: Option<u64>,
     /// The seed.
     pub seed: u64,
+    /// Whether nodes leave a mark after every call, or as usual.
+    pub marks: bool,
 }
 
 impl Setting {
     /// On the consumer's thread, with chunks that adapt and seed 7.
-    pub const INLINE: Self = Self { executor: Executor::Inline, chunk: None, budget: None, seed: 7 };
+    pub const INLINE: Self =
+        Self { executor: Executor::Inline, chunk: None, budget: None, seed: 7, marks: false };
 
     /// On so many threads, with chunks that adapt and seed 7.
     #[must_use]
@@ -71,6 +76,9 @@ pub fn build(graph: &Graph, registry: &Registry, setting: Setting) -> Result<Loa
     }
     if let Some(budget) = setting.budget {
         builder = builder.budget(budget);
+    }
+    if setting.marks {
+        builder = builder.marks(Duration::ZERO);
     }
     builder.build(registry)
 }

@@ -1,58 +1,25 @@
 //! A serial segment: a chain of nodes that one thread at a time drives, pulling from the last.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
-use forebay_core::{
-    Chunk, Error, Port, Result, Waker,
-    abi::{abi_stable::std_types::ROption, code},
-    shim::check,
+use forebay_core::{Chunk, Error, Port, Result, Waker};
+
+use super::{
+    link::{Call, Link},
+    trail::Origin,
 };
-
-use super::grain::Grain;
 use crate::{
-    graph::Class,
-    handles::PipeHandle,
-    host::{Host, NodeContext, Stacker, stopped},
+    host::{Host, stopped},
     stats::Counters,
 };
 
 /// How many calls in a row may neither take nor give anything before that counts as a bug of the pipe.
 const IDLE_CALLS: usize = 100_000;
 
-/// A node, made and ready to run.
-pub(crate) struct Link {
-    pub(crate) pipe: PipeHandle,
-    pub(crate) class: Class,
-    pub(crate) cx: NodeContext,
-    /// Where a map's output is to lie, if its samples are stacked next.
-    pub(crate) stacker: Option<Arc<Stacker>>,
-    /// How many samples a map took in this pass.
-    pub(crate) taken: u64,
-    pub(crate) counters: Arc<Counters>,
-    pub(crate) blame: Blame,
-    pub(crate) grain: Grain,
-    /// What a call came to that gave samples as well: they go first.
-    pub(crate) deferred: Option<Call>,
-}
-
-/// What is added to an error of a node.
-#[derive(Clone)]
-pub(crate) struct Blame {
-    pub(crate) pipe: String,
-    pub(crate) plugin: String,
-}
-
-impl Blame {
-    /// Says in an error which node and plugin it comes from.
-    pub(crate) fn on(&self, error: Error) -> Error {
-        error.context("pipe", &self.pipe).context("plugin", &self.plugin)
-    }
-}
-
 /// Why a chain stopped.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// There is something in `outs`.
+    /// There is something in `outs`, or the chain is to be given back at once.
     Progress,
     /// Nothing more before this input has samples or has ended.
     NeedInput(usize),
@@ -60,8 +27,8 @@ pub(crate) enum Stop {
     Pending,
     /// Nothing any more in this pass.
     End,
-    /// These inputs, which have ended, are to start over.
-    Rewind(Vec<usize>),
+    /// These inputs, which have ended, are to start over, in the pass with this number.
+    Rewind(Vec<usize>, u64),
     /// Failed; nothing any more.
     Failed(Error),
 }
@@ -75,7 +42,6 @@ pub(crate) struct Chain {
     inner: Vec<Port>,
     /// The outputs of the last node.
     pub(crate) outs: Vec<Chunk>,
-    spare: Chunk,
     at: usize,
     idle: usize,
     fresh: bool,
@@ -86,37 +52,39 @@ impl Chain {
         let inner = links.iter().skip(1).map(|_| Port::default()).collect();
         let ports = (0..inputs).map(|_| Port::default()).collect();
         let outs = (0..outputs).map(|_| Chunk::default()).collect();
-        let spare = Chunk::default();
-        Self { links, ports, inner, outs, spare, at: 0, idle: 0, fresh: true }
+        Self { links, ports, inner, outs, at: 0, idle: 0, fresh: true }
     }
 
-    /// Forgets everything that waits and starts an epoch; the pipes are told with the first call.
-    pub(crate) fn start(&mut self, epoch: u64) {
+    /// Forgets everything that waits and starts an epoch, each node at its origin; the pipes are told with the first
+    /// call.
+    pub(crate) fn start(&mut self, epoch: u64, origins: &[Origin]) {
         for link in &mut self.links {
-            link.cx.start(epoch);
+            link.start(epoch, &origins[link.node]);
         }
         self.clear();
     }
 
-    /// As [`start`](Chain::start), for another pass within the epoch.
-    pub(crate) fn next_pass(&mut self) {
-        self.links.iter_mut().for_each(|link| link.cx.next_pass());
+    /// As [`start`](Chain::start), for another pass within the epoch; gives the pass of the inputs.
+    pub(crate) fn start_pass(&mut self, pass: u64) -> u64 {
+        let pass = Self::pass_up(&mut self.links, pass);
         self.clear();
+        pass
+    }
+
+    /// Starts a pass of the last of `links` and of those before it; gives the pass of the first one's inputs.
+    fn pass_up(links: &mut [Link], mut pass: u64) -> u64 {
+        for link in links.iter_mut().rev() {
+            link.start_pass(pass);
+            pass = link.pass_of_input(0);
+        }
+        pass
     }
 
     /// What waits is dropped with the next run, since that may call a waker, which wants the table.
     fn clear(&mut self) {
-        self.links.iter_mut().for_each(Link::restart);
         self.fresh = true;
         self.at = self.links.len() - 1;
         self.idle = 0;
-    }
-
-    fn reset(&mut self, upto: usize) -> Result<()> {
-        for link in &mut self.links[..upto] {
-            link.pipe.reset(link.cx.raw()).map_err(|error| link.blame.on(error))?;
-        }
-        Ok(())
     }
 
     /// Drives the chain until it has something, or cannot go on.
@@ -128,17 +96,21 @@ impl Chain {
                 port.ended = false;
             }
             self.outs.iter_mut().for_each(Chunk::clear);
-            if let Err(error) = self.reset(self.links.len()) {
+            if let Err(error) = self.links.iter_mut().try_for_each(Link::reset) {
                 return Stop::Failed(error);
             }
         }
         let last = self.links.len() - 1;
         loop {
+            // For a chain that takes and never gives.
             if host.is_cancelled() {
-                return Stop::Failed(stopped()); // For a chain that takes and never gives.
+                return Stop::Failed(stopped());
+            }
+            if host.is_paused() {
+                return Stop::Progress;
             }
             let at = self.at;
-            match self.call(at, waker) {
+            match self.call(at, waker, host) {
                 Call::Gave if at == last => return Stop::Progress,
                 Call::Gave => self.at = at + 1,
                 Call::Again => {}
@@ -151,8 +123,8 @@ impl Chain {
                     self.at = at + 1;
                 }
                 Call::Rewind(port) => match self.rewind(at, port) {
-                    Ok(inputs) if inputs.is_empty() => {}
-                    Ok(inputs) => return Stop::Rewind(inputs),
+                    Ok(None) => {}
+                    Ok(Some((inputs, pass))) => return Stop::Rewind(inputs, pass),
                     Err(error) => return Stop::Failed(error),
                 },
                 Call::Failed(error) => return Stop::Failed(error),
@@ -160,26 +132,30 @@ impl Chain {
         }
     }
 
-    /// Starts the nodes before `at` over, and says which inputs of the chain are to start over too.
-    fn rewind(&mut self, at: usize, port: usize) -> Result<Vec<usize>> {
+    /// Starts what node `at` reads from over: the nodes before it, and the inputs of the chain that are given back, with
+    /// the number of their pass.
+    fn rewind(&mut self, at: usize, port: usize) -> Result<Option<(Vec<usize>, u64)>> {
+        let (before, link) = self.links.split_at_mut(at);
+        let Some(link) = link.first_mut() else { return Ok(None) };
+        link.place.rewound[port] += 1;
+        link.place.taken[port] = 0;
+        let pass = link.pass_of_input(port);
         if at == 0 {
             self.ports[port].ended = false;
-            return Ok(vec![port]);
+            return Ok(Some((vec![port], pass)));
         }
-        for link in &mut self.links[..at] {
-            link.cx.next_pass();
-            link.restart();
-        }
+        let pass = Self::pass_up(before, pass);
         for port in self.ports.iter_mut().chain(&mut self.inner[..at]) {
             port.chunk.clear();
             port.ended = false;
         }
-        self.reset(at)?;
-        Ok((0..self.ports.len()).collect())
+        before.iter_mut().try_for_each(Link::reset)?;
+        Ok(Some(((0..self.ports.len()).collect(), pass))
+            .filter(|(inputs, _): &(Vec<_>, _)| !inputs.is_empty()))
     }
 
     /// Calls one node once.
-    fn call(&mut self, at: usize, waker: &Waker) -> Call {
+    fn call(&mut self, at: usize, waker: &Waker, host: &Host) -> Call {
         let last = self.links.len() - 1;
         let (before, after) = self.inner.split_at_mut(at);
         let ports = before.last_mut().map_or(&mut self.ports[..], std::slice::from_mut);
@@ -191,26 +167,16 @@ impl Chain {
         if let Some(call) = link.deferred.take() {
             return call;
         }
-        let held = |chunks: &[Chunk]| chunks.iter().map(Chunk::len).sum::<usize>();
         let waiting = |ports: &[Port]| ports.iter().map(|port| port.chunk.len()).sum::<usize>();
-        let (had, waited) = (held(outs), waiting(ports));
-        let begin = Instant::now();
-        let call = match link.class {
-            Class::Map => link.map(ports, outs, &mut self.spare),
-            _ => link.poll(ports, outs, waker),
-        };
-        let busy = begin.elapsed();
-        let samples = held(outs) - had;
-        let bytes = if samples > 0 { outs.iter().map(Chunk::size).sum() } else { 0 };
-        link.counters.add(samples, bytes, busy);
-        link.grain.learn(samples, bytes, busy);
-        if samples > 0 {
+        let had = (waiting(ports), outs.iter().map(Chunk::len).sum::<usize>());
+        let (call, moved) = link.call(ports, outs, waker, host);
+        if outs.iter().map(Chunk::len).sum::<usize>() > had.1 {
             self.idle = 0;
             // A pipe that has nothing now is simply asked again: its waker may have been called by then.
             link.deferred = Some(call).filter(|call| !matches!(call, Call::Again | Call::Pending));
             return Call::Gave;
         }
-        let moved = waiting(ports) != waited;
+        let moved = moved || waiting(ports) != had.0;
         self.idle = if moved || !matches!(call, Call::Again) { 0 } else { self.idle + 1 };
         let starved = matches!(call, Call::NeedInput(port) if ports.get(port).is_none_or(|port| port.ended));
         if self.idle > IDLE_CALLS || starved {
@@ -246,77 +212,5 @@ impl Chain {
             result = result.and(freed);
         }
         result
-    }
-}
-
-/// What one call of a node came to.
-pub(crate) enum Call {
-    Gave,
-    Again,
-    NeedInput(usize),
-    Pending,
-    End,
-    Rewind(usize),
-    Failed(Error),
-}
-
-impl Link {
-    /// Forgets what belongs to one pass.
-    fn restart(&mut self) {
-        self.deferred = None;
-        self.taken = 0;
-        if let Some(stacker) = &self.stacker {
-            stacker.clear();
-        }
-    }
-
-    /// A map: moves what waits, a grain at a time, so that time and memory stay small.
-    fn map(&mut self, ports: &mut [Port], outs: &mut [Chunk], spare: &mut Chunk) -> Call {
-        let ([port], [out]) = (ports, outs) else {
-            return Call::Failed(Error::bug("a map with several ends"));
-        };
-        if port.chunk.is_empty() {
-            return if port.ended { Call::End } else { Call::NeedInput(0) };
-        }
-        spare.clear();
-        spare.take_from(&mut port.chunk, self.grain.size());
-        let (first, count) = (self.taken, spare.len());
-        self.taken += count as u64;
-        let pipe = &self.pipe;
-        match self.cx.stacked(self.stacker.as_ref(), first, count, |cx| pipe.map(cx, spare, out)) {
-            Ok(()) => Call::Again,
-            Err(error) => Call::Failed(self.blame.on(error)),
-        }
-    }
-
-    fn poll(&mut self, ports: &mut [Port], outs: &mut [Chunk], waker: &Waker) -> Call {
-        let room = self.grain.size();
-        let pipe = &mut self.pipe;
-        let outcome = self.cx.with_waker(waker, |cx| pipe.poll(cx, ports, outs, room));
-        let (code, input) = (outcome.code, outcome.detail as usize);
-        if matches!(outcome.fault, ROption::RNone) {
-            match code {
-                code::READY => return Call::Again,
-                code::NEED_INPUT if input < ports.len() => return Call::NeedInput(input),
-                code::PENDING => return Call::Pending,
-                code::END => return Call::End,
-                code::REWIND if ports.get(input).is_some_and(|port| port.ended && port.chunk.is_empty()) => {
-                    return Call::Rewind(input);
-                }
-                _ => {}
-            }
-        }
-        let error = check(outcome).err().unwrap_or_else(|| {
-            Error::bug(match code {
-                code::NEED_INPUT | code::REWIND if input >= ports.len() => {
-                    format!("the pipe asked for input {input}, it has {}", ports.len())
-                }
-                code::REWIND => {
-                    format!("the pipe asked for input {input} to start over, which has not ended")
-                }
-                _ => format!("the pipe gave an answer with the unknown number {code}"),
-            })
-        });
-        Call::Failed(self.blame.on(error))
     }
 }

@@ -3,12 +3,12 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Condvar, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use forebay_core::{Chunk, Error, Result, Sample, Waker};
 
-use super::{Body, Chain, Job, Run, chain::Stop};
+use super::{Body, Chain, Grain, Job, Lane, Parallel, Run, chain::Stop, trail::Origin};
 use crate::{
     host::{Host, stopped},
     plan::Plan,
@@ -17,7 +17,7 @@ use crate::{
 /// The inline executor. It holds every segment as a serial chain.
 pub(crate) struct Inline {
     plan: Plan,
-    chains: Vec<Chain>,
+    parts: Vec<Part>,
     edges: Vec<Edge>,
     output: usize,
     host: Arc<Host>,
@@ -27,6 +27,24 @@ pub(crate) struct Inline {
     /// Empty chunks, whose memory is used again.
     spares: Vec<Chunk>,
     over: bool,
+}
+
+/// A segment.
+enum Part {
+    Chain(Box<Chain>),
+    Maps(Box<Maps>),
+}
+
+/// A run of maps, one chunk after the other.
+struct Maps {
+    maps: Parallel,
+    lane: Lane,
+    grain: Grain,
+    /// Samples taken in this pass.
+    taken: u64,
+    /// What ends it, once all before was read.
+    failed: Option<Error>,
+    spent: Chunk,
 }
 
 #[derive(Default)]
@@ -62,12 +80,48 @@ impl Bell {
     }
 }
 
+impl Maps {
+    fn start(&mut self, epoch: u64, origins: &[Origin]) {
+        self.maps.start(epoch, origins);
+        self.taken = self.lane.start(origins);
+        self.failed = None;
+    }
+
+    /// Starts a pass; gives that of the input.
+    fn start_pass(&mut self, pass: u64) -> u64 {
+        self.maps.start_pass(pass);
+        self.lane.start_pass(pass);
+        (self.taken, self.failed) = (0, None);
+        pass
+    }
+
+    /// Maps some of the samples in `chunk`, and moves them to `out`.
+    fn run(&mut self, chunk: &mut Chunk, out: &mut Chunk, host: &Host) {
+        let begin = Instant::now();
+        self.spent.clear();
+        self.spent.take_from(chunk, self.grain.size());
+        let first = self.taken.saturating_sub(self.lane.lost());
+        self.taken += self.spent.len() as u64;
+        let mapped = self.maps.run(first, &mut self.spent, out);
+        self.grain.learn(mapped.taken, mapped.bytes, begin.elapsed());
+        self.failed = self.lane.settle(mapped, out, host);
+    }
+}
+
 impl Inline {
     pub(crate) fn new(job: Job) -> Self {
-        let chains = job.bodies.into_iter().filter_map(|body| match body {
-            Body::Serial(chain) => Some(*chain),
-            Body::Parallel(_) => None,
-        });
+        let part = |body| match body {
+            Body::Serial(chain) => Part::Chain(chain),
+            Body::Parallel(maps, lane) => Part::Maps(Box::new(Maps {
+                maps,
+                lane,
+                grain: Grain::new(job.chunk),
+                taken: 0,
+                failed: None,
+                spent: Chunk::new(),
+            })),
+        };
+        let parts = job.bodies.into_iter().map(part).collect();
         let bell = Arc::new(Bell::default());
         let waker = Waker::new({
             let bell = Arc::clone(&bell);
@@ -75,7 +129,7 @@ impl Inline {
         });
         job.host.on_cancel(waker.clone());
         Self {
-            chains: chains.collect(),
+            parts,
             edges: job.plan.edges.iter().map(|_| Edge::default()).collect(),
             plan: job.plan,
             output: job.output,
@@ -88,25 +142,38 @@ impl Inline {
         }
     }
 
-    /// Runs the segment that writes `edge` until something lies there, or it has ended.
+    /// Runs segments until something lies on `edge`, or it has ended: the one that writes it, and whatever that needs.
     fn demand(&mut self, edge: usize) -> Result<()> {
-        let segment = self.plan.edges[edge].from;
-        while self.edges[edge].chunks.is_empty() && !self.edges[edge].ended {
+        let mut wanted = vec![edge];
+        while let Some(&edge) = wanted.last() {
             if self.host.is_cancelled() {
                 return Err(stopped());
             }
-            match self.chains[segment].run(&self.waker, &self.host) {
+            if !self.edges[edge].chunks.is_empty() || self.edges[edge].ended {
+                wanted.pop();
+                if !wanted.is_empty() {
+                    self.supply(edge);
+                }
+                continue;
+            }
+            let segment = self.plan.edges[edge].from;
+            match self.run(segment) {
                 Stop::Progress => self.spread(segment),
-                Stop::NeedInput(port) => self.supply(segment, port)?,
+                Stop::NeedInput(port) => match self.plan.segments[segment].inputs.get(port) {
+                    Some(&input) => wanted.push(input),
+                    None => {
+                        return Err(Error::bug(format!("a pipe asked for input {port}, which it has not")));
+                    }
+                },
                 Stop::Pending => self.bell.wait(&self.host)?,
                 Stop::End => {
                     for &out in &self.plan.segments[segment].outputs {
                         self.edges[out].ended = true;
                     }
                 }
-                Stop::Rewind(ports) => {
+                Stop::Rewind(ports, pass) => {
                     for port in ports {
-                        self.rewind(self.plan.segments[segment].inputs[port]);
+                        self.rewind(self.plan.segments[segment].inputs[port], pass);
                     }
                 }
                 Stop::Failed(error) => return Err(error),
@@ -115,10 +182,38 @@ impl Inline {
         Ok(())
     }
 
+    /// Runs a segment until it has something, or cannot go on.
+    fn run(&mut self, segment: usize) -> Stop {
+        let maps = match &mut self.parts[segment] {
+            Part::Chain(chain) => return chain.run(&self.waker, &self.host),
+            Part::Maps(maps) => maps,
+        };
+        if let Some(error) = maps.failed.take() {
+            return Stop::Failed(error);
+        }
+        let plan = &self.plan.segments[segment];
+        let input = &mut self.edges[plan.inputs[0]];
+        let Some(chunk) = input.chunks.front_mut() else {
+            return if input.ended { Stop::End } else { Stop::NeedInput(0) };
+        };
+        let mut part = self.spares.pop().unwrap_or_default();
+        maps.run(chunk, &mut part, &self.host);
+        if chunk.is_empty() {
+            self.spares.extend(input.chunks.pop_front());
+        }
+        if part.is_empty() {
+            self.spares.push(part);
+        } else {
+            self.edges[plan.outputs[0]].chunks.push_back(part);
+        }
+        Stop::Progress
+    }
+
     /// Moves what a segment gave to its edges.
     fn spread(&mut self, segment: usize) {
+        let Part::Chain(chain) = &mut self.parts[segment] else { return };
         for (at, &out) in self.plan.segments[segment].outputs.iter().enumerate() {
-            let chunk = &mut self.chains[segment].outs[at];
+            let chunk = &mut chain.outs[at];
             if !chunk.is_empty() {
                 let empty = self.spares.pop().unwrap_or_default();
                 self.edges[out].chunks.push_back(std::mem::replace(chunk, empty));
@@ -126,14 +221,17 @@ impl Inline {
         }
     }
 
-    /// Gets samples for an input of a segment, or tells it that there are no more.
-    fn supply(&mut self, segment: usize, port: usize) -> Result<()> {
-        let edge = *self.plan.segments[segment]
-            .inputs
-            .get(port)
-            .ok_or_else(|| Error::bug(format!("a pipe asked for input {port}, which it has not")))?;
-        self.demand(edge)?;
-        let port = &mut self.chains[segment].ports[port];
+    /// Gives what lies on an edge to the segment that reads it, or tells that there is no more.
+    fn supply(&mut self, edge: usize) {
+        let reader = self.plan.edges[edge].to;
+        let port = reader.and_then(|reader| {
+            let port = self.plan.segments[reader].inputs.iter().position(|&input| input == edge)?;
+            match &mut self.parts[reader] {
+                Part::Chain(chain) => chain.ports.get_mut(port),
+                Part::Maps(_) => None, // They take what they need from the edge.
+            }
+        });
+        let Some(port) = port else { return };
         match self.edges[edge].chunks.pop_front() {
             Some(mut chunk) => {
                 port.chunk.take_from(&mut chunk, usize::MAX);
@@ -141,25 +239,33 @@ impl Inline {
             }
             None => port.ended = true,
         }
-        Ok(())
     }
 
     /// Starts everything over that leads to `edge`.
-    fn rewind(&mut self, edge: usize) {
-        let segment = self.plan.edges[edge].from;
-        self.chains[segment].next_pass();
-        for out in self.plan.segments[segment].outputs.clone() {
-            self.edges[out] = Edge::default();
-        }
-        for input in self.plan.segments[segment].inputs.clone() {
-            self.rewind(input);
+    fn rewind(&mut self, edge: usize, pass: u64) {
+        let mut todo = vec![(self.plan.edges[edge].from, pass)];
+        while let Some((from, pass)) = todo.pop() {
+            let pass = match &mut self.parts[from] {
+                Part::Chain(chain) => chain.start_pass(pass),
+                Part::Maps(maps) => maps.start_pass(pass),
+            };
+            let segment = &self.plan.segments[from];
+            for &out in &segment.outputs {
+                self.edges[out] = Edge::default();
+            }
+            todo.extend(segment.inputs.iter().map(|&input| (self.plan.edges[input].from, pass)));
         }
     }
 }
 
 impl Run for Inline {
-    fn start(&mut self, epoch: u64) {
-        self.chains.iter_mut().for_each(|chain| chain.start(epoch));
+    fn start(&mut self, epoch: u64, origins: &[Origin]) {
+        for part in &mut self.parts {
+            match part {
+                Part::Chain(chain) => chain.start(epoch, origins),
+                Part::Maps(maps) => maps.start(epoch, origins),
+            }
+        }
         self.edges.iter_mut().for_each(|edge| *edge = Edge::default());
         self.ready.clear();
         self.over = false;
@@ -193,8 +299,11 @@ impl Run for Inline {
         self.ready.clear();
         self.edges.clear();
         let mut result = Ok(());
-        for chain in std::mem::take(&mut self.chains) {
-            let freed = chain.free();
+        for part in std::mem::take(&mut self.parts) {
+            let freed = match part {
+                Part::Chain(chain) => chain.free(),
+                Part::Maps(maps) => maps.maps.free(),
+            };
             result = result.and(freed);
         }
         result

@@ -6,17 +6,28 @@
 mod chain;
 mod grain;
 mod inline;
+mod lane;
+mod link;
 mod parallel;
 mod segment;
 mod table;
 mod threads;
+mod trail;
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
 use forebay_core::{Error, Result, Sample};
 
-pub(crate) use self::chain::{Blame, Chain, Link};
-pub(crate) use self::{grain::Grain, inline::Inline, parallel::Parallel, threads::Threads};
+pub(crate) use self::{
+    chain::Chain,
+    grain::Grain,
+    inline::Inline,
+    lane::Lane,
+    link::{Blame, Link},
+    parallel::Parallel,
+    threads::Threads,
+    trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},
+};
 use crate::{host::Host, plan::Plan};
 
 /// Where the work of a graph runs. The samples are the same wherever it does.
@@ -67,8 +78,8 @@ impl fmt::Display for Executor {
 pub(crate) enum Body {
     /// One thread at a time.
     Serial(Box<Chain>),
-    /// Any number of threads at once.
-    Parallel(Parallel),
+    /// Any number of threads at once, and what sees its chunks in order.
+    Parallel(Parallel, Lane),
 }
 
 /// All that an executor is given.
@@ -85,8 +96,8 @@ pub(crate) struct Job {
 
 /// Runs a plan, epoch by epoch.
 pub(crate) trait Run: Send {
-    /// Starts an epoch; whatever was left of the one before is dropped.
-    fn start(&mut self, epoch: u64);
+    /// Starts an epoch, each node at its origin; whatever was left of the one before is dropped.
+    fn start(&mut self, epoch: u64, origins: &[Origin]);
 
     /// The next sample, in order; `None` at the end and after an error.
     fn next(&mut self) -> Result<Option<Sample>>;

@@ -2,10 +2,15 @@
 
 use std::{sync::Arc, time::Instant};
 
-use forebay_core::{Chunk, Error, Result};
+use forebay_core::{Chunk, Error, Key, Result};
 
-use super::chain::{Blame, Link};
+use super::{
+    lane::Lane,
+    link::{Blame, Link},
+    trail::Origin,
+};
 use crate::{
+    graph::OnError,
     handles::PipeHandle,
     host::{NodeContext, Stacker},
     stats::Counters,
@@ -18,34 +23,68 @@ pub(crate) struct Parallel {
     contexts: Arc<Vec<NodeContext>>,
 }
 
-struct SharedMap {
+pub(crate) struct SharedMap {
+    pub(crate) node: usize,
     pipe: PipeHandle,
     stacker: Option<Arc<Stacker>>,
-    counters: Arc<Counters>,
-    blame: Blame,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) blame: Blame,
+    pub(crate) on_error: OnError,
+}
+
+/// What became of one chunk: everything that was not lost is in the chunk that was to be filled.
+#[derive(Default)]
+pub(crate) struct Mapped {
+    /// How many samples went in.
+    pub(crate) taken: usize,
+    /// How many bytes those that came out keep.
+    pub(crate) bytes: usize,
+    /// The samples that were lost, in their order.
+    pub(crate) lost: Vec<Lost>,
+    /// What ended it, after all others.
+    pub(crate) failed: Option<Error>,
+}
+
+/// A sample that a map failed on.
+pub(crate) struct Lost {
+    /// Which map of the segment.
+    pub(crate) map: usize,
+    /// Which of the chunk's samples.
+    pub(crate) at: usize,
+    pub(crate) uid: u64,
+    pub(crate) key: Key,
+    pub(crate) error: Error,
 }
 
 impl Parallel {
-    pub(crate) fn new(links: Vec<Link>) -> Self {
+    /// The shared part of a segment, and the part that sees its chunks in order.
+    pub(crate) fn new(links: Vec<Link>) -> (Self, Lane) {
+        let lane = Lane::new(&links);
         let contexts = links.iter().map(|link| link.cx.clone()).collect();
         let share = |link: Link| SharedMap {
+            node: link.node,
             pipe: link.pipe,
             stacker: link.stacker,
             counters: link.counters,
             blame: link.blame,
+            on_error: link.on_error,
         };
-        Self { maps: Arc::new(links.into_iter().map(share).collect()), contexts: Arc::new(contexts) }
+        let maps = Arc::new(links.into_iter().map(share).collect());
+        (Self { maps, contexts: Arc::new(contexts) }, lane)
     }
 
     /// Starts an epoch; who holds a clone goes on with the one before.
-    pub(crate) fn start(&mut self, epoch: u64) {
-        Arc::make_mut(&mut self.contexts).iter_mut().for_each(|cx| cx.start(epoch));
+    pub(crate) fn start(&mut self, epoch: u64, origins: &[Origin]) {
+        let contexts = Arc::make_mut(&mut self.contexts);
+        for (cx, map) in contexts.iter_mut().zip(self.maps.iter()) {
+            cx.start(epoch, origins[map.node].mark.place.pass);
+        }
         self.clear();
     }
 
     /// Starts another pass within the epoch.
-    pub(crate) fn next_pass(&mut self) {
-        Arc::make_mut(&mut self.contexts).iter_mut().for_each(NodeContext::next_pass);
+    pub(crate) fn start_pass(&mut self, pass: u64) {
+        Arc::make_mut(&mut self.contexts).iter_mut().for_each(|cx| cx.set_pass(pass));
         self.clear();
     }
 
@@ -53,29 +92,50 @@ impl Parallel {
         self.maps.iter().filter_map(|map| map.stacker.as_ref()).for_each(|stacker| stacker.clear());
     }
 
-    /// Moves all samples of `input`, changed by each map in turn, to `out`; and says which one failed,
-    /// with those before it in `out`; and how many bytes `out` keeps. `first` is the number of the first
-    /// sample within the pass.
-    pub(crate) fn run(&self, first: u64, input: &mut Chunk, out: &mut Chunk) -> (usize, Result<()>) {
-        let (mut bytes, mut result) = (0, Ok(()));
+    /// The maps, upstream first.
+    pub(crate) fn maps(&self) -> &[SharedMap] {
+        &self.maps
+    }
+
+    /// Moves all samples of `input`, changed by each map in turn, to `out`, and says what was lost. `first` is the
+    /// number of the first sample within the pass.
+    pub(crate) fn run(&self, first: u64, input: &mut Chunk, out: &mut Chunk) -> Mapped {
+        let mut done = Mapped { taken: input.len(), ..Mapped::default() };
+        // Who is who, by their place in the chunk; kept only where somebody may be lost and the others go on.
+        let lenient = self.maps.iter().any(|map| map.on_error != OnError::default());
+        let mut names: Vec<(usize, u64, Key)> = Vec::new();
+        let mut end = usize::MAX;
+        if lenient {
+            names.extend(input.names().enumerate().map(|(at, (uid, key))| (at, uid, key.clone())));
+        }
         for (at, (map, cx)) in self.maps.iter().zip(self.contexts.iter()).enumerate() {
             if at > 0 {
                 input.clear();
                 std::mem::swap(input, out);
             }
             let begin = Instant::now();
-            let count = input.len();
-            let mapped = cx.stacked(map.stacker.as_ref(), first, count, |cx| map.pipe.map(cx, input, out));
+            map.run(cx, first, (input, out), |given, error| {
+                let error = map.blame.on(error);
+                if !map.on_error.forgives(error.kind(), true) {
+                    // What a map before this one lost further on was not to be looked at. A later map fails on a sample
+                    // that came before.
+                    end = names.get(given).map_or(end, |(at, ..)| *at);
+                    names.truncate(given);
+                    done.failed = Some(error);
+                    return false;
+                }
+                let (at_input, uid, key) = names.remove(given);
+                done.lost.push(Lost { map: at, at: at_input, uid, key, error });
+                true
+            });
             let busy = begin.elapsed();
-            bytes = out.size();
-            map.counters.add(out.len(), bytes, busy);
-            if let Err(error) = mapped {
-                // A later map fails on a sample that came before.
-                result = Err(map.blame.on(error));
-            }
+            done.bytes = out.size();
+            map.counters.add(out.len(), done.bytes, busy);
         }
         input.clear();
-        (bytes, result)
+        done.lost.retain(|lost| lost.at < end);
+        done.lost.sort_by_key(|lost| lost.at);
+        done
     }
 
     /// The counters of the first and of the last node.
@@ -92,5 +152,33 @@ impl Parallel {
             result = result.and(freed);
         }
         result
+    }
+}
+
+impl SharedMap {
+    /// Maps all of `input` to `out`; `on_loss` is told how many came out before a sample that failed, and says whether the
+    /// others are to go on.
+    fn run(
+        &self,
+        cx: &NodeContext,
+        first: u64,
+        (input, out): (&mut Chunk, &mut Chunk),
+        mut on_loss: impl FnMut(usize, Error) -> bool,
+    ) {
+        let total = input.len();
+        let mut more = Chunk::new();
+        loop {
+            let (count, at) = (input.len(), first + (total - input.len()) as u64);
+            let fresh = out.is_empty();
+            let to = if fresh { &mut *out } else { &mut more };
+            let mapped = cx.stacked(self.stacker.as_ref(), at, count, |cx| self.pipe.map(cx, input, to));
+            if !fresh {
+                out.take_from(&mut more, usize::MAX);
+            }
+            let Err(error) = mapped else { return };
+            if !on_loss(out.len(), error) || input.is_empty() {
+                return input.clear();
+            }
+        }
     }
 }

@@ -7,7 +7,11 @@ use std::{
 
 use forebay_core::{Chunk, Error, Waker};
 
-use super::{Body, Chain, Grain, Parallel};
+use super::{
+    Body, Chain, Grain, Lane, Parallel,
+    parallel::Mapped,
+    trail::{Origin, pass_of_input},
+};
 use crate::plan;
 
 /// A segment with its place in the graph.
@@ -15,6 +19,8 @@ pub(super) struct Segment {
     pub(super) kind: Kind,
     pub(super) inputs: Vec<usize>,
     pub(super) outputs: Vec<usize>,
+    /// For each node whether it may start its inputs over.
+    pub(super) rewinds: Vec<bool>,
     pub(super) ended: bool,
     pub(super) waker: Waker,
     /// Since when it could not run, and why.
@@ -29,18 +35,19 @@ pub(super) enum Kind {
         wants: Option<usize>,
         pending: bool,
         woken: bool,
-        /// Passes that began while it was away.
-        missed: u64,
+        /// The pass that began while it was away.
+        missed: Option<u64>,
     },
     Parallel {
         maps: Parallel,
+        lane: Lane,
         grain: Grain,
         next: u64,
         /// Samples taken in this pass.
         taken: u64,
         due: u64,
         running: usize,
-        done: BTreeMap<u64, (Item, Option<Error>)>,
+        done: BTreeMap<u64, (Item, Mapped)>,
     },
 }
 
@@ -87,10 +94,11 @@ impl Segment {
     pub(super) fn new(plan: plan::Segment, body: Body, waker: Waker, chunk: Option<usize>) -> Self {
         let kind = match body {
             Body::Serial(chain) => {
-                Kind::Serial { chain: Some(chain), wants: None, pending: false, woken: false, missed: 0 }
+                Kind::Serial { chain: Some(chain), wants: None, pending: false, woken: false, missed: None }
             }
-            Body::Parallel(maps) => Kind::Parallel {
+            Body::Parallel(maps, lane) => Kind::Parallel {
                 maps,
+                lane,
                 grain: Grain::new(chunk),
                 next: 0,
                 taken: 0,
@@ -99,20 +107,46 @@ impl Segment {
                 done: BTreeMap::new(),
             },
         };
-        Self { kind, inputs: plan.inputs, outputs: plan.outputs, ended: false, waker, idle: None }
+        let (inputs, outputs, rewinds) = (plan.inputs, plan.outputs, plan.rewinds);
+        Self { kind, inputs, outputs, rewinds, ended: false, waker, idle: None }
+    }
+
+    /// Starts an epoch, and gives what was waiting within; nothing runs now.
+    pub(super) fn start(&mut self, epoch: u64, origins: &[Origin]) -> Vec<Item> {
+        let waiting = self.restart();
+        match &mut self.kind {
+            Kind::Serial { chain, .. } => chain.iter_mut().for_each(|chain| chain.start(epoch, origins)),
+            Kind::Parallel { maps, lane, taken, .. } => {
+                maps.start(epoch, origins);
+                *taken = lane.start(origins);
+            }
+        }
+        waiting
+    }
+
+    /// Starts another pass, and gives what was waiting within and the pass of the inputs.
+    ///
+    /// What is worked on now comes back with a number below `due`, or to a chain that missed the start of a pass.
+    pub(super) fn start_pass(&mut self, pass: u64) -> (Vec<Item>, u64) {
+        let waiting = self.restart();
+        match &mut self.kind {
+            Kind::Serial { chain: Some(chain), .. } => drop(chain.start_pass(pass)),
+            Kind::Serial { missed, .. } => *missed = Some(pass),
+            Kind::Parallel { maps, lane, .. } => {
+                maps.start_pass(pass);
+                lane.start_pass(pass);
+            }
+        }
+        let up = |pass, &rewinds: &bool| if rewinds { pass_of_input(pass, 0) } else { pass };
+        (waiting, self.rewinds.iter().rev().fold(pass, up))
     }
 
     /// Forgets what belongs to one pass, and gives what was waiting within.
-    ///
-    /// What is worked on now comes back with a number below `due`, or to a chain that missed a pass.
-    pub(super) fn restart(&mut self) -> Vec<Item> {
+    fn restart(&mut self) -> Vec<Item> {
         self.ended = false;
         self.idle = None;
         match &mut self.kind {
-            Kind::Serial { chain, wants, pending, woken, missed } => {
-                (*wants, *pending, *woken) = (None, false, false);
-                *missed += u64::from(chain.is_none());
-            }
+            Kind::Serial { wants, pending, woken, .. } => (*wants, *pending, *woken) = (None, false, false),
             Kind::Parallel { next, taken, due, .. } => (*taken, *due) = (0, *next),
         }
         self.take_done()

@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -10,8 +11,11 @@ use forebay_core::{Chunk, Error, Waker};
 use super::{
     Body, Chain, Job, Parallel,
     chain::Stop,
+    parallel::Mapped,
     segment::{Edge, Item, Kind, Segment, Wait},
+    trail::Origin,
 };
+use crate::host::Host;
 
 /// The most chunks that wait on one edge.
 const MOST_WAITING: usize = 64;
@@ -28,6 +32,7 @@ pub(crate) struct Table {
     spares: Vec<Chunk>,
     /// What is to be dropped once the lock is given back: a value's end may call a waker, which wants the lock.
     trash: Vec<Item>,
+    host: Arc<Host>,
     running: usize,
     paused: bool,
     stopped: bool,
@@ -70,6 +75,7 @@ impl Table {
             held: 0,
             spares: Vec::new(),
             trash: Vec::new(),
+            host: job.host,
             running: 0,
             paused: true,
             stopped: false,
@@ -77,20 +83,15 @@ impl Table {
         }
     }
 
-    /// Begins an epoch; nothing runs now.
-    pub(crate) fn start(&mut self, epoch: u64) {
+    /// Begins an epoch, each node at its origin; nothing runs now.
+    pub(crate) fn start(&mut self, epoch: u64, origins: &[Origin]) {
         for edge in &mut self.edges {
             self.trash.extend(std::mem::take(&mut edge.items));
             edge.ended = false;
         }
         self.held = 0;
         for segment in &mut self.segments {
-            self.trash.extend(segment.restart());
-            match &mut segment.kind {
-                Kind::Serial { chain: Some(chain), .. } => chain.start(epoch),
-                Kind::Serial { chain: None, .. } => {}
-                Kind::Parallel { maps, .. } => maps.start(epoch),
-            }
+            self.trash.extend(segment.start(epoch, origins));
         }
         self.paused = false;
     }
@@ -122,7 +123,7 @@ impl Table {
         let segments = std::mem::take(&mut self.segments);
         let bodies = segments.into_iter().filter_map(|segment| match segment.kind {
             Kind::Serial { chain, .. } => chain.map(Body::Serial),
-            Kind::Parallel { maps, .. } => Some(Body::Parallel(maps)),
+            Kind::Parallel { maps, lane, .. } => Some(Body::Parallel(maps, lane)),
         });
         bodies.collect()
     }
@@ -157,7 +158,22 @@ impl Table {
         if self.paused || self.stopped {
             return None;
         }
-        (0..self.segments.len()).rev().find(|&segment| self.obstacle(segment).is_ok())
+        let mut segments = (0..self.segments.len()).rev();
+        let ready = segments.find(|&segment| self.obstacle(segment).is_ok());
+        ready.or_else(|| self.starving())
+    }
+
+    /// A segment with a full output, and another one that is empty, which everything waits for.
+    fn starving(&self) -> Option<usize> {
+        if self.running > 0 || self.has_output() {
+            return None;
+        }
+        let one_empty = |segment: &Segment| {
+            segment.outputs.len() > 1 && segment.outputs.iter().any(|&out| self.edges[out].items.is_empty())
+        };
+        let blocked =
+            |&at: &usize| self.obstacle(at) == Err(Some(Wait::Room)) && one_empty(&self.segments[at]);
+        (0..self.segments.len()).rev().find(blocked)
     }
 
     /// Why a segment cannot run: for lack of input, of room, or (`None`) neither.
@@ -219,11 +235,13 @@ impl Table {
                 }
                 Work::Serial { segment: at, chain, waker: segment.waker.clone() }
             }
-            Kind::Parallel { maps, grain, next, taken, running, .. } => {
+            Kind::Parallel { maps, lane, grain, next, taken, running, .. } => {
                 *next += 1;
                 *running += 1;
                 let number = *next - 1;
-                let (parallel, size, first) = (maps.clone(), grain.size(), *taken);
+                // Less what is known to be lost, so that places in coming batches are used.
+                let first = taken.saturating_sub(lane.lost());
+                let (parallel, size) = (maps.clone(), grain.size());
                 let (chunk, error) = self.cut(at, size);
                 if let Kind::Parallel { taken, .. } = &mut self.segments[at].kind {
                     *taken += chunk.len() as u64;
@@ -263,7 +281,7 @@ impl Table {
     /// An error from upstream takes a number like a chunk, so that it stays in its place.
     fn hand_in_failure(&mut self, at: usize, number: u64, error: Error) {
         if let Kind::Parallel { done, .. } = &mut self.segments[at].kind {
-            done.insert(number, (Item::Failed(error), None));
+            done.insert(number, (Item::Failed(error), Mapped::default()));
         }
     }
 
@@ -278,11 +296,13 @@ impl Table {
         self.running -= 1;
         let ended = self.segments[at].ended;
         if let Kind::Serial { chain, missed, .. } = &mut self.segments[at].kind
-            && (*missed > 0 || ended)
+            && (missed.is_some() || ended)
         {
             // What it did belongs to a pass that was given up, or that nobody reads any more.
             self.trash.extend(given.into_iter().map(|(_, bytes, chunk)| Item::Chunk(chunk, bytes)));
-            (0..std::mem::take(missed)).for_each(|_| returned.next_pass());
+            if let Some(pass) = missed.take() {
+                returned.start_pass(pass);
+            }
             *chain = Some(returned);
             return self.note_wait(at);
         }
@@ -304,10 +324,10 @@ impl Table {
                 Stop::Pending => *pending = true,
                 Stop::End => self.end(at, None),
                 Stop::Failed(error) => self.end(at, Some(error)),
-                Stop::Rewind(ports) => {
+                Stop::Rewind(ports, pass) => {
                     for port in ports {
                         let input = self.segments[at].inputs[port];
-                        self.rewind(input);
+                        self.rewind(input, pass);
                     }
                 }
             }
@@ -318,25 +338,25 @@ impl Table {
     /// Takes back a chunk of a parallel segment, and hands on all whose turn it is.
     pub(crate) fn hand_in_task(
         &mut self,
-        at: usize,
-        number: u64,
-        (chunk, bytes): (Chunk, usize),
-        error: Option<Error>,
+        (at, number): (usize, u64),
+        chunk: Chunk,
+        mapped: Mapped,
         spent: Chunk,
-        (samples, busy): (usize, Duration),
+        busy: Duration,
     ) {
         self.running -= 1;
         recycle(&mut self.spares, spent);
         let ended = self.segments[at].ended;
         if let Kind::Parallel { grain, running, due, done, .. } = &mut self.segments[at].kind {
             *running -= 1;
-            grain.learn(samples, bytes, busy);
+            grain.learn(mapped.taken, mapped.bytes, busy);
+            let item = Item::Chunk(chunk, mapped.bytes);
             // An error from upstream may hold the number already; a lower one is of a pass that was given up.
             if number >= *due && !ended && !done.contains_key(&number) {
-                self.held += bytes;
-                done.insert(number, (Item::Chunk(chunk, bytes), error));
+                self.held += mapped.bytes;
+                done.insert(number, (item, mapped));
             } else {
-                self.trash.push(Item::Chunk(chunk, bytes));
+                self.trash.push(item);
             }
         }
         self.hand_on(at);
@@ -347,12 +367,13 @@ impl Table {
     fn hand_on(&mut self, at: usize) {
         let out = self.segments[at].outputs[0];
         loop {
-            let Kind::Parallel { due, done, .. } = &mut self.segments[at].kind else { return };
-            let Some((item, error)) = done.remove(due) else { return };
+            let Kind::Parallel { lane, due, done, .. } = &mut self.segments[at].kind else { return };
+            let Some((item, mapped)) = done.remove(due) else { return };
             *due += 1;
             match item {
-                Item::Chunk(chunk, bytes) => {
+                Item::Chunk(mut chunk, bytes) => {
                     self.held -= bytes;
+                    let error = lane.settle(mapped, &mut chunk, &self.host);
                     if !chunk.is_empty() {
                         self.push(out, Item::Chunk(chunk, bytes));
                     }
@@ -426,22 +447,16 @@ impl Table {
     }
 
     /// Starts everything over that leads to `edge`; what runs there now is dropped when it comes back.
-    fn rewind(&mut self, edge: usize) {
-        let from = self.edges[edge].plan.from;
-        for out in self.segments[from].outputs.clone() {
-            self.drop_items(out);
-            self.edges[out].ended = false;
-        }
-        let done = self.segments[from].restart();
-        self.drop_done(done);
-        let segment = &mut self.segments[from];
-        match &mut segment.kind {
-            Kind::Serial { chain: Some(chain), .. } => chain.next_pass(),
-            Kind::Serial { chain: None, .. } => {}
-            Kind::Parallel { maps, .. } => maps.next_pass(),
-        }
-        for input in segment.inputs.clone() {
-            self.rewind(input);
+    fn rewind(&mut self, edge: usize, pass: u64) {
+        let mut todo = vec![(self.edges[edge].plan.from, pass)];
+        while let Some((from, pass)) = todo.pop() {
+            for out in self.segments[from].outputs.clone() {
+                self.drop_items(out);
+                self.edges[out].ended = false;
+            }
+            let (done, pass) = self.segments[from].start_pass(pass);
+            self.drop_done(done);
+            todo.extend(self.segments[from].inputs.iter().map(|&input| (self.edges[input].plan.from, pass)));
         }
     }
 

@@ -23,6 +23,7 @@ use super::{
     chain::Stop,
     segment::Item,
     table::{Table, Task, Work},
+    trail::Origin,
 };
 use crate::host::{Host, stopped};
 
@@ -89,16 +90,18 @@ impl Threads {
 }
 
 impl Run for Threads {
-    fn start(&mut self, epoch: u64) {
+    fn start(&mut self, epoch: u64, origins: &[Origin]) {
         self.ready.clear();
         self.over = false;
         let mut table = self.shared.lock();
         table.pause();
+        self.shared.host.pause(true);
         while table.running() > 0 && table.lost().is_none() {
             table = self.shared.output.wait(table).unwrap_or_else(PoisonError::into_inner);
         }
+        self.shared.host.pause(false);
         if table.lost().is_none() {
-            table.start(epoch);
+            table.start(epoch, origins);
         }
         let trash = table.take_trash();
         drop(table);
@@ -170,7 +173,7 @@ impl Run for Threads {
         for body in bodies {
             let freed = match body {
                 Body::Serial(chain) => chain.free(),
-                Body::Parallel(parallel) => parallel.free(),
+                Body::Parallel(parallel, _) => parallel.free(),
             };
             result = result.and(freed);
         }
@@ -248,11 +251,10 @@ impl Shared {
 
     fn map(&self, task: Task) -> MutexGuard<'_, Table> {
         let Task { segment, number, first, parallel, mut chunk, mut out, begin } = task;
-        let samples = chunk.len();
-        let (bytes, result) = parallel.run(first, &mut chunk, &mut out);
+        let mapped = parallel.run(first, &mut chunk, &mut out);
         drop(parallel);
         let mut table = self.lock();
-        table.hand_in_task(segment, number, (out, bytes), result.err(), chunk, (samples, begin.elapsed()));
+        table.hand_in_task((segment, number), out, mapped, chunk, begin.elapsed());
         table
     }
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
+use super::{Node, POSITIONAL};
+
 /// The pipes that exist.
 pub trait Catalog {
     /// The pipe of this name.
@@ -32,12 +34,38 @@ pub struct PipeSpec {
     pub inputs: (u32, u32),
     /// How many outputs there are.
     pub outputs: u32,
+    /// The option that says how many outputs there are; empty for pipes that always have as many.
+    #[serde(default)]
+    pub outputs_option: String,
     /// The option that says how many samples are stacked into one; empty for pipes that do not.
     #[serde(default)]
     pub stacks: String,
     /// Whether samples can be asked for by number.
     #[serde(default)]
     pub indexed: bool,
+    /// Whether it may start its inputs over.
+    #[serde(default)]
+    pub rewinds: bool,
+    /// Whether it gives each rank its share.
+    #[serde(default)]
+    pub shards: bool,
+    /// Whether it runs better in a process of its own.
+    #[serde(default)]
+    pub own_process: bool,
+}
+
+impl PipeSpec {
+    /// How many outputs `node` has, which runs this pipe: an option may say so.
+    #[must_use]
+    pub fn outputs_of(&self, node: &Node) -> u32 {
+        let Some(at) = self.options.iter().position(|option| option.name == self.outputs_option) else {
+            return self.outputs;
+        };
+        let given = node.options.get(&self.outputs_option);
+        let given = given.or_else(|| node.options.get(POSITIONAL).filter(|_| at == 0));
+        let count = given.unwrap_or(&self.options[at].default).as_u64();
+        count.and_then(|count| u32::try_from(count).ok()).unwrap_or(self.outputs)
+    }
 }
 
 /// What a pipe does to a stream.

@@ -76,7 +76,10 @@ impl Graph {
         }
         match self.order() {
             Err(circle) => problems.push(circle),
-            Ok(_) if wired => problems.extend(self.open_outputs(&specs)),
+            Ok(order) if wired => {
+                problems.extend(self.open_outputs(&specs));
+                problems.extend(self.shared_rewinds(&specs, &order));
+            }
             // Who reads what is not known while inputs are wrong.
             Ok(_) => {}
         }
@@ -96,7 +99,7 @@ impl Graph {
             let hint = nearest::did_you_mean(&input.node, places.keys().copied());
             return Some(Error::invalid(format!("input `{input}` names no node{hint}")));
         };
-        let outputs = specs[from].map_or(u32::MAX, |spec| spec.outputs);
+        let outputs = specs[from].map_or(u32::MAX, |spec| spec.outputs_of(&self.nodes[from]));
         if input.port >= outputs {
             let has = plural(outputs, "output");
             return Some(Error::invalid(format!("input is `{input}`, but `{}` has {has}", input.node)));
@@ -119,7 +122,7 @@ impl Graph {
             .collect();
         let mut ends = Vec::new();
         for (node, spec) in self.nodes.iter().zip(specs) {
-            let outputs = spec.map_or(1, |spec| spec.outputs);
+            let outputs = spec.map_or(1, |spec| spec.outputs_of(node));
             if outputs == 0 {
                 ends.push(node.name.clone());
             }
@@ -131,6 +134,48 @@ impl Graph {
         let message = format!("the graph ends at {}, expected one end", nearest::quoted(&ends, " and "));
         (ends.len() > 1).then(|| Error::invalid(message))
     }
+}
+
+/// Nodes that start an input over, where that input shares something with others, which would start over too.
+impl Graph {
+    fn shared_rewinds(&self, specs: &[Option<&PipeSpec>], order: &[usize]) -> Vec<Error> {
+        let read = self.edges();
+        let mut problems = Vec::new();
+        let rewinding = |at: &&usize| specs[**at].is_some_and(|spec| spec.rewinds);
+        for &at in order.iter().filter(rewinding) {
+            for (port, &input) in read[at].iter().enumerate() {
+                let above = above(&read, input);
+                // Every reader of what lies above must lie above as well, but for this one input.
+                let shared = read.iter().enumerate().find_map(|(reader, inputs)| {
+                    let other = |&(other, from): &(usize, &usize)| {
+                        above.contains(from) && !above.contains(&reader) && (reader, other) != (at, port)
+                    };
+                    inputs.iter().enumerate().find(other).map(|(_, &from)| (from, reader))
+                });
+                if let Some((from, reader)) = shared {
+                    let [node, from, reader] = [at, from, reader].map(|at| &self.nodes[at]);
+                    let error = Error::invalid(format!(
+                        "`{}` starts its input over, and with it `{}`, which `{}` reads too; \
+                         put `{}` where nothing else reads from the same nodes",
+                        node.name, from.name, reader.name, node.name
+                    ));
+                    problems.push(node.locate(error));
+                    break;
+                }
+            }
+        }
+        problems
+    }
+}
+
+/// A node and all that it reads from.
+fn above(read: &[Vec<usize>], node: usize) -> HashSet<usize> {
+    let mut found = HashSet::from([node]);
+    let mut todo = vec![node];
+    while let Some(at) = todo.pop() {
+        todo.extend(read[at].iter().copied().filter(|&from| found.insert(from)));
+    }
+    found
 }
 
 fn unknown_pipe(node: &Node, catalog: &dyn Catalog) -> Error {

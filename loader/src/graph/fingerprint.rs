@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Graph, Input};
+use super::{Graph, Input, Node};
 
 /// The identity of a graph: names, pipes, given options and inputs, in the order of its nodes.
 ///
@@ -39,20 +39,29 @@ impl Graph {
     /// The graph's [`Fingerprint`].
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
+        let nodes: Vec<String> = self.nodes.iter().map(Node::canonical).collect();
+        Fingerprint(xxh3_128(format!("[{}]", nodes.join(",")).as_bytes()))
+    }
+}
+
+impl Node {
+    /// The [`Fingerprint`] of this node alone: of its part of the graph's text.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint(xxh3_128(self.canonical().as_bytes()))
+    }
+
+    fn canonical(&self) -> String {
         let mut text = String::from("[");
-        for (at, node) in self.nodes.iter().enumerate() {
-            text.push_str(if at > 0 { ",[" } else { "[" });
-            push(&mut text, &Value::from(node.name.as_str()));
-            text.push(',');
-            push(&mut text, &Value::from(node.pipe.as_str()));
-            text.push(',');
-            push(&mut text, &node.inputs.iter().map(Input::to_string).collect());
-            text.push(',');
-            push_entries(&mut text, node.options.iter());
-            text.push(']');
-        }
+        push(&mut text, &Value::from(self.name.as_str()));
+        text.push(',');
+        push(&mut text, &Value::from(self.pipe.as_str()));
+        text.push(',');
+        push(&mut text, &self.inputs.iter().map(Input::to_string).collect());
+        text.push(',');
+        push_entries(&mut text, self.options.iter());
         text.push(']');
-        Fingerprint(xxh3_128(text.as_bytes()))
+        text
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use forebay_core::Error;
 use serde_json::{Number, Value};
 
-use super::{Kind, List, Node, OptionSpec, POSITIONAL, PipeSpec, nearest, print};
+use super::{COMMON, Kind, List, Node, ON_ERROR, OnError, OptionSpec, POSITIONAL, PipeSpec, nearest, print};
 
 /// The most characters of a wrong value that an error shows.
 const SHOWN: usize = 60;
@@ -15,6 +15,13 @@ pub(super) fn resolve(node: &Node, spec: &PipeSpec) -> (BTreeMap<String, Value>,
     let mut resolved = BTreeMap::new();
     let mut problems = Vec::new();
     for (given, value) in &node.options {
+        if COMMON.contains(&given.as_str()) {
+            match common(value) {
+                Ok(()) => drop(resolved.insert(given.clone(), value.clone())),
+                Err(error) => problems.push(error),
+            }
+            continue;
+        }
         match find(given, value, node, spec).and_then(|option| Ok((option, fit(value, option)?))) {
             Ok((option, value)) => drop(resolved.insert(option.name.clone(), value)),
             Err(message) => problems.push(Error::invalid(message)),
@@ -33,6 +40,14 @@ pub(super) fn resolve(node: &Node, spec: &PipeSpec) -> (BTreeMap<String, Value>,
         }
     }
     (resolved, problems)
+}
+
+/// Checks `on_error`, the one option that every pipe has.
+fn common(value: &Value) -> Result<(), Error> {
+    let text = value.as_str();
+    let text =
+        text.ok_or_else(|| Error::invalid(format!("option `{ON_ERROR}` is {}, expected text", show(value))))?;
+    text.parse::<OnError>().map(drop)
 }
 
 fn find<'a>(given: &str, value: &Value, node: &Node, spec: &'a PipeSpec) -> Result<&'a OptionSpec, String> {

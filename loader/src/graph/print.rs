@@ -97,6 +97,19 @@ impl Graph {
     }
 }
 
+/// One node in the one-line form, with its inputs, without its name.
+impl std::fmt::Display for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut text = self.pipe.clone();
+        if self.inputs.len() > 1 {
+            let inputs: Vec<String> = self.inputs.iter().map(Input::to_string).collect();
+            text.extend([" <", &inputs.join(", "), ">"]);
+        }
+        line_options(&mut text, self, None);
+        f.write_str(&text)
+    }
+}
+
 fn line_options(text: &mut String, node: &Node, catalog: Option<&dyn Catalog>) {
     let spec = catalog.and_then(|catalog| catalog.pipe(&node.pipe));
     let known = spec.and_then(|spec| spec.options.first()).map(|option| option.name.as_str());

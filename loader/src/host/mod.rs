@@ -13,7 +13,7 @@ use std::{
 };
 
 use forebay_core::{
-    BufferMut, Error, ErrorKind, Limits, Waker,
+    BufferMut, Error, ErrorKind, Key, Limits, Waker,
     abi::{
         Context, Decoder, HostServices, HostServicesRef, Outcome, Store,
         abi_stable::{
@@ -26,10 +26,15 @@ use forebay_core::{
 
 use self::pool::Pool;
 pub(crate) use self::stacker::Stacker;
-use crate::Registry;
+use crate::{
+    Registry,
+    graph::{Action, OnError},
+};
 
 /// The most lines that wait to be read in the log.
 const LOG: usize = 1000;
+/// The most samples that are listed as lost; all are counted.
+const LOST: usize = 10_000;
 
 /// A running graph's services.
 pub(crate) struct Host {
@@ -37,8 +42,27 @@ pub(crate) struct Host {
     pool: Arc<Pool>,
     limits: Limits,
     cancelled: AtomicBool,
+    /// Chains are to come back, since an epoch is given up.
+    paused: AtomicBool,
+    /// Some node has so many marks that old ones should be forgotten.
+    trim: AtomicBool,
     bells: Mutex<Vec<Waker>>,
     log: Mutex<Vec<(u32, String)>>,
+    lost: Mutex<Vec<LostSample>>,
+}
+
+/// A sample that was left out because a pipe failed on it; see [`OnError`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LostSample {
+    /// The node that failed.
+    pub node: String,
+    /// What a person can open; none where a source failed to give it.
+    pub key: Option<String>,
+    /// The sample's uid, where it had one.
+    pub uid: Option<u64>,
+    /// Why, and where.
+    pub error: Error,
 }
 
 impl Host {
@@ -48,8 +72,11 @@ impl Host {
             pool: Pool::new(keep),
             limits,
             cancelled: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
+            trim: AtomicBool::new(false),
             bells: Mutex::default(),
             log: Mutex::default(),
+            lost: Mutex::default(),
         })
     }
 
@@ -66,6 +93,44 @@ impl Host {
 
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Has chains come back at once, or no more.
+    pub(crate) fn pause(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Release);
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused.load(Ordering::Acquire)
+    }
+
+    /// Says that marks should be forgotten.
+    pub(crate) fn ask_for_trim(&self) {
+        self.trim.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked, since the last time.
+    pub(crate) fn take_trim(&self) -> bool {
+        self.trim.load(Ordering::Relaxed) && self.trim.swap(false, Ordering::Relaxed)
+    }
+
+    /// A node failed on a sample, or failed and goes on, and its policy forgives.
+    pub(crate) fn lose(&self, node: &str, policy: OnError, who: Option<(u64, &Key)>, error: Error) {
+        if policy.action == Action::Quarantine {
+            let key = who.map(|(_, key)| key.to_string()).or_else(|| error.get("sample").map(str::to_owned));
+            let lost = LostSample { node: node.to_owned(), key, uid: who.map(|(uid, _)| uid), error };
+            let mut all = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+            if all.len() < LOST {
+                all.push(lost);
+            }
+        } else {
+            self.note(2, error.to_string());
+        }
+    }
+
+    /// The samples that were set aside so far.
+    pub(crate) fn lost(&self) -> Vec<LostSample> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Takes the lines that plugins wrote since the last time: level and text.
@@ -86,7 +151,7 @@ impl Host {
     }
 
     /// The context of a node's calls.
-    fn context(&self, node: &str, seed: u64) -> Context {
+    fn context(&self, node: &str, seed: u64, (rank, world_size): (u32, u32)) -> Context {
         Context {
             services: SERVICES,
             host: ptr::null(),
@@ -94,8 +159,8 @@ impl Host {
             epoch: 0,
             pass: 0,
             node: xxhash_rust::xxh3::xxh3_64(node.as_bytes()),
-            rank: 0,
-            world_size: 1,
+            rank,
+            world_size,
             limits: self.limits,
             waker: ptr::null(),
             reserved: [0; 8],
@@ -130,9 +195,9 @@ impl Clone for NodeContext {
 }
 
 impl NodeContext {
-    pub(crate) fn new(host: &Arc<Host>, node: &str, seed: u64) -> Self {
+    pub(crate) fn new(host: &Arc<Host>, node: &str, seed: u64, ranks: (u32, u32)) -> Self {
         let desk = Arc::new(Desk { host: Arc::clone(host), slots: None });
-        let mut cx = host.context(node, seed);
+        let mut cx = host.context(node, seed, ranks);
         cx.host = Arc::as_ptr(&desk).cast();
         Self { cx, desk }
     }
@@ -141,12 +206,12 @@ impl NodeContext {
         &self.cx
     }
 
-    pub(crate) fn start(&mut self, epoch: u64) {
-        (self.cx.epoch, self.cx.pass) = (epoch, 0);
+    pub(crate) fn start(&mut self, epoch: u64, pass: u64) {
+        (self.cx.epoch, self.cx.pass) = (epoch, pass);
     }
 
-    pub(crate) fn next_pass(&mut self) {
-        self.cx.pass += 1;
+    pub(crate) fn set_pass(&mut self, pass: u64) {
+        self.cx.pass = pass;
     }
 
     /// Calls `call` with a context that holds `waker`.

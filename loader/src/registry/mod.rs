@@ -62,6 +62,7 @@ pub struct Record {
     manifest: Manifest,
     origin: Origin,
     loaded: OnceLock<Result<PluginRef>>,
+    hash: OnceLock<Result<String>>,
 }
 
 enum Origin {
@@ -269,7 +270,7 @@ impl Catalog for Registry {
 
 impl Record {
     fn new(manifest: Manifest, origin: Origin) -> Self {
-        Self { manifest, origin, loaded: OnceLock::new() }
+        Self { manifest, origin, loaded: OnceLock::new(), hash: OnceLock::new() }
     }
 
     /// What it says of itself.
@@ -297,6 +298,19 @@ impl Record {
     #[must_use]
     pub fn label(&self) -> String {
         format!("{} {}", self.manifest.name, self.manifest.version)
+    }
+
+    /// The 128-bit XXH3 of its file in hex digits; empty for one that is linked in.
+    ///
+    /// # Errors
+    /// `Io`, when the file cannot be read.
+    pub fn hash(&self) -> Result<String> {
+        let Some(path) = self.path() else { return Ok(String::new()) };
+        let hash = || match std::fs::read(path) {
+            Ok(bytes) => Ok(format!("{:032x}", xxhash_rust::xxh3::xxh3_128(&bytes))),
+            Err(error) => Err(Error::from(error).context("file", path.display())),
+        };
+        self.hash.get_or_init(hash).clone()
     }
 
     /// Whether its code was loaded.

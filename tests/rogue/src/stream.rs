@@ -45,8 +45,12 @@ struct Wait {
 }
 
 impl DataPipe for RogueStream {
-    const INFO: PipeInfo =
-        PipeInfo { name: "rogue_stream", summary: "Hands samples on, or does not", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "rogue_stream",
+        summary: "Hands samples on, or does not",
+        rewinds: true,
+        ..PipeInfo::DEFAULT
+    };
     type Options = RogueStreamOptions;
 
     fn new(options: RogueStreamOptions) -> Result<Self> {

@@ -1,0 +1,247 @@
+//! One node, made and ready to run: its pipe, and how far it is.
+
+use std::{sync::Arc, time::Instant};
+
+use forebay_core::{
+    Chunk, Error, ErrorKind, Port, Result, State, Waker,
+    abi::{abi_stable::std_types::ROption, code},
+    shim::check,
+};
+
+use super::{
+    grain::Grain,
+    trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},
+};
+use crate::{
+    graph::OnError,
+    handles::PipeHandle,
+    host::{Host, NodeContext, Stacker},
+    stats::Counters,
+};
+
+/// A node, made and ready to run.
+pub(crate) struct Link {
+    /// Its place in the graph's list.
+    pub(crate) node: usize,
+    pub(crate) pipe: PipeHandle,
+    /// Whether it may start its inputs over.
+    pub(crate) rewinds: bool,
+    pub(crate) cx: NodeContext,
+    /// Where a map's output is to lie, if its samples are stacked next.
+    pub(crate) stacker: Option<Arc<Stacker>>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) blame: Blame,
+    pub(crate) on_error: OnError,
+    pub(crate) grain: Grain,
+    /// What a call came to that gave samples as well: they go first.
+    pub(crate) deferred: Option<Call>,
+    pub(crate) place: Place,
+    /// Where it was; for nodes with state.
+    pub(crate) trail: Arc<Trail>,
+    pub(crate) pace: Pace,
+    /// How many of the next samples for each output were delivered before.
+    pub(crate) skip: Vec<u64>,
+    /// What its next reset is followed by.
+    pub(crate) restore: Option<State>,
+}
+
+/// What is added to an error of a node.
+#[derive(Clone)]
+pub(crate) struct Blame {
+    pub(crate) pipe: String,
+    pub(crate) plugin: String,
+}
+
+impl Blame {
+    /// Says in an error which node and plugin it comes from.
+    pub(crate) fn on(&self, error: Error) -> Error {
+        error.context("pipe", &self.pipe).context("plugin", &self.plugin)
+    }
+}
+
+/// What one call of a node came to.
+pub(crate) enum Call {
+    Gave,
+    Again,
+    NeedInput(usize),
+    Pending,
+    End,
+    Rewind(usize),
+    Failed(Error),
+}
+
+impl Link {
+    /// Starts an epoch at `origin`; the pipe is told with the next [`reset`](Link::reset).
+    pub(crate) fn start(&mut self, epoch: u64, origin: &Origin) {
+        let Mark { place, state } = &origin.mark;
+        self.cx.start(epoch, place.pass);
+        self.trail.clear();
+        self.skip.clone_from(&origin.skip);
+        self.place = place.clone();
+        self.restore.clone_from(state);
+        self.clear();
+    }
+
+    /// Starts a pass within the epoch.
+    pub(crate) fn start_pass(&mut self, pass: u64) {
+        self.cx.set_pass(pass);
+        self.place = Place::start(pass, self.place.taken.len(), self.place.given.len());
+        self.skip.fill(0);
+        self.restore = None;
+        self.clear();
+    }
+
+    fn clear(&mut self) {
+        self.deferred = None;
+        if let Some(stacker) = &self.stacker {
+            stacker.clear();
+        }
+    }
+
+    /// Tells the pipe that an epoch or a pass begins, and where.
+    pub(crate) fn reset(&mut self) -> Result<()> {
+        self.pipe.reset(self.cx.raw()).map_err(|error| self.blame.on(error))?;
+        let Some(state) = self.restore.take() else { return Ok(()) };
+        let restored = self.pipe.restore(self.cx.raw(), &state);
+        restored.map_err(|error| self.blame.on(error.context("while", "going to a saved position")))
+    }
+
+    /// The pass in which an input of this node is.
+    pub(crate) fn pass_of_input(&self, input: usize) -> u64 {
+        match self.rewinds {
+            true => pass_of_input(self.place.pass, self.place.rewound.get(input).copied().unwrap_or(0)),
+            false => self.place.pass,
+        }
+    }
+
+    /// Calls the pipe once: takes from `ports`, adds to `outs`.
+    pub(crate) fn call(
+        &mut self,
+        ports: &mut [Port],
+        outs: &mut [Chunk],
+        waker: &Waker,
+        host: &Host,
+    ) -> (Call, bool) {
+        for (taken, port) in self.place.taken.iter_mut().zip(&*ports) {
+            *taken += port.chunk.len() as u64; // Less what is left, below.
+        }
+        for (given, out) in self.place.given.iter_mut().zip(&*outs) {
+            *given = given.wrapping_sub(out.len() as u64);
+        }
+        let had = held(outs);
+        let begin = Instant::now();
+        let call = self.poll(ports, outs, waker);
+        let now = Instant::now();
+        let samples = held(outs) - had;
+        let mut moved = samples > 0;
+        for (taken, port) in self.place.taken.iter_mut().zip(&*ports) {
+            let left = port.chunk.len() as u64;
+            *taken -= left;
+        }
+        for (given, out) in self.place.given.iter_mut().zip(&*outs) {
+            *given = given.wrapping_add(out.len() as u64);
+        }
+        let bytes = if samples > 0 { outs.iter().map(Chunk::size).sum() } else { 0 };
+        self.counters.add(samples, bytes, now - begin);
+        self.grain.learn(samples, bytes, now - begin);
+        let call = self.forgive(call, host);
+        if self.pace.is_due(now) {
+            self.mark(&call, host);
+        }
+        moved |= self.drop_delivered(outs);
+        (call, moved)
+    }
+
+    /// Turns an error that the node's policy forgives into another try.
+    fn forgive(&mut self, call: Call, host: &Host) -> Call {
+        let error = match call {
+            Call::Failed(error) if self.on_error.forgives(error.kind(), false) => error,
+            other => return other,
+        };
+        let seen = self.place.taken.iter().chain(&self.place.given).copied().max().unwrap_or(0);
+        if let Some(reason) = self.on_error.exceeded(self.place.lost, seen + 1) {
+            return Call::Failed(error.context("on_error", reason));
+        }
+        self.place.lost += 1;
+        self.counters.lost(1);
+        host.lose(&self.blame.pipe, self.on_error, None, error);
+        Call::Again
+    }
+
+    /// Drops what it gave again after a resume.
+    fn drop_delivered(&mut self, outs: &mut [Chunk]) -> bool {
+        let mut dropped = false;
+        for (skip, out) in self.skip.iter_mut().zip(outs).filter(|(skip, _)| **skip > 0) {
+            // Everything in `out` is to be dropped, until nothing is any more.
+            while *skip > 0 && !out.is_empty() {
+                out.advance();
+                *skip -= 1;
+                dropped = true;
+            }
+        }
+        dropped
+    }
+
+    /// Notes where the node is, unless this is no moment for it.
+    fn mark(&mut self, call: &Call, host: &Host) {
+        if matches!(call, Call::Failed(_) | Call::Rewind(_)) {
+            return;
+        }
+        let (pipe, node) = (&self.pipe, &self.blame.pipe);
+        let save = || match pipe.state() {
+            Ok(state) => Some(state),
+            Err(error) if error.kind() == ErrorKind::Unsupported => None,
+            Err(error) => {
+                host.note(2, format!("the position of {node} cannot be saved: {error}"));
+                None
+            }
+        };
+        if self.pace.mark(&self.trail, &self.place, save) {
+            host.ask_for_trim();
+        }
+    }
+
+    fn poll(&mut self, ports: &mut [Port], outs: &mut [Chunk], waker: &Waker) -> Call {
+        let room = self.grain.size();
+        let pipe = &mut self.pipe;
+        let outcome = self.cx.with_waker(waker, |cx| pipe.poll(cx, ports, outs, room));
+        let (code, input) = (outcome.code, outcome.detail as usize);
+        if matches!(outcome.fault, ROption::RNone) {
+            match code {
+                code::READY => return Call::Again,
+                code::NEED_INPUT if input < ports.len() => return Call::NeedInput(input),
+                code::PENDING => return Call::Pending,
+                code::END => return Call::End,
+                code::REWIND
+                    if self.rewinds
+                        && ports.get(input).is_some_and(|port| port.ended && port.chunk.is_empty()) =>
+                {
+                    return Call::Rewind(input);
+                }
+                _ => {}
+            }
+        }
+        let error = check(outcome).err().unwrap_or_else(|| self.bad_answer(code, input, ports.len()));
+        Call::Failed(self.blame.on(error))
+    }
+
+    /// Why an answer of a pipe makes no sense.
+    fn bad_answer(&self, code: u32, input: usize, inputs: usize) -> Error {
+        Error::bug(match code {
+            code::NEED_INPUT | code::REWIND if input >= inputs => {
+                format!("the pipe asked for input {input}, it has {inputs}")
+            }
+            code::REWIND if !self.rewinds => {
+                "the pipe asked for its input to start over, and does not say `rewinds` of itself".to_owned()
+            }
+            code::REWIND => {
+                format!("the pipe asked for input {input} to start over, which has not ended")
+            }
+            _ => format!("the pipe gave an answer with the unknown number {code}"),
+        })
+    }
+}
+
+fn held(chunks: &[Chunk]) -> usize {
+    chunks.iter().map(Chunk::len).sum()
+}

@@ -1,0 +1,197 @@
+//! Where a node has been: what a snapshot is put together from.
+//!
+//! A node with state notes, after some of its calls, how many samples it had taken and given, and its state. So the
+//! place of the whole graph for any number of samples delivered can be found later, without stopping anything:
+//! see `snapshot`.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use forebay_core::{State, random::mix};
+
+/// The most marks that are kept; beyond, every second one is forgotten.
+const MOST: usize = 64;
+/// A state may take this share of a node's time to save.
+const SHARE: u32 = 50;
+
+/// How far a node is within an epoch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Which pass it is in, by the number its context carries.
+    pub(crate) pass: u64,
+    /// How often it started each input over in this pass.
+    pub(crate) rewound: Vec<u64>,
+    /// Samples taken from each input, since that began its pass.
+    pub(crate) taken: Vec<u64>,
+    /// Samples given to each output in this pass.
+    pub(crate) given: Vec<u64>,
+    /// Failures in this pass that were forgiven; for nodes that are no maps, which may fail without losing a sample.
+    pub(crate) lost: u64,
+}
+
+impl Place {
+    /// The start of a pass.
+    pub(crate) fn start(pass: u64, inputs: usize, outputs: usize) -> Self {
+        Self { pass, rewound: vec![0; inputs], taken: vec![0; inputs], given: vec![0; outputs], lost: 0 }
+    }
+}
+
+/// The pass of an input that a node in `pass` started over so many times.
+///
+/// It follows from the two numbers alone, so that it does not depend on how far a node ran ahead before it was itself
+/// started over. The passes of a node that nothing above starts over are 0, 1, 2 and so on.
+pub(crate) fn pass_of_input(pass: u64, rewound: u64) -> u64 {
+    if pass == 0 { rewound } else { mix(&[pass, rewound]) }
+}
+
+/// A place, and the state that goes with it; none at the start of a pass.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Mark {
+    pub(crate) place: Place,
+    pub(crate) state: Option<State>,
+}
+
+/// Where a node begins to run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Origin {
+    pub(crate) mark: Mark,
+    /// How many of the samples it will give to each output were delivered before.
+    pub(crate) skip: Vec<u64>,
+}
+
+impl Origin {
+    /// The start of an epoch.
+    pub(crate) fn fresh(inputs: usize, outputs: usize) -> Self {
+        let place = Place::start(0, inputs, outputs);
+        Self { mark: Mark { place, state: None }, skip: vec![0; outputs] }
+    }
+}
+
+/// The marks of one node, in the order it made them.
+#[derive(Debug, Default)]
+pub(crate) struct Trail(Mutex<VecDeque<Mark>>);
+
+impl Trail {
+    fn marks(&self) -> MutexGuard<'_, VecDeque<Mark>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        self.marks().clear();
+    }
+
+    /// Adds a mark that must not be lost: between two of them the node gives one sample for each it takes.
+    pub(crate) fn keep(&self, mark: Mark) {
+        self.marks().push_back(mark);
+    }
+
+    /// Adds a mark; says whether there are so many that old ones should be [forgotten](Trail::forget).
+    fn push(&self, mark: Mark) -> bool {
+        let mut marks = self.marks();
+        if marks.len() >= MOST {
+            // The first may be the one that is needed now.
+            let mut at = 0;
+            marks.retain(|_| (at += 1, at == 1 || at % 2 == 0).1);
+        }
+        marks.push_back(mark);
+        marks.len() > MOST / 2
+    }
+
+    /// The last mark in `pass` that had given no more than `wanted` to any output; the start of the pass if there is none.
+    pub(crate) fn before(&self, pass: u64, wanted: &[u64], inputs: usize) -> Mark {
+        let fits = |mark: &&Mark| {
+            mark.place.pass == pass
+                && mark.place.given.iter().zip(wanted).all(|(given, wanted)| given <= wanted)
+        };
+        let found = self.marks().iter().rev().find(fits).cloned();
+        found.unwrap_or_else(|| Mark { place: Place::start(pass, inputs, wanted.len()), state: None })
+    }
+
+    /// Forgets what lies before a mark: nobody will ask for it any more.
+    pub(crate) fn forget(&self, before: &Mark) {
+        let mut marks = self.marks();
+        if let Some(at) = marks.iter().position(|mark| mark.place == before.place) {
+            marks.drain(..at);
+        }
+    }
+}
+
+/// Decides when a node makes its next mark.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    every: Duration,
+    due: Instant,
+}
+
+impl Pace {
+    pub(crate) fn new(every: Duration) -> Self {
+        Self { every, due: Instant::now() + every }
+    }
+
+    /// Whether a mark is due.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        now >= self.due
+    }
+
+    /// Makes a mark with the state that `save` gives, if it gives one; says whether marks should be forgotten.
+    pub(crate) fn mark(
+        &mut self,
+        trail: &Trail,
+        place: &Place,
+        save: impl FnOnce() -> Option<State>,
+    ) -> bool {
+        let begin = Instant::now();
+        let full = save().is_some_and(|state| trail.push(Mark { place: place.clone(), state: Some(state) }));
+        let now = Instant::now();
+        self.due = now + self.every.max((now - begin) * SHARE).min(self.every * 1000);
+        full
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(pass: u64, given: u64) -> Mark {
+        let place = Place { given: vec![given], ..Place::start(pass, 0, 1) };
+        Mark { place, state: Some(State::default()) }
+    }
+
+    #[test]
+    fn the_latest_mark_that_is_not_too_far_is_found() {
+        let trail = Trail::default();
+        for (pass, given) in [(0, 5), (0, 9), (1, 2), (1, 7)] {
+            trail.push(mark(pass, given));
+        }
+        let found = |pass, wanted| trail.before(pass, &[wanted], 0).place.given[0];
+        assert_eq!([found(0, 4), found(0, 8), found(0, 100), found(1, 6), found(2, 6)], [0, 5, 9, 2, 0]);
+        trail.forget(&mark(1, 2));
+        assert_eq!([found(0, 100), found(1, 6), found(1, 7)], [0, 2, 7]);
+    }
+
+    #[test]
+    fn many_marks_grow_sparse_and_keep_the_first() {
+        let trail = Trail::default();
+        for given in 1..10_000 {
+            trail.push(mark(0, given));
+            assert!(trail.marks().len() <= MOST + 1);
+        }
+        assert_eq!(trail.before(0, &[1], 0).place.given, [1]);
+        assert_eq!(trail.before(0, &[9999], 0).place.given, [9999]);
+    }
+
+    #[test]
+    fn passes_of_nested_rewinds_differ() {
+        let mut seen = std::collections::HashSet::new();
+        for outer in 0..50 {
+            let middle = pass_of_input(0, outer);
+            for inner in 0..50 {
+                assert!(seen.insert(pass_of_input(middle, inner)), "{outer} {inner}");
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What is to happen to a sample that a pipe fails on.
+
+use std::{fmt, str::FromStr};
+
+use forebay_core::{Error, ErrorKind, Result};
+
+/// What is to happen to samples that a pipe fails on, and how many may fail.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct OnError {
+    /// What happens to the sample.
+    pub action: Action,
+    /// How many may fail in one pass of the node.
+    pub most: Most,
+}
+
+/// What happens to a sample that a pipe failed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Action {
+    /// It ends the run.
+    #[default]
+    Fail,
+    /// It is left out, and counted.
+    Skip,
+    /// It is left out, and listed by key with its error: see [`Loader::quarantine`](crate::Loader::quarantine).
+    Quarantine,
+}
+
+/// How many samples may fail.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub enum Most {
+    /// Any number.
+    #[default]
+    Any,
+    /// So many.
+    Count(u64),
+    /// This share of the samples so far; one always may.
+    Share(f64),
+}
+
+impl OnError {
+    /// Whether the run goes on after an error of this kind: not after one of the loader or of the plugin as a whole, nor
+    /// after a panic of a pipe with state, which takes no more calls.
+    #[must_use]
+    pub fn forgives(&self, kind: ErrorKind, map: bool) -> bool {
+        let lasting = matches!(kind, ErrorKind::Cancelled | ErrorKind::Bug | ErrorKind::Abi);
+        self.action != Action::Fail && !lasting && (map || kind != ErrorKind::Panic)
+    }
+
+    /// Why the run ends, if one more of `seen` samples fails after `failed` others.
+    #[must_use]
+    pub fn exceeded(&self, failed: u64, seen: u64) -> Option<String> {
+        let failed = failed + 1;
+        match self.most {
+            Most::Count(most) if failed > most => {
+                Some(format!("{failed} samples failed, at most {most} may"))
+            }
+            Most::Share(share) if failed > 1 && failed as f64 > share * seen as f64 => {
+                Some(format!("{failed} of {seen} samples failed, at most {} % may", share * 100.0))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl FromStr for OnError {
+    type Err = Error;
+
+    /// Reads `fail`, `skip` or `quarantine`; the last two at times with `:COUNT` or `:SHARE%`.
+    fn from_str(text: &str) -> Result<Self> {
+        let bad = || {
+            Error::invalid(format!(
+                "on_error is `{text}`, expected fail, skip or quarantine, and after a colon the most \
+                 that may fail, as in skip:100 or skip:1%"
+            ))
+        };
+        let (action, most) = text.split_once(':').map_or((text, None), |(action, most)| (action, Some(most)));
+        let action = match action {
+            "fail" if most.is_none() => Action::Fail,
+            "skip" => Action::Skip,
+            "quarantine" => Action::Quarantine,
+            _ => return Err(bad()),
+        };
+        let most = match most.map(|most| most.strip_suffix('%').ok_or(most)) {
+            None => Most::Any,
+            Some(Err(count)) => Most::Count(count.parse().map_err(|_| bad())?),
+            Some(Ok(share)) => {
+                let share: f64 = share.trim().parse().map_err(|_| bad())?;
+                Most::Share(Some(share / 100.0).filter(|share| (0.0..=1.0).contains(share)).ok_or_else(bad)?)
+            }
+        };
+        Ok(Self { action, most })
+    }
+}
+
+impl fmt::Display for OnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.action {
+            Action::Fail => "fail",
+            Action::Skip => "skip",
+            Action::Quarantine => "quarantine",
+        })?;
+        match self.most {
+            Most::Any => Ok(()),
+            Most::Count(count) => write!(f, ":{count}"),
+            Most::Share(share) => write!(f, ":{}%", share * 100.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_read_and_printed() {
+        for text in ["fail", "skip", "skip:10", "quarantine:0", "skip:2.5%"] {
+            assert_eq!(text.parse::<OnError>().unwrap().to_string(), text);
+        }
+        for text in ["", "fail:1", "skip:", "skip:-1", "skip:101%", "drop", "skip:x%"] {
+            assert!(text.parse::<OnError>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn budgets_end_runs() {
+        let exceeded = |text: &str, failed, seen| text.parse::<OnError>().unwrap().exceeded(failed, seen);
+        assert!(exceeded("skip", 1_000_000, 1_000_000).is_none());
+        assert!(exceeded("skip:2", 1, 5).is_none());
+        assert!(exceeded("skip:2", 2, 5).is_some());
+        assert!(exceeded("skip:1%", 0, 1).is_none(), "one always may");
+        assert!(exceeded("skip:1%", 1, 150).is_some());
+        assert!(exceeded("skip:1%", 1, 200).is_none());
+    }
+}

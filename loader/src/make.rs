@@ -1,0 +1,135 @@
+//! Makes the nodes of a graph: each pipe by its plugin, with all that runs it.
+
+use std::{sync::Arc, time::Duration};
+
+use forebay_core::{Error, Result};
+
+use crate::{
+    Registry,
+    executor::{Blame, Body, Chain, Grain, Link, Origin, Pace, Parallel, Trail},
+    graph::{self, Catalog, Class, Graph, Node, OnError, PipeSpec},
+    host::{Host, NodeContext, Stacker},
+    plan::{Plan, Segment},
+    snapshot::{Course, Stop},
+    stats::{Counters, NodeInfo},
+};
+
+/// Makes the nodes of a graph.
+pub(crate) struct Maker<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) registry: &'a Registry,
+    pub(crate) host: &'a Arc<Host>,
+    pub(crate) seed: u64,
+    pub(crate) ranks: (u32, u32),
+    /// Pins the chunk size.
+    pub(crate) chunk: Option<usize>,
+    /// The most bytes of one batch's output memory.
+    pub(crate) most: usize,
+    /// How often nodes with state leave marks.
+    pub(crate) marks: Duration,
+    pub(crate) course: &'a Course,
+    /// By place in the graph; filled on the way.
+    pub(crate) nodes: Vec<Option<NodeInfo>>,
+}
+
+impl Maker<'_> {
+    /// Makes the nodes of a segment.
+    pub(crate) fn body(&mut self, segment: &Segment) -> Result<Body> {
+        let mut links = segment.nodes.iter().map(|&at| self.link(at)).collect::<Result<Vec<_>>>()?;
+        if !segment.parallel {
+            let chain = Chain::new(links, segment.inputs.len(), segment.outputs.len());
+            return Ok(Body::Serial(Box::new(chain)));
+        }
+        for (link, &at) in links.iter_mut().zip(&segment.nodes) {
+            link.stacker = self.stacked_by(at).map(|size| Stacker::new(size, self.most));
+        }
+        let (maps, lane) = Parallel::new(links);
+        Ok(Body::Parallel(maps, lane))
+    }
+
+    /// How many samples the only reader of a node stacks into one, if it does.
+    fn stacked_by(&self, at: usize) -> Option<u64> {
+        let name = &self.graph.nodes()[at].name;
+        let reader =
+            self.graph.nodes().iter().find(|node| node.inputs.iter().any(|input| input.node == *name))?;
+        let spec = self.registry.pipe(&reader.pipe)?;
+        reader.options.get(&spec.stacks)?.as_u64().filter(|&size| size > 1)
+    }
+
+    fn link(&mut self, at: usize) -> Result<Link> {
+        let node: &Node = &self.graph.nodes()[at];
+        let spec = spec(self.registry, node)?;
+        let record = self.registry.plugin_of(&node.pipe).ok_or_else(|| unknown(node))?;
+        let options =
+            serde_json::to_string(&node.own_options()).map_err(|error| Error::bug(error.to_string()))?;
+        let blame =
+            Blame { pipe: node.name.clone(), plugin: format!("{} in {}", record.label(), record.file()) };
+        let pipe = self.registry.make_pipe(&node.pipe, &options).map_err(|error| blame.on(error))?;
+        let counters = Arc::new(Counters::default());
+        self.nodes[at] = Some(NodeInfo {
+            node: node.name.clone(),
+            pipe: node.pipe.clone(),
+            plugin: record.label(),
+            file: record.file(),
+            parallel: spec.class == Class::Map,
+            counters: Arc::clone(&counters),
+        });
+        let stop = &self.course.stops[at];
+        let origin = Origin::fresh(stop.inputs.len(), stop.outputs);
+        Ok(Link {
+            node: at,
+            pipe,
+            rewinds: spec.rewinds,
+            cx: NodeContext::new(self.host, &node.name, self.seed, self.ranks),
+            stacker: None,
+            counters,
+            blame,
+            on_error: on_error(node)?,
+            grain: Grain::new(self.chunk),
+            deferred: None,
+            place: origin.mark.place,
+            trail: Arc::clone(&stop.trail),
+            pace: Pace::new(self.marks),
+            skip: origin.skip,
+            restore: None,
+        })
+    }
+}
+
+/// The nodes of a checked graph as a snapshot walks them.
+pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan) -> Result<Course> {
+    let nodes = graph.nodes();
+    let place = |name: &str| nodes.iter().position(|node| node.name == name);
+    let mut stops = Vec::new();
+    for node in nodes {
+        let spec = spec(registry, node)?;
+        let inputs = node.inputs.iter();
+        stops.push(Stop {
+            inputs: inputs.filter_map(|input| Some((place(&input.node)?, input.port as usize))).collect(),
+            outputs: spec.outputs_of(node) as usize,
+            map: spec.class == Class::Map,
+            rewinds: spec.rewinds,
+            trail: Arc::new(Trail::default()),
+        });
+    }
+    let edge = plan.output()?;
+    let segment = &plan.segments[plan.edges[edge].from];
+    let port = segment.outputs.iter().position(|&out| out == edge).unwrap_or(0);
+    let node = segment.nodes.last().copied().ok_or_else(|| Error::bug("a segment has no nodes"))?;
+    Ok(Course { stops, order: graph.order()?, output: (node, port) })
+}
+
+fn spec<'a>(registry: &'a Registry, node: &Node) -> Result<&'a PipeSpec> {
+    registry.pipe(&node.pipe).ok_or_else(|| unknown(node))
+}
+
+fn on_error(node: &Node) -> Result<OnError> {
+    node.options
+        .get(graph::ON_ERROR)
+        .and_then(|policy| policy.as_str())
+        .map_or(Ok(OnError::default()), str::parse)
+}
+
+fn unknown(node: &Node) -> Error {
+    Error::invalid(format!("unknown pipe {}", node.pipe))
+}

@@ -1,0 +1,141 @@
+//! Whether a snapshot fits a graph, and how they differ.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use forebay_core::{Error, Result};
+
+use super::{Course, NodeMark, PluginMark, Snapshot};
+use crate::{
+    executor::Origin,
+    graph::{Graph, Node},
+};
+
+/// The most characters of a node that a snapshot quotes.
+const SHOWN: usize = 120;
+
+/// A node's name, what it is for people, and its fingerprint.
+pub(super) fn describe(node: &Node) -> (String, String, String) {
+    let line = node.to_string();
+    let what = match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    };
+    (node.name.clone(), what, node.fingerprint().to_string())
+}
+
+/// Where each node of `graph` begins, to go on after `snapshot`. `allowed` names the nodes and plugins that may differ.
+pub(crate) fn origins(
+    snapshot: &Snapshot,
+    graph: &Graph,
+    course: &Course,
+    (plugins, allowed): (&BTreeMap<String, PluginMark>, &[String]),
+) -> Result<Vec<Origin>> {
+    let is_allowed = |name: &str| allowed.iter().any(|allowed| allowed == name);
+    let mut differences = Vec::new();
+    for (name, before) in &snapshot.plugins {
+        if let Some(now) = plugins.get(name)
+            && now != before
+            && !is_allowed(name)
+        {
+            let (was, is) = (&before.version, &now.version);
+            differences.push(match was == is {
+                true => format!("plugin {name} {is}: its file was built anew"),
+                false => format!("plugin {name}: was {was}, is {is}"),
+            });
+        }
+    }
+    let saved: BTreeMap<&str, &NodeMark> =
+        snapshot.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
+    let mut origins = Vec::new();
+    for (node, stop) in graph.nodes().iter().zip(&course.stops) {
+        let (name, is, fingerprint) = describe(node);
+        match saved.get(name.as_str()) {
+            None => differences.push(format!("node {name}: new, is `{is}`")),
+            Some(before) => {
+                if before.fingerprint != fingerprint && !is_allowed(&name) {
+                    differences.push(format!("node {name}: was `{}`, is `{is}`", before.what));
+                }
+                origins.push(before.origin(stop.inputs.len(), stop.outputs)?);
+            }
+        }
+    }
+    let gone = snapshot.nodes.iter().filter(|node| graph.node(&node.name).is_none());
+    differences.extend(gone.map(|node| format!("node {}: was `{}`, is gone", node.name, node.what)));
+    if differences.is_empty() {
+        return Ok(origins);
+    }
+    let mut message = String::from("the snapshot is of another graph, or of other plugins:");
+    for difference in differences {
+        let _ = write!(message, "\n  {difference}"); // Writing to a String cannot fail.
+    }
+    message.push_str("\na node or a plugin that is still there may be allowed to differ, by name");
+    Err(Error::invalid(message))
+}
+
+impl Snapshot {
+    /// How two snapshots differ, line by line; nothing for two of one place.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut line = |what: &str, one: String, two: String| {
+            if one != two {
+                lines.push(format!("{what}: {one} / {two}"));
+            }
+        };
+        line("seed", self.seed.to_string(), other.seed.to_string());
+        line("epoch", self.epoch.to_string(), other.epoch.to_string());
+        line("delivered", self.delivered.to_string(), other.delivered.to_string());
+        line("ended", self.ended.to_string(), other.ended.to_string());
+        line("world size", self.world_size.to_string(), other.world_size.to_string());
+        for (name, one) in &self.plugins {
+            let two = other.plugins.get(name);
+            line(
+                &format!("plugin {name}"),
+                format!("{one:?}"),
+                two.map_or("none".into(), |two| format!("{two:?}")),
+            );
+        }
+        let names = |snapshot: &Self| snapshot.nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>();
+        let mut all = names(self);
+        all.extend(names(other).into_iter().filter(|name| !self.nodes.iter().any(|node| node.name == *name)));
+        for name in all {
+            let of = |snapshot: &Self| {
+                let node = snapshot.nodes.iter().find(|node| node.name == name);
+                node.map_or("none".to_owned(), NodeMark::summary)
+            };
+            line(&format!("node {name}"), of(self), of(other));
+        }
+        lines
+    }
+}
+
+impl NodeMark {
+    /// The node's place in one line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let list = |numbers: &[u64]| {
+            let numbers: Vec<_> = numbers.iter().map(u64::to_string).collect();
+            numbers.join("+")
+        };
+        let mut text = format!("`{}`", self.what);
+        let mut part = |name: &str, numbers: &[u64], always: bool| {
+            if always && !numbers.is_empty() || numbers.iter().any(|&number| number > 0) {
+                let _ = write!(text, ", {name} {}", list(numbers)); // Writing to a String cannot fail.
+            }
+        };
+        part("pass", &[self.pass], false);
+        part("rewound", &self.rewound, false);
+        part("taken", &self.taken, true);
+        part("given", &self.given, true);
+        part("then skips", &self.skip, false);
+        if let Some(state) = &self.state {
+            let text_len = state.text.as_ref().map(String::len);
+            let size = text_len.or(state.hex.as_ref().map(|hex| hex.len() / 2)).unwrap_or(0);
+            let _ = match &state.text {
+                Some(short) if short.len() <= 80 => write!(text, ", state {short}"),
+                _ => write!(text, ", state of {size} bytes"),
+            };
+        }
+        text
+    }
+}

@@ -1,0 +1,250 @@
+//! The place of a whole graph within an epoch, as data: taken while it runs, resumed anywhere.
+//!
+//! Nothing stops for a snapshot and nothing travels through the graph for it. Nodes with state leave marks as they run
+//! (`executor/trail.rs`); `walk` finds, from the number of samples the consumer has, the mark each node goes on from. So a
+//! snapshot says the same whatever executor ran, and resumes on any other.
+
+mod changes;
+mod walk;
+
+use std::collections::BTreeMap;
+
+use forebay_core::{Error, Result, State};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+pub(crate) use self::{
+    changes::origins,
+    walk::{Course, Stop},
+};
+use crate::executor::{Mark, Origin, Place};
+
+/// The version of the form below.
+const VERSION: u32 = 1;
+/// What the bytes of a snapshot begin with.
+const MAGIC: &[u8; 8] = b"FBYSNAP1";
+
+/// Where a run is: seed, epoch, and the place and state of each node. JSON of a few hundred bytes a node, beside what
+/// pipes with large buffers save.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// The version of this form.
+    pub version: u32,
+    /// The run's seed.
+    pub seed: u64,
+    /// The epoch it was taken in.
+    pub epoch: u64,
+    /// How many samples of the epoch were delivered before.
+    pub delivered: u64,
+    /// Whether the epoch had ended: then a resume begins the next one.
+    pub ended: bool,
+    /// How many ranks shared the data.
+    pub world_size: u32,
+    /// The graph's [fingerprint](crate::graph::Fingerprint).
+    pub graph: String,
+    /// The plugins that served the graph: version and hash of the file.
+    pub plugins: BTreeMap<String, PluginMark>,
+    /// Node by node, in the graph's order; empty at the end of an epoch.
+    pub nodes: Vec<NodeMark>,
+}
+
+/// Which build of a plugin ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PluginMark {
+    /// Its version.
+    pub version: String,
+    /// The 128-bit XXH3 of its file in hex digits; empty for one that is linked in.
+    pub hash: String,
+}
+
+/// Where one node goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct NodeMark {
+    /// Its name.
+    pub name: String,
+    /// What it is, as in the one-line form; shortened if it is long.
+    pub what: String,
+    /// The [fingerprint](crate::graph::Fingerprint) of the node alone.
+    pub fingerprint: String,
+    /// The pass it is in: 0, unless something starts it over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pass: u64,
+    /// How often it started each input over in this pass.
+    #[serde(default, skip_serializing_if = "all_zero")]
+    pub rewound: Vec<u64>,
+    /// How many samples of each input it has had.
+    pub taken: Vec<u64>,
+    /// How many samples it has given to each output.
+    pub given: Vec<u64>,
+    /// How many more it had given when the snapshot was taken; they are made again, and dropped.
+    #[serde(default, skip_serializing_if = "all_zero")]
+    pub skip: Vec<u64>,
+    /// How often it failed and was forgiven.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost: u64,
+    /// What the pipe saved; none for pipes without state, and at the start of a pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<PipeState>,
+}
+
+/// What a pipe saved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PipeState {
+    /// The version of its form; the pipe's own count.
+    pub version: u32,
+    /// As text, if it is text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// In hex digits otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hex: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+fn all_zero(numbers: &[u64]) -> bool {
+    numbers.iter().all(|&number| number == 0)
+}
+
+/// Numbers that are all zero are left out.
+fn unless_zero(numbers: &[u64]) -> Vec<u64> {
+    if all_zero(numbers) { Vec::new() } else { numbers.to_vec() }
+}
+
+impl Snapshot {
+    /// Reads the JSON that [`to_json`](Snapshot::to_json) wrote.
+    ///
+    /// # Errors
+    /// `Invalid`, for anything else.
+    pub fn from_json(text: &str) -> Result<Self> {
+        let snapshot: Self = serde_json::from_str(text)
+            .map_err(|error| Error::invalid(format!("the snapshot cannot be read: {error}")))?;
+        match snapshot.version {
+            VERSION => Ok(snapshot),
+            found => Err(Error::invalid(format!("found a snapshot of version {found}, expected {VERSION}"))),
+        }
+    }
+
+    /// The snapshot as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        // Invariant: strings, numbers and lists of them always have a JSON form.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads the bytes that [`to_bytes`](Snapshot::to_bytes) made; a snapshot cut short or changed is refused.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Invalid`.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let corrupt = || Error::corrupt("these are not the bytes of a snapshot, or not all of them");
+        let rest = bytes.strip_prefix(MAGIC).ok_or_else(corrupt)?;
+        let (sum, json) = rest.split_first_chunk::<8>().ok_or_else(corrupt)?;
+        if u64::from_le_bytes(*sum) != xxh3_64(json) {
+            return Err(corrupt());
+        }
+        Self::from_json(std::str::from_utf8(json).map_err(|_| corrupt())?)
+    }
+
+    /// The snapshot as bytes: 8 of name and version, 8 of checksum, and the JSON.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let json = self.to_json();
+        [MAGIC, &xxh3_64(json.as_bytes()).to_le_bytes()[..], json.as_bytes()].concat()
+    }
+}
+
+impl NodeMark {
+    fn new((name, what, fingerprint): (String, String, String), origin: &Origin) -> Self {
+        let Mark { place, state } = &origin.mark;
+        Self {
+            name,
+            what,
+            fingerprint,
+            pass: place.pass,
+            rewound: unless_zero(&place.rewound),
+            taken: place.taken.clone(),
+            given: place.given.clone(),
+            skip: unless_zero(&origin.skip),
+            lost: place.lost,
+            state: state.as_ref().map(PipeState::new),
+        }
+    }
+
+    /// Where the node begins, which has so many inputs and outputs.
+    fn origin(&self, inputs: usize, outputs: usize) -> Result<Origin> {
+        let sized = |numbers: &[u64], size: usize| {
+            let mut numbers = numbers.to_vec();
+            numbers.resize(size, 0);
+            numbers
+        };
+        let place = Place {
+            pass: self.pass,
+            rewound: sized(&self.rewound, inputs),
+            taken: sized(&self.taken, inputs),
+            given: sized(&self.given, outputs),
+            lost: self.lost,
+        };
+        let state = self.state.as_ref().map(PipeState::read).transpose()?;
+        Ok(Origin { mark: Mark { place, state }, skip: sized(&self.skip, outputs) })
+    }
+}
+
+impl PipeState {
+    fn new(state: &State) -> Self {
+        let hex = || state.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = std::str::from_utf8(&state.bytes).ok().map(str::to_owned);
+        Self { version: state.version, hex: if text.is_none() { Some(hex()) } else { None }, text }
+    }
+
+    fn read(&self) -> Result<State> {
+        let bytes = match (&self.text, &self.hex) {
+            (Some(text), _) => text.clone().into_bytes(),
+            (None, Some(hex)) => {
+                from_hex(hex).ok_or_else(|| Error::invalid("a state is not in hex digits"))?
+            }
+            (None, None) => Vec::new(),
+        };
+        Ok(State { version: self.version, bytes: bytes.into(), ..State::default() })
+    }
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<_>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+    let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
+    // Invariant: two hex digits make a byte.
+    Some(digits.chunks_exact(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect())
+}
+
+/// Puts a snapshot together.
+pub(crate) fn assemble(
+    head: (u64, u64, u64, u32),
+    graph: &crate::Graph,
+    plugins: BTreeMap<String, PluginMark>,
+    origins: Option<&[Origin]>,
+) -> Snapshot {
+    let (seed, epoch, delivered, world_size) = head;
+    let mark = |(node, origin)| NodeMark::new(changes::describe(node), origin);
+    Snapshot {
+        version: VERSION,
+        seed,
+        epoch,
+        delivered,
+        ended: origins.is_none(),
+        world_size,
+        graph: graph.fingerprint().to_string(),
+        plugins,
+        nodes: graph.nodes().iter().zip(origins.unwrap_or_default()).map(mark).collect(),
+    }
+}

@@ -1,0 +1,101 @@
+//! From the number of samples delivered to the place that each node goes on from.
+
+use std::sync::Arc;
+
+use forebay_core::State;
+
+use crate::executor::{Mark, Origin, Place, Trail, pass_of_input};
+
+/// The nodes of a graph with their marks, as a walk needs them.
+pub(crate) struct Course {
+    /// In the graph's order.
+    pub(crate) stops: Vec<Stop>,
+    /// So that each node comes after all it reads from.
+    pub(crate) order: Vec<usize>,
+    /// The output that leads to the consumer: node and port.
+    pub(crate) output: (usize, usize),
+}
+
+/// One node.
+pub(crate) struct Stop {
+    /// Each input: the node it reads, and which of its outputs.
+    pub(crate) inputs: Vec<(usize, usize)>,
+    pub(crate) outputs: usize,
+    /// Gives one sample for each it takes, and has no state.
+    pub(crate) map: bool,
+    pub(crate) rewinds: bool,
+    pub(crate) trail: Arc<Trail>,
+}
+
+impl Course {
+    /// The start of an epoch.
+    pub(crate) fn fresh(&self) -> Vec<Origin> {
+        self.stops.iter().map(|stop| Origin::fresh(stop.inputs.len(), stop.outputs)).collect()
+    }
+
+    /// Where each node goes on after so many samples of the epoch, and its own mark for that.
+    ///
+    /// From the end up: a node goes on from its last mark that had given no more than is wanted of it; what it has given
+    /// since is given again, and skipped. Its inputs must then go on from what that mark had taken of them, less what
+    /// its pipe wants again.
+    fn locate(&self, delivered: u64) -> Vec<(Mark, Origin)> {
+        let mut wanted: Vec<_> = self.stops.iter().map(|stop| vec![(0, 0); stop.outputs]).collect();
+        let mut found = vec![(Mark::default(), Origin::default()); self.stops.len()];
+        if let Some(output) = wanted.get_mut(self.output.0).and_then(|outputs| outputs.get_mut(self.output.1))
+        {
+            *output = (0, delivered);
+        }
+        for &at in self.order.iter().rev() {
+            let stop = &self.stops[at];
+            let (mark, origin) = stop.locate(&wanted[at]);
+            for (input, &(from, port)) in stop.inputs.iter().enumerate() {
+                let place = &origin.mark.place;
+                let pass = match stop.rewinds {
+                    true => pass_of_input(place.pass, place.rewound[input]),
+                    false => place.pass,
+                };
+                wanted[from][port] = (pass, place.taken[input]);
+            }
+            found[at] = (mark, origin);
+        }
+        found
+    }
+
+    /// Where each node goes on after so many samples of the epoch.
+    pub(crate) fn origins(&self, delivered: u64) -> Vec<Origin> {
+        self.locate(delivered).into_iter().map(|(_, origin)| origin).collect()
+    }
+
+    /// Forgets marks that no snapshot will ask for any more.
+    pub(crate) fn trim(&self, delivered: u64) {
+        for (stop, (mark, _)) in self.stops.iter().zip(self.locate(delivered)) {
+            stop.trail.forget(&mark);
+        }
+    }
+}
+
+impl Stop {
+    fn locate(&self, wanted: &[(u64, u64)]) -> (Mark, Origin) {
+        let pass = wanted.first().map_or(0, |(pass, _)| *pass);
+        let wanted: Vec<u64> = wanted.iter().map(|(_, count)| *count).collect();
+        if self.map {
+            // Between two marks of a map it gives one sample for each.
+            let mark = self.trail.before(pass, &wanted, 1);
+            let since = wanted[0] - mark.place.given[0];
+            let place =
+                Place { taken: vec![mark.place.taken[0] + since], given: wanted, ..mark.place.clone() };
+            return (mark, Origin { mark: Mark { place, state: None }, skip: vec![0] });
+        }
+        let mark = self.trail.before(pass, &wanted, self.inputs.len());
+        let skip = wanted.iter().zip(&mark.place.given).map(|(wanted, given)| wanted - given).collect();
+        let mut from = mark.clone();
+        if let Some(state) = &mut from.state {
+            let again = std::mem::take(&mut state.again);
+            for (taken, again) in from.place.taken.iter_mut().zip(again) {
+                *taken = taken.saturating_sub(again);
+            }
+            from.state = Some(State { again: Default::default(), ..state.clone() });
+        }
+        (mark, Origin { mark: from, skip })
+    }
+}
