@@ -23,7 +23,7 @@ pub(crate) fn run(folder: &Path) -> Result<Vec<String>> {
     let registry = crate::registry()?;
     let photos = photos(folder)?;
     let line = format!(
-        "files '{}/*.tar' | untar | select [jpg, cls] | decode | random_resized_crop {SIDE} | flip | normalize | batch {BATCH}",
+        "files '{}/*.tar' | untar | select [jpg, cls] | random_resized_crop {SIDE} | decode | flip | normalize | batch {BATCH}",
         folder.display()
     );
     let samples = photos.len() as u64;
@@ -70,7 +70,7 @@ fn photos(folder: &Path) -> Result<Vec<Vec<u8>>> {
     Ok(photos)
 }
 
-/// Decode, crop, flip and normalise on two threads: memory is made once, and batches go nowhere.
+/// Decode a rectangle, resize, flip and normalise on two threads: memory is made once, and batches go nowhere.
 fn floor(photos: &[Vec<u8>]) -> Result<()> {
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -85,17 +85,21 @@ fn work(photos: &[Vec<u8>], next: &AtomicUsize) -> Result<()> {
     let levels = levels(&IMAGENET_MEAN, &IMAGENET_STD)?;
     let (mut small, mut mirrored) = (vec![0; SIDE * SIDE * 3], vec![0; SIDE * SIDE * 3]);
     let mut batch = vec![0.0_f32; BATCH * 3 * SIDE * SIDE];
-    let mut full = Vec::new();
+    let mut part = Vec::new();
     loop {
         let at = next.fetch_add(1, Ordering::Relaxed);
         let Some(photo) = photos.get(at) else { return Ok(()) };
         let jpeg = Jpeg::open(photo, u64::MAX)?;
         let [height, width] = jpeg.size();
-        full.resize(height * width * 3, 0);
-        jpeg.read(&mut full)?;
         let mut draws = (0..u64::MAX).map(|draw| forebay_loader::Rng::new(at as u64, draw).f64());
         let crop = CropRange::default().draw([height, width], || draws.next().unwrap_or(0.5));
-        resize(&Pixels::new(&full, [height, width, 3])?, crop, [SIDE, SIDE], Filter::Bilinear, &mut small)?;
+        if part.len() < crop.height * crop.width * 3 {
+            part.resize(crop.height * crop.width * 3, 0);
+        }
+        let part = &mut part[..crop.height * crop.width * 3];
+        jpeg.read_region(crop, part)?;
+        let part = Pixels::new(part, [crop.height, crop.width, 3])?;
+        resize(&part, part.whole(), [SIDE, SIDE], Filter::Bilinear, &mut small)?;
         let picture = if at.is_multiple_of(2) {
             flip(&Pixels::new(&small, [SIDE, SIDE, 3])?, &mut mirrored)?;
             &mirrored

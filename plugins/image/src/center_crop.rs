@@ -1,8 +1,8 @@
 //! `center_crop`: the middle of a picture.
 
-use forebay_core::{Context, DType, DataPipe, Map, OneOrMany, PipeInfo, Result, Sample, options};
+use forebay_core::{Context, DataPipe, Map, OneOrMany, PipeInfo, Result, Sample, options};
 
-use crate::pixels::{Crop, cut};
+use crate::pixels::Crop;
 use crate::{field, resize::size_of};
 
 options! {
@@ -10,12 +10,13 @@ options! {
     pub struct CenterCropOptions {
         /// Height and width, or one number for both.
         size: OneOrMany<usize> = required, in 1..=65535;
-        /// The field with the picture; null for the first that holds one.
+        /// The field with the picture, decoded or not; null for the first that holds one.
         field: Option<String> = null;
     }
 }
 
-/// The pipe `center_crop`. A picture smaller than `size` is an error.
+/// The pipe `center_crop`. A picture smaller than `size` is an error. Of one that is still encoded it decodes no
+/// more than the middle.
 pub struct CenterCrop {
     size: [usize; 2],
     field: Option<String>,
@@ -33,13 +34,9 @@ impl DataPipe for CenterCrop {
 
 impl Map for CenterCrop {
     fn map(&self, sample: &mut Sample, cx: &Context<'_>) -> Result<()> {
-        field::change(sample, self.field.as_deref(), |src| {
-            let crop = Crop::center([src.height(), src.width()], self.size)?;
-            if crop == src.whole() {
-                return Ok(None);
-            }
-            let shape = [crop.height, crop.width, src.channels()];
-            field::tensor(shape, shape, DType::U8, cx, |out| cut(src, crop, out)).map(Some)
+        field::change_any(sample, self.field.as_deref(), cx, |picture| {
+            let crop = Crop::center(picture.size(), self.size)?;
+            picture.cut(crop, cx)
         })
     }
 }

@@ -1,10 +1,56 @@
 //! Which field of a sample holds the picture, and putting another one in its place.
 
-use forebay_core::{Context, DType, Error, Result, Sample, Tensor, TensorExt, Value};
+use forebay_core::{Context, DType, Error, Result, Sample, Tensor, TensorExt, Value, View};
 
-use crate::pixels::{Pixels, output};
+use crate::encoded::Encoded;
+use crate::pixels::{self, Crop, Pixels, output};
+use crate::scratch;
 
-/// Puts what `work` makes of the sample's picture in its place; `None` leaves it.
+/// A picture as a field holds it.
+pub(crate) enum Picture<'a> {
+    Decoded(Pixels<'a>),
+    Encoded(Encoded<'a>),
+}
+
+impl Picture<'_> {
+    /// Height and width.
+    pub(crate) fn size(&self) -> [usize; 2] {
+        match self {
+            Self::Decoded(src) => [src.height(), src.width()],
+            Self::Encoded(encoded) => encoded.size(),
+        }
+    }
+
+    /// Gives `work` pixels and the rectangle of them that is `crop` of the picture. Of a picture that is
+    /// still encoded, no more than this rectangle is decoded.
+    pub(crate) fn part<T>(self, crop: Crop, work: impl FnOnce(&Pixels<'_>, Crop) -> Result<T>) -> Result<T> {
+        match self {
+            Self::Decoded(src) => work(&src, crop),
+            Self::Encoded(encoded) => scratch::with(crop.height * crop.width * 3, |out| {
+                encoded.read(crop, out)?;
+                let src = Pixels::new(out, [crop.height, crop.width, 3])?;
+                work(&src, src.whole())
+            }),
+        }
+    }
+
+    /// The rectangle `crop` as a tensor; `None` if it is all of a picture that is decoded.
+    pub(crate) fn cut(self, crop: Crop, cx: &Context<'_>) -> Result<Option<Tensor>> {
+        let shape = |channels| [crop.height, crop.width, channels];
+        match self {
+            Self::Decoded(src) if crop == src.whole() => Ok(None),
+            Self::Decoded(src) => {
+                let shape = shape(src.channels());
+                tensor(shape, shape, DType::U8, cx, |out| pixels::cut(&src, crop, out)).map(Some)
+            }
+            Self::Encoded(encoded) => {
+                tensor(shape(3), shape(3), DType::U8, cx, |out| encoded.read(crop, out)).map(Some)
+            }
+        }
+    }
+}
+
+/// Puts what `work` makes of the sample's decoded picture in its place; `None` leaves it.
 ///
 /// The picture is in the field called `name`, or in the first one that holds a picture.
 pub(crate) fn change(
@@ -12,13 +58,41 @@ pub(crate) fn change(
     name: Option<&str>,
     work: impl FnOnce(&Pixels<'_>) -> Result<Option<Tensor>>,
 ) -> Result<()> {
-    let index = position(sample, name)?;
-    let in_field = |sample: &Sample, error: Error| match sample.schema().names().get(index) {
+    let decoded = |value: &Value| decoded(value).is_ok();
+    let index = position(sample, name, &[&decoded])?;
+    replace(sample, index, |value| work(&self::decoded(value)?))
+}
+
+/// The same for a picture that may still be encoded.
+///
+/// Without a `name`, a field with a decoded picture comes before all that hold files.
+pub(crate) fn change_any(
+    sample: &mut Sample,
+    name: Option<&str>,
+    cx: &Context<'_>,
+    work: impl FnOnce(Picture<'_>) -> Result<Option<Tensor>>,
+) -> Result<()> {
+    let decoded = |value: &Value| decoded(value).is_ok();
+    let encoded = |value: &Value| matches!(value.view(), View::Bytes(bytes) if Encoded::is_known(bytes));
+    let index = position(sample, name, &[&decoded, &encoded])?;
+    replace(sample, index, |value| {
+        work(match value.view() {
+            View::Bytes(bytes) => Picture::Encoded(Encoded::open(bytes, cx.limits().pixels)?),
+            _ => Picture::Decoded(self::decoded(value)?),
+        })
+    })
+}
+
+fn replace(
+    sample: &mut Sample,
+    index: usize,
+    work: impl FnOnce(&Value) -> Result<Option<Tensor>>,
+) -> Result<()> {
+    let value = sample.values().get(index).ok_or_else(|| Error::bug("a field without a value"))?;
+    let tensor = work(value).map_err(|error| match sample.schema().names().get(index) {
         Some(name) => error.context("field", name),
         None => error,
-    };
-    let value = sample.values().get(index).ok_or_else(|| Error::bug("a field without a value"))?;
-    let tensor = pixels(value).and_then(|src| work(&src)).map_err(|error| in_field(sample, error))?;
+    })?;
     if let Some(tensor) = tensor
         && let Some(value) = sample.values_mut().get_mut(index)
     {
@@ -40,10 +114,11 @@ pub(crate) fn tensor(
     Tensor::new(dtype, &shape, out.freeze())
 }
 
-fn position(sample: &Sample, name: Option<&str>) -> Result<usize> {
+/// Where the field called `name` is, or else the first one of the first of these kinds that there is.
+fn position(sample: &Sample, name: Option<&str>, kinds: &[&dyn Fn(&Value) -> bool]) -> Result<usize> {
     let found = match name {
         Some(name) => sample.schema().position(name),
-        None => sample.values().iter().position(|value| pixels(value).is_ok()),
+        None => kinds.iter().find_map(|is_one| sample.values().iter().position(is_one)),
     };
     found.ok_or_else(|| {
         let fields: Vec<&str> = sample.schema().names().iter().map(|name| name.as_str()).collect();
@@ -58,8 +133,8 @@ fn position(sample: &Sample, name: Option<&str>) -> Result<usize> {
     })
 }
 
-/// The picture in `value`.
-fn pixels(value: &Value) -> Result<Pixels<'_>> {
+/// The decoded picture in `value`.
+fn decoded(value: &Value) -> Result<Pixels<'_>> {
     let Some(tensor) = value.as_tensor() else {
         return Err(Error::invalid("found no tensor, expected a decoded picture"));
     };

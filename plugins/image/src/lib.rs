@@ -2,8 +2,10 @@
 
 mod center_crop;
 mod decoder;
+mod encoded;
 mod field;
 mod flip;
+mod jpeg;
 mod normalize;
 mod orientation;
 mod pixels;

@@ -2,6 +2,8 @@
 
 use image::metadata::Orientation;
 
+use crate::pixels::Crop;
+
 /// Side of the square tiles that a turned picture is written in, so that both sides stay in the cache.
 const TILE: usize = 32;
 
@@ -27,6 +29,22 @@ pub(crate) fn from_exif(block: &[u8]) -> Orientation {
 pub(crate) fn turns(orientation: Orientation) -> bool {
     use Orientation::{Rotate90, Rotate90FlipH, Rotate270, Rotate270FlipH};
     matches!(orientation, Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH)
+}
+
+/// The rectangle of the stored `height` x `width` pixels that is seen at `crop` of the turned picture.
+pub(crate) fn stored(orientation: Orientation, [height, width]: [usize; 2], crop: Crop) -> Crop {
+    let Crop { top, left, height: rows, width: columns } = crop;
+    let crop = |top, left, height, width| Crop { top, left, height, width };
+    match orientation {
+        Orientation::NoTransforms => crop(top, left, rows, columns),
+        Orientation::FlipHorizontal => crop(top, width - left - columns, rows, columns),
+        Orientation::Rotate180 => crop(height - top - rows, width - left - columns, rows, columns),
+        Orientation::FlipVertical => crop(height - top - rows, left, rows, columns),
+        Orientation::Rotate90FlipH => crop(left, top, columns, rows),
+        Orientation::Rotate90 => crop(height - left - columns, top, columns, rows),
+        Orientation::Rotate270FlipH => crop(height - left - columns, width - top - rows, columns, rows),
+        Orientation::Rotate270 => crop(left, width - top - rows, columns, rows),
+    }
 }
 
 /// Writes the `height` x `width` pixels of `src`, laid out as `layout`, to `out` as turned RGB.
@@ -92,6 +110,7 @@ fn put(pixel: &[u8], layout: Layout, out: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pixels::{Pixels, cut};
 
     /// The stored rows of each orientation whose picture is `ab / cd / ef`, written down by hand.
     #[test]
@@ -112,6 +131,25 @@ mod tests {
             write_rgb(&src, size, Layout::RGB, Orientation::from_exif(number).unwrap(), &mut out);
             let seen: String = out.chunks(3).map(|pixel| char::from(pixel[0])).collect();
             assert_eq!(seen, "abcdef", "orientation {number}");
+        }
+    }
+
+    #[test]
+    fn a_part_is_stored_where_it_is_seen() {
+        let (height, width) = (7, 5);
+        let src: Vec<u8> = (0..height * width).flat_map(|i| [i as u8; 3]).collect();
+        for orientation in (1..=8).filter_map(Orientation::from_exif) {
+            let (rows, columns) = if turns(orientation) { (width, height) } else { (height, width) };
+            let mut whole = vec![0; src.len()];
+            write_rgb(&src, [height, width], Layout::RGB, orientation, &mut whole);
+            let whole = Pixels::new(&whole, [rows, columns, 3]).unwrap();
+            let crop = Crop { top: 1, left: 2, height: 4, width: 3 };
+            let (mut expected, mut part, mut found) = ([0; 36], [0; 36], [0; 36]);
+            cut(&whole, crop, &mut expected).unwrap();
+            let from = stored(orientation, [height, width], crop);
+            cut(&Pixels::new(&src, [height, width, 3]).unwrap(), from, &mut part).unwrap();
+            write_rgb(&part, [from.height, from.width], Layout::RGB, orientation, &mut found);
+            assert_eq!(found, expected, "{orientation:?}");
         }
     }
 

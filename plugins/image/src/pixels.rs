@@ -130,18 +130,15 @@ impl Crop {
         Ok(Self { top: half_even(below), left: half_even(right), height: rows, width: columns })
     }
 
-    /// Fails unless the rectangle is inside `pixels` and not empty.
-    pub(crate) fn check(&self, pixels: &Pixels<'_>) -> Result<()> {
+    /// Fails unless the rectangle is inside of a `height` x `width` picture and not empty.
+    pub(crate) fn check(&self, [height, width]: [usize; 2]) -> Result<()> {
         let fits = |start: usize, len: usize, whole: usize| {
             len > 0 && start.checked_add(len).is_some_and(|end| end <= whole)
         };
-        if fits(self.top, self.height, pixels.height) && fits(self.left, self.width, pixels.width) {
+        if fits(self.top, self.height, height) && fits(self.left, self.width, width) {
             return Ok(());
         }
-        Err(Error::invalid(format!(
-            "{self:?} is not inside a picture of {} x {}",
-            pixels.height, pixels.width
-        )))
+        Err(Error::invalid(format!("{self:?} is not inside a picture of {height} x {width}")))
     }
 }
 
@@ -155,7 +152,7 @@ fn half_even(rest: usize) -> usize {
 /// # Errors
 /// [`Invalid`](forebay_core::ErrorKind::Invalid) if `crop` is not inside `src` or `out` has another length.
 pub fn cut(src: &Pixels<'_>, crop: Crop, out: &mut [u8]) -> Result<()> {
-    crop.check(src)?;
+    crop.check([src.height, src.width])?;
     Pixels::check_out([crop.height, crop.width, src.channels], out)?;
     let start = crop.left * src.channels;
     let len = crop.width * src.channels;

@@ -105,12 +105,14 @@ options! {
         ratio: Vec<f64> = [0.75, 1.3333333333333333];
         /// How the new pixels are made.
         filter: String = "bilinear", one_of ["nearest", "bilinear", "catmullrom", "lanczos3"];
-        /// The field with the picture; null for the first that holds one.
+        /// The field with the picture, decoded or not; null for the first that holds one.
         field: Option<String> = null;
     }
 }
 
 /// The pipe `random_resized_crop`. It draws as [`CropRange::draw`] says.
+///
+/// Of a picture that is still encoded it decodes no more than the rectangle; the result is that of decoding first.
 pub struct RandomResizedCrop {
     size: [usize; 2],
     range: CropRange,
@@ -148,9 +150,9 @@ impl DataPipe for RandomResizedCrop {
 impl Map for RandomResizedCrop {
     fn map(&self, sample: &mut Sample, cx: &Context<'_>) -> Result<()> {
         let mut rng = cx.rng(sample.uid());
-        field::change(sample, self.field.as_deref(), |src| {
-            let crop = self.range.draw([src.height(), src.width()], || rng.f64());
-            resized(src, crop, self.size, self.filter, cx).map(Some)
+        field::change_any(sample, self.field.as_deref(), cx, |picture| {
+            let crop = self.range.draw(picture.size(), || rng.f64());
+            picture.part(crop, |src, crop| resized(src, crop, self.size, self.filter, cx)).map(Some)
         })
     }
 }

@@ -88,7 +88,7 @@ pub fn resize(
     filter: Filter,
     out: &mut [u8],
 ) -> Result<()> {
-    crop.check(src)?;
+    crop.check([src.height(), src.width()])?;
     Pixels::check_out([height, width, src.channels()], out)?;
     let typed = match src.channels() {
         1 => resize_typed::<U8>,
@@ -155,7 +155,7 @@ options! {
         filter: String = "bilinear", one_of ["nearest", "bilinear", "catmullrom", "lanczos3"];
         /// Keep the shape, and make the shorter side `size`, which is one number then.
         shorter: bool = false;
-        /// The field with the picture; null for the first that holds one.
+        /// The field with the picture, decoded or not; null for the first that holds one.
         field: Option<String> = null;
     }
 }
@@ -188,13 +188,14 @@ impl DataPipe for Resize {
 
 impl Map for Resize {
     fn map(&self, sample: &mut Sample, cx: &Context<'_>) -> Result<()> {
-        field::change(sample, self.field.as_deref(), |src| {
-            let from = [src.height(), src.width()];
-            let size = if self.shorter { by_shorter_side(from, self.size[0]) } else { self.size };
-            if size == from {
-                return Ok(None);
+        field::change_any(sample, self.field.as_deref(), cx, |picture| {
+            let [height, width] = picture.size();
+            let whole = Crop { top: 0, left: 0, height, width };
+            let size = if self.shorter { by_shorter_side([height, width], self.size[0]) } else { self.size };
+            if size == [height, width] {
+                return picture.cut(whole, cx);
             }
-            resized(src, src.whole(), size, self.filter, cx).map(Some)
+            picture.part(whole, |src, crop| resized(src, crop, size, self.filter, cx)).map(Some)
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Working memory kept by each thread, so that no call after the first takes fresh pages.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 
 use forebay_core::{Error, Result};
 
@@ -8,12 +8,12 @@ use forebay_core::{Error, Result};
 const KEEP: usize = 64 << 20;
 
 thread_local! {
-    static BYTES: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `work` with `len` bytes of arbitrary content.
+/// Calls `work` with `len` bytes of arbitrary content. `work` may do the same.
 pub(crate) fn with<T>(len: usize, work: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<T> {
-    let mut bytes = BYTES.take();
+    let mut bytes = FREE.with_borrow_mut(Vec::pop).unwrap_or_default();
     if bytes.len() < len {
         bytes
             .try_reserve_exact(len - bytes.len())
@@ -22,7 +22,7 @@ pub(crate) fn with<T>(len: usize, work: impl FnOnce(&mut [u8]) -> Result<T>) -> 
     }
     let result = work(&mut bytes[..len]);
     if bytes.len() <= KEEP {
-        BYTES.set(bytes);
+        FREE.with_borrow_mut(|free| free.push(bytes));
     }
     result
 }

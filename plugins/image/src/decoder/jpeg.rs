@@ -1,4 +1,4 @@
-//! JPEG by zune-jpeg, decoded straight into the caller's memory.
+//! JPEG, decoded straight into the caller's memory: the common kind by our own decoder, the others by zune-jpeg.
 
 use forebay_core::{
     Buffer, Context, Decoder, DecoderInfo, Error, ErrorKind, Magic, NoOptions, Result, Value, Wanted,
@@ -10,8 +10,10 @@ use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
 use crate::decoder::check_size;
+use crate::jpeg::Sequential;
 use crate::orientation::{self, Layout};
-use crate::{pixels, scratch};
+use crate::pixels::{Crop, Pixels, cut};
+use crate::scratch;
 
 /// The decoder `jpeg`.
 pub struct JpegDecoder;
@@ -44,19 +46,29 @@ impl Decoder for JpegDecoder {
 /// A JPEG whose header has been read.
 ///
 /// ```no_run
-/// use forebay_image::Jpeg;
+/// use forebay_image::{Crop, Jpeg};
 ///
 /// let bytes = std::fs::read("photo.jpg")?;
 /// let jpeg = Jpeg::open(&bytes, 100_000_000)?;
 /// let [height, width] = jpeg.size();
 /// let mut rgb = vec![0; height * width * 3];
 /// jpeg.read(&mut rgb)?;
+/// // The same bytes as those of the rectangle in `rgb`, for less work.
+/// let mut part = vec![0; 64 * 80 * 3];
+/// let crop = Crop { top: 10, left: 20, height: 64, width: 80 };
+/// Jpeg::open(&bytes, 100_000_000)?.read_region(crop, &mut part)?;
 /// # Ok::<(), forebay_core::Error>(())
 /// ```
 pub struct Jpeg<'a> {
-    decoder: zune_jpeg::JpegDecoder<ZCursor<&'a [u8]>>,
+    kind: Kind<'a>,
     stored: [usize; 2],
     orientation: Orientation,
+}
+
+/// What reads it.
+enum Kind<'a> {
+    Sequential(Sequential<'a>),
+    Other(Box<zune_jpeg::JpegDecoder<ZCursor<&'a [u8]>>>),
 }
 
 impl<'a> Jpeg<'a> {
@@ -66,6 +78,12 @@ impl<'a> Jpeg<'a> {
     /// [`Limit`](ErrorKind::Limit) if there are more than `max_pixels`, [`Corrupt`](ErrorKind::Corrupt) if the
     /// header is broken, [`Unsupported`](ErrorKind::Unsupported) for lossless and arithmetic coding.
     pub fn open(bytes: &'a [u8], max_pixels: u64) -> Result<Self> {
+        if let Some(jpeg) = Sequential::open(bytes) {
+            let stored = jpeg.size();
+            check_size(stored.map(|side| side as u64), max_pixels)?;
+            let orientation = jpeg.exif().map_or(Orientation::NoTransforms, orientation::from_exif);
+            return Ok(Self { kind: Kind::Sequential(jpeg), stored, orientation });
+        }
         let options = DecoderOptions::default()
             .set_strict_mode(true)
             .set_max_width(usize::from(u16::MAX))
@@ -83,7 +101,7 @@ impl<'a> Jpeg<'a> {
         if let Some(ColorSpace::MultiBand(bands)) = decoder.input_colorspace() {
             return Err(Error::unsupported(format!("JPEG of {bands} components, expected 1, 3 or 4")));
         }
-        Ok(Self { decoder, stored: [height, width], orientation })
+        Ok(Self { kind: Kind::Other(Box::new(decoder)), stored: [height, width], orientation })
     }
 
     /// Height and width of the picture, turned as its Exif orientation says.
@@ -98,17 +116,48 @@ impl<'a> Jpeg<'a> {
     /// # Errors
     /// [`Corrupt`](ErrorKind::Corrupt) if the data is broken or ends early, [`Invalid`](ErrorKind::Invalid) if
     /// `out` is not height x width x 3 bytes.
-    pub fn read(mut self, out: &mut [u8]) -> Result<()> {
-        let [height, width] = self.stored;
-        pixels::Pixels::check_out([height, width, 3], out)?;
+    pub fn read(self, out: &mut [u8]) -> Result<()> {
+        let [height, width] = self.size();
+        self.read_region(Crop { top: 0, left: 0, height, width }, out)
+    }
+
+    /// Decodes the rectangle `crop` of the picture, as it is turned, into `out` as RGB: the same bytes as
+    /// [`read`](Self::read) gives there.
+    ///
+    /// Of a sequential file, what is below the rectangle is not looked at, so that a fault there goes unseen, and
+    /// the rest outside of it is only passed over. Any other file is decoded whole.
+    ///
+    /// # Errors
+    /// [`Corrupt`](ErrorKind::Corrupt) if the data is broken or ends early, [`Invalid`](ErrorKind::Invalid) if
+    /// `crop` is not inside of the picture or `out` is not height x width x 3 bytes of it.
+    pub fn read_region(self, crop: Crop, out: &mut [u8]) -> Result<()> {
+        crop.check(self.size())?;
+        Pixels::check_out([crop.height, crop.width, 3], out)?;
+        let part = orientation::stored(self.orientation, self.stored, crop);
         if self.orientation == Orientation::NoTransforms {
-            return self.decoder.decode_into(out).map_err(|error| broken(&error));
+            return self.kind.read(self.stored, part, out);
         }
-        scratch::with(out.len(), |stored| {
-            self.decoder.decode_into(stored).map_err(|error| broken(&error))?;
-            orientation::write_rgb(stored, self.stored, Layout::RGB, self.orientation, out);
+        scratch::with(out.len(), |upright| {
+            self.kind.read(self.stored, part, upright)?;
+            orientation::write_rgb(upright, [part.height, part.width], Layout::RGB, self.orientation, out);
             Ok(())
         })
+    }
+}
+
+impl Kind<'_> {
+    /// Decodes a rectangle of the picture as it is stored.
+    fn read(self, [height, width]: [usize; 2], part: Crop, out: &mut [u8]) -> Result<()> {
+        match self {
+            Self::Sequential(jpeg) => jpeg.read(part, out),
+            Self::Other(mut decoder) if [part.height, part.width] == [height, width] => {
+                decoder.decode_into(out).map_err(|error| broken(&error))
+            }
+            Self::Other(mut decoder) => scratch::with(height * width * 3, |whole| {
+                decoder.decode_into(whole).map_err(|error| broken(&error))?;
+                cut(&Pixels::new(whole, [height, width, 3])?, part, out)
+            }),
+        }
     }
 }
 

@@ -15,11 +15,15 @@ use crate::pixels::output;
 /// Sure of bytes that begin as these files do. Of others it is the last resort: whoever named them so gets
 /// the decoder's own reason.
 pub(crate) fn by_magic(head: &[u8], info: &DecoderInfo) -> u8 {
-    let found = info.magic.iter().any(|magic| {
+    if has_magic(head, info) { 255 } else { 1 }
+}
+
+/// Whether bytes begin as the files of this decoder do.
+pub(crate) fn has_magic(head: &[u8], info: &DecoderInfo) -> bool {
+    info.magic.iter().any(|magic| {
         let rest = usize::try_from(magic.offset).ok().and_then(|offset| head.get(offset..));
         rest.is_some_and(|rest| rest.starts_with(magic.bytes))
-    });
-    if found { 255 } else { 1 }
+    })
 }
 
 /// The tensor [height, width, 3] that `read` fills, in the host's memory.

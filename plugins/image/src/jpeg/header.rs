@@ -1,0 +1,176 @@
+//! Markers: what a file says of itself before its scan.
+
+use crate::jpeg::huffman::Spec;
+
+/// One colour plane, and what its blocks are coded with.
+#[derive(Debug)]
+pub(crate) struct Component<'a> {
+    id: u8,
+    /// Blocks of an MCU side by side, 1 or 2.
+    pub(crate) across: usize,
+    /// Blocks of an MCU one below the other, 1 or 2.
+    pub(crate) down: usize,
+    quant: usize,
+    /// What its coefficients are multiplied with, in the order of the file.
+    pub(crate) factors: [u16; 64],
+    pub(crate) dc: Spec<'a>,
+    pub(crate) ac: Spec<'a>,
+}
+
+/// A header of the kind that this decoder reads: sequential, 8 bits, grey or YCbCr in one scan.
+#[derive(Debug)]
+pub(crate) struct Header<'a> {
+    pub(crate) height: usize,
+    pub(crate) width: usize,
+    pub(crate) components: Vec<Component<'a>>,
+    /// MCUs between two restart markers; 0 is all.
+    pub(crate) restart: usize,
+    /// The Exif block, without its name.
+    pub(crate) exif: Option<&'a [u8]>,
+    /// The entropy-coded bytes, and what follows them.
+    pub(crate) scan: &'a [u8],
+}
+
+/// What the segments before the frame and the scan define.
+#[derive(Default)]
+struct Tables<'a> {
+    quant: [Option<[u16; 64]>; 4],
+    dc: [Option<Spec<'a>>; 4],
+    ac: [Option<Spec<'a>>; 4],
+}
+
+impl<'a> Header<'a> {
+    /// Reads up to the scan; `None` for a file of another kind, and for a broken one.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let mut rest = bytes.strip_prefix(b"\xff\xd8")?;
+        let mut tables = Tables::default();
+        let mut header = None::<Self>;
+        let (mut restart, mut exif, mut is_ycc) = (0, None, true);
+        loop {
+            let (marker, after) = match *rest {
+                [0xff, 0xff, ..] => {
+                    rest = &rest[1..];
+                    continue;
+                }
+                [0xff, marker, ref after @ ..] => (marker, after),
+                _ => return None,
+            };
+            let (len, _) = after.split_first_chunk::<2>()?;
+            let (segment, after) = after.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
+            let segment = segment.get(2..)?;
+            rest = after;
+            match marker {
+                0xc0 | 0xc1 if header.is_none() => header = Some(frame(segment)?),
+                0xc4 => tables.huffman(segment)?,
+                0xdb => tables.quant(segment)?,
+                0xdd => restart = usize::from(u16::from_be_bytes(segment.try_into().ok()?)),
+                0xe1 => exif = segment.strip_prefix(b"Exif\0\0").or(exif),
+                0xee => is_ycc &= says_ycc(segment)?,
+                0xe0 | 0xe2..=0xed | 0xef | 0xfe => {}
+                0xda => {
+                    let mut header = header?;
+                    header.scan(segment, &tables)?;
+                    if header.components.len() > 1 && !is_ycc {
+                        return None;
+                    }
+                    return Some(Self { restart, exif, scan: rest, ..header });
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Takes each component's tables, as the header of the scan names them.
+    fn scan(&mut self, segment: &[u8], tables: &Tables<'a>) -> Option<()> {
+        let (count, rest) = segment.split_first()?;
+        let (components, rest) = rest.split_at_checked(usize::from(*count) * 2)?;
+        if rest != [0, 63, 0] || usize::from(*count) != self.components.len() {
+            return None;
+        }
+        for (component, named) in self.components.iter_mut().zip(components.chunks_exact(2)) {
+            let [id, table] = *named else { return None };
+            if id != component.id {
+                return None;
+            }
+            component.factors = (*tables.quant.get(component.quant)?)?;
+            component.dc = (*tables.dc.get(usize::from(table >> 4))?)?;
+            component.ac = (*tables.ac.get(usize::from(table & 15))?)?;
+        }
+        Some(())
+    }
+}
+
+/// The header of the frame; its components have no tables yet.
+fn frame<'a>(segment: &[u8]) -> Option<Header<'a>> {
+    let (head, rest) = segment.split_first_chunk::<6>()?;
+    let [8, h0, h1, w0, w1, count @ (1 | 3)] = *head else { return None };
+    let (height, width) =
+        (usize::from(u16::from_be_bytes([h0, h1])), usize::from(u16::from_be_bytes([w0, w1])));
+    if height == 0 || width == 0 || rest.len() != usize::from(count) * 3 {
+        return None;
+    }
+    let mut components = Vec::with_capacity(3);
+    for component in rest.chunks_exact(3) {
+        let [id, sampling, quant] = *component else { return None };
+        let (across, down) = match (count, sampling >> 4, sampling & 15) {
+            // A lone component is not interleaved: an MCU is one block.
+            (1, 1..=4, 1..=4) => (1, 1),
+            (_, across @ (1 | 2), down @ (1 | 2)) => (usize::from(across), usize::from(down)),
+            _ => return None,
+        };
+        let (quant, dc, ac) = (usize::from(quant), Spec::default(), Spec::default());
+        components.push(Component { id, across, down, quant, factors: [0; 64], dc, ac });
+    }
+    if components.iter().map(|component| component.id).eq(*b"RGB") {
+        return None;
+    }
+    Some(Header { height, width, components, restart: 0, exif: None, scan: &[] })
+}
+
+/// Whether an Adobe segment has nothing against YCbCr; `None` if it is broken.
+fn says_ycc(segment: &[u8]) -> Option<bool> {
+    match segment.strip_prefix(b"Adobe") {
+        Some(rest) => Some(*rest.get(6)? == 1),
+        None => (segment.len() >= 12).then_some(true),
+    }
+}
+
+impl<'a> Tables<'a> {
+    fn quant(&mut self, mut segment: &[u8]) -> Option<()> {
+        while let Some((kind, rest)) = segment.split_first() {
+            let slot = self.quant.get_mut(usize::from(kind & 15))?;
+            let mut factors = [0; 64];
+            segment = match kind >> 4 {
+                0 => {
+                    let (bytes, rest) = rest.split_first_chunk::<64>()?;
+                    factors = bytes.map(u16::from);
+                    rest
+                }
+                1 => {
+                    let (bytes, rest) = rest.split_at_checked(128)?;
+                    for (factor, bytes) in factors.iter_mut().zip(bytes.as_chunks::<2>().0) {
+                        *factor = u16::from_be_bytes(*bytes);
+                    }
+                    rest
+                }
+                _ => return None,
+            };
+            *slot = Some(factors);
+        }
+        Some(())
+    }
+
+    fn huffman(&mut self, mut segment: &'a [u8]) -> Option<()> {
+        while let Some((kind, rest)) = segment.split_first() {
+            let tables = match kind >> 4 {
+                0 => &mut self.dc,
+                1 => &mut self.ac,
+                _ => return None,
+            };
+            let (spec, rest) = Spec::parse(rest, kind >> 4 == 0)?;
+            *tables.get_mut(usize::from(kind & 15))? = Some(spec);
+            segment = rest;
+        }
+        Some(())
+    }
+}
