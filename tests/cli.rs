@@ -10,8 +10,8 @@ use std::{
     sync::OnceLock,
 };
 
-use forebay_loader::registry::Manifest;
-use forebay_tests::{Cargo, PLUGINS, folder_of, plugin_file, root, within_deadline};
+use forebay_loader::{Snapshot, registry::Manifest};
+use forebay_tests::{Cargo, PLUGINS, folder_of, plugin_file, registry, root, within_deadline};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -147,6 +147,162 @@ fn photos_have_one_digest_however_they_are_run_and_wherever_the_plugins_are() {
     }
     digests.dedup();
     assert_eq!(digests.len(), 1, "{digests:?}");
+}
+
+/// A graph that takes a while: the command is killed in its middle.
+const LONG: &str =
+    "range 30000 | shuffle 1000 | rogue_map spin=20000 at=-1 | rogue_lag hold=7 state=true | batch 10";
+
+/// The digest of the batches of an epoch after the first ones, and how many there are.
+fn rest(seed: u64, epoch: u64, first: usize) -> (String, u64) {
+    let graph = forebay_loader::Graph::from_line(LONG).unwrap();
+    let mut loader = forebay_loader::Loader::builder(graph).seed(seed).build(&registry()).unwrap();
+    let (mut digest, mut count) = (forebay_loader::Digest::default(), 0);
+    for batch in loader.epoch(epoch).skip(first) {
+        digest.update(&batch.unwrap());
+        count += 1;
+    }
+    (digest.finish(), count)
+}
+
+/// Starts the command and kills it when its snapshot says that it has delivered more than so many batches; gives how
+/// many the snapshot says then.
+fn killed(args: &[&str], snapshot: &Path, more_than: u64) -> u64 {
+    let mut command = Command::new(command());
+    command.args(args).current_dir(root()).env_clear().env("FOREBAY_PLUGIN_PATH", all());
+    let mut child = command.spawn().unwrap();
+    let delivered = || {
+        let text = fs::read_to_string(snapshot).unwrap_or_default();
+        // What is there is whole at any time.
+        (!text.is_empty()).then(|| Snapshot::from_json(&text).unwrap().delivered)
+    };
+    while delivered().is_none_or(|delivered| delivered <= more_than) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    assert!(!child.wait().unwrap().success());
+    delivered().unwrap()
+}
+
+/// The killed runs delivered what their snapshots say, and perhaps more that nobody kept; what the last one delivers is
+/// exactly what comes after the last snapshot.
+#[test]
+fn a_killed_run_goes_on_where_its_snapshot_was_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.snapshot");
+    let path = file.to_str().unwrap();
+    let common = ["run", LONG, "--snapshot", path, "--every", "10", "--quiet"];
+    let first = within_deadline({
+        let (args, file) =
+            ([&common[..], &["--seed", "3", "--executor", "threads:2"]].concat().join("\n"), file.clone());
+        move || killed(&args.split('\n').collect::<Vec<_>>(), &file, 100)
+    });
+    let second = within_deadline({
+        let (args, file) =
+            ([&common[..], &["--resume", path, "--executor", "inline"]].concat().join("\n"), file.clone());
+        move || killed(&args.split('\n').collect::<Vec<_>>(), &file, first + 100)
+    });
+    assert!(second > first && second < 3000, "{first}, {second}");
+    let left = fs::read_dir(folder.path()).unwrap().count();
+    assert!(left <= 3, "at most one half-written file for each that was killed");
+    let report = json(&forebay(&[], &[&common[..6], &["--resume", path, "--digest", "--json"]].concat()));
+    let (digest, count) = rest(3, 0, second as usize);
+    assert_eq!((report["digest"].as_str(), report["batches"].as_u64()), (Some(&*digest), Some(count)));
+    assert_eq!(count + second, 3000);
+    // It has ended; so the next epoch begins, unless only one was asked for.
+    let none = json(&forebay(&[], &["run", LONG, "--resume", path, "--epochs", "1", "--json"]));
+    assert_eq!(none["batches"], 0);
+    let next = json(&forebay(&[], &["run", LONG, "--resume", path, "--digest", "--json"]));
+    assert_eq!(next["digest"].as_str(), Some(&*rest(3, 1, 0).0));
+}
+
+#[test]
+fn an_interrupted_run_leaves_a_snapshot_and_a_limit_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (limited, pressed) = (path("limited"), path("pressed"));
+    let graph = "range 100 | shuffle 10 | batch 4";
+    let run =
+        forebay(&[], &["run", graph, "--snapshot", &limited, "--limit", "6", "--epochs", "2", "--json"]);
+    assert_eq!(json(&run)["samples"], 24);
+    let shown = json(&forebay(&[], &["snapshot", "show", &limited, "--json"]));
+    assert_eq!((&shown["epoch"], &shown["delivered"]), (&0.into(), &6.into()));
+    let rest = json(&forebay(&[], &["run", graph, "--resume", &limited, "--epochs", "2", "--json"]));
+    assert_eq!(rest["samples"], 176);
+
+    let mut command = Command::new(command());
+    command.args(["run", "rogue_source | rogue_map spin=9000 at=-1", "--snapshot", &pressed, "--every", "5"]);
+    let mut child = command.env_clear().env("FOREBAY_PLUGIN_PATH", all()).spawn().unwrap();
+    while !Path::new(&pressed).exists() {
+        assert!(child.try_wait().unwrap().is_none());
+        std::thread::yield_now();
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(within_deadline(move || child.wait().unwrap()).code(), Some(130));
+    let shown = json(&forebay(&[], &["snapshot", "show", &pressed, "--json"]));
+    assert!(shown["delivered"].as_u64().unwrap() >= 5 && shown["ended"] == false, "{shown}");
+    let differ = forebay(&[], &["snapshot", "diff", &limited, &pressed]);
+    assert_eq!(differ.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&differ.stdout).contains("delivered: 6 / "), "{differ:?}");
+    assert_eq!(forebay(&[], &["snapshot", "diff", &limited, &limited]).status.code(), Some(0));
+}
+
+#[test]
+fn snapshots_that_do_not_fit_are_refused_and_say_which_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (good, bytes, bad, none) = (path("good"), path("bytes"), path("bad"), path("none"));
+    let graph = "range 100 | batch 4";
+    forebay(&[], &["run", graph, "--snapshot", &good, "--limit", "5"]);
+    let text = fs::read_to_string(&good).unwrap();
+    assert!(text.ends_with("}\n") && text.len() < 1000, "{text}");
+    fs::write(&bytes, Snapshot::from_json(&text).unwrap().to_bytes()).unwrap();
+    let rest = json(&forebay(&[], &["run", graph, "--resume", &bytes, "--json"]));
+    assert_eq!(rest["batches"], 20);
+    fs::write(&bad, &text[..text.len() / 2]).unwrap();
+    for (args, says) in [
+        (vec!["run", graph, "--resume", &*bad], vec![&*bad, "cannot be read"]),
+        (vec!["run", graph, "--resume", &*none], vec![&*none, "No such file"]),
+        (vec!["snapshot", "show", &*none], vec![&*none, "No such file"]),
+        (vec!["run", "range 90 | batch 4", "--resume", &*good], vec![&*good, "node range"]),
+        (vec!["run", graph, "--resume", &*good, "--seed", "5"], vec![&*good, "seed 0"]),
+        (vec!["run", graph, "--resume", &*good, "--allow", "nobody"], vec!["`nobody`"]),
+        (vec!["run", graph, "--allow", "range"], vec!["--resume"]),
+    ] {
+        let output = forebay(&[], &args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(says.iter().all(|part| told.contains(part)), "{args:?}: {told}");
+    }
+    let allowed = ["run", "range 90 | batch 4", "--resume", &good, "--allow", "range"];
+    assert!(forebay(&[], &allowed).status.success());
+    assert_eq!(fs::read_to_string(&good).unwrap(), text, "a snapshot that is only read stays as it is");
+}
+
+#[test]
+fn lost_samples_are_counted_and_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (list, snapshot) = (path("lost.jsonl"), path("snapshot"));
+    let graph = "range 100 | rogue_map @m at=-1 refuse=9 on_error=quarantine";
+    let base = ["run", graph, "--quarantine", &list, "--snapshot", &snapshot, "--executor", "inline"];
+    let begin = forebay(&[], &[&base[..], &["--limit", "40"]].concat());
+    let told = String::from_utf8_lossy(&begin.stdout).into_owned();
+    assert!(told.contains(" samples: ") && told.contains(" at m; ") && told.contains(&list), "{told}");
+    let rest = forebay(&[], &[&base[..], &["--resume", &snapshot, "--json"]].concat());
+    let rest = json(&rest);
+    assert_eq!(rest["samples"], 48);
+    assert!(rest["nodes"][1]["lost"].as_u64().unwrap() >= 6, "{rest}");
+    let lines = fs::read_to_string(&list).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let uids: Vec<_> = lines.iter().map(|line| line["uid"].as_u64().unwrap()).collect();
+    assert_eq!(uids, (0..100).step_by(9).collect::<Vec<_>>(), "each once, though both runs met some of them");
+    assert!(
+        lines.iter().all(|line| line["node"] == "m" && line["error"].as_str().unwrap().contains("refuses"))
+    );
+    assert_eq!(lines[1]["key"], "range#9");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use forebay_loader::{Digest, Error, Graph, Loader, Registry, Rng, Sample, Snapshot};
-use forebay_tests::{ALL, Setting, build, line, random_line, registry, within_deadline};
+use forebay_tests::{ALL, Setting, build, line, registry, with_random_graphs};
 
 /// The digest of each sample of an epoch, and the error that ended it.
 type Outcome = (Vec<String>, Option<Error>);
@@ -68,10 +68,12 @@ fn check(graph: &Graph, registry: &Registry, rng: &mut Rng) {
         None => (Vec::new(), middle.1.clone()),
     };
     let whole = ([begin.0, middle.0, rest.0].concat(), rest.1);
+    let (expected, found) = (&truth.1, &whole.1);
     let at = whole.0.iter().zip(&truth.0).position(|(one, two)| one != two);
     assert!(
         whole == truth,
-        "{graph}\nstopped after {first} and {second} of {count}, gave {}, differs at {at:?}\n{settings:#?}\n{}\n{:?}",
+        "{graph}\nstopped after {first} and {second} of {count}, gave {}, differs at {at:?}\n\
+         ended with {found:?}, expected {expected:?}\n{settings:?}\n{}\n{:?}",
         whole.0.len(),
         snapshot.to_json(),
         again.map(|snapshot| snapshot.to_json()),
@@ -80,20 +82,174 @@ fn check(graph: &Graph, registry: &Registry, rng: &mut Rng) {
 
 #[test]
 fn a_resume_gives_exactly_what_would_have_come() {
-    within_deadline(|| {
-        let registry = registry();
-        let seeds = std::env::var("FOREBAY_GRAPHS").ok().and_then(|count| count.parse().ok()).unwrap_or(300);
-        let first = std::env::var("FOREBAY_GRAPH").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
-        for seed in first..first + seeds {
-            let mut rng = Rng::new(seed, 1);
-            let graph = line(&random_line(&mut rng));
-            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                (0..4).for_each(|_| check(&graph, &registry, &mut rng));
-            }));
-            if let Err(panic) = outcome {
-                eprintln!("graph {seed}: run it alone with FOREBAY_GRAPH={seed} FOREBAY_GRAPHS=1");
-                std::panic::resume_unwind(panic);
-            }
+    with_random_graphs(1000, |graph, registry, rng| (0..3).for_each(|_| check(graph, registry, rng)));
+}
+
+/// Nodes with state note where they are after each sample, so that nothing is done again.
+const EXACT: Setting = Setting { chunk: Some(1), marks: true, ..Setting::INLINE };
+
+/// A snapshot after so many samples of an epoch.
+fn stopped(text: &str, registry: &Registry, after: usize) -> Snapshot {
+    let mut loader = build(&line(text), registry, EXACT).unwrap();
+    let mut epoch = loader.epoch(0);
+    assert_eq!(epoch.by_ref().take(after).filter(Result::is_ok).count(), after);
+    epoch.snapshot().unwrap()
+}
+
+/// Why a graph with this seed does not go on after the snapshot.
+fn refusal(text: &str, registry: &Registry, seed: u64, snapshot: &Snapshot) -> Error {
+    let mut loader = build(&line(text), registry, Setting::INLINE.seed(seed)).unwrap();
+    let refused = loader.resume(snapshot).err();
+    refused.unwrap_or_else(|| panic!("{text} goes on after {}", snapshot.to_json()))
+}
+
+#[test]
+fn another_seed_graph_or_form_is_refused_with_every_difference() {
+    let registry = registry();
+    let snapshot = stopped("range 100 | shuffle 10 | batch 4", &registry, 5);
+    let error = refusal("range 100 | shuffle 10 | batch 4", &registry, 8, &snapshot);
+    assert_eq!(error.message(), "the snapshot has seed 7, the loader 8");
+    let error = refusal("range 90 | shuffle 10 | increment | batch 5", &registry, 7, &snapshot);
+    for says in [
+        "node range: was `range stop=100`, is `range stop=90`",
+        "node batch: was `batch size=4`, is `batch size=5`",
+        "node increment: new, is `increment`",
+    ] {
+        assert!(error.message().contains(says), "{error}");
+    }
+    assert!(!error.message().contains("node shuffle"), "{error}");
+    let error = refusal("range 100 | batch 4", &registry, 7, &snapshot);
+    assert!(error.message().contains("node shuffle: was `shuffle size=10`, is gone"), "{error}");
+    let bytes = snapshot.to_bytes();
+    for length in 0..bytes.len() {
+        assert!(Snapshot::from_bytes(&bytes[..length]).is_err(), "{length} of {}", bytes.len());
+    }
+    let other = snapshot.to_json().replace("\"version\":1,\"seed\"", "\"version\":9,\"seed\"");
+    assert!(Snapshot::from_json(&other).unwrap_err().message().contains("version 9"));
+}
+
+#[test]
+fn what_is_allowed_by_name_may_differ() {
+    let registry = registry();
+    let snapshot = stopped("range 100 | shuffle 10 | batch 4", &registry, 5);
+    let resumed = |text: &str, allowed: &[&str]| {
+        let mut loader = build(&line(text), &registry, Setting::INLINE).unwrap();
+        let allowed: Vec<_> = allowed.iter().map(|&name| name.to_owned()).collect();
+        loader.resume_allowing(&snapshot, &allowed).map(|epoch| read(epoch).0.len())
+    };
+    // 80 of the 100 samples are left, in batches of five.
+    let rest = resumed("range 100 | shuffle 10 | batch 5", &["batch"]).unwrap();
+    assert_eq!(rest, 16, "{}", snapshot.to_json());
+    let error = resumed("range 90 | shuffle 10 | batch 5", &["batch"]).unwrap_err();
+    assert!(error.message().contains("node range") && !error.message().contains("node batch"), "{error}");
+    assert_eq!(resumed("range 90 | shuffle 10 | batch 5", &["batch", "range"]).unwrap(), 14);
+    let mut built_anew = snapshot.clone();
+    built_anew.plugins.get_mut("forebay-pipes").unwrap().hash = "0".repeat(32);
+    let mut loader = build(&line("range 100 | shuffle 10 | batch 4"), &registry, Setting::INLINE).unwrap();
+    let error = loader.resume(&built_anew).err().unwrap();
+    assert!(error.message().contains("plugin forebay-pipes 0.1.0: its file was built anew"), "{error}");
+    let allowed = ["forebay-pipes".to_owned()];
+    assert_eq!(read(loader.resume_allowing(&built_anew, &allowed).unwrap()).0.len(), 20);
+}
+
+/// What a changed node gave in its old form it does not give again in the new one.
+#[test]
+fn an_allowed_change_holds_for_later_snapshots_too() {
+    let registry = registry();
+    let mut seen = Vec::new();
+    let mut snapshot = stopped("range 60 | shuffle 10 | rogue_lag hold=3 state=true", &registry, 0);
+    let mut go_on = |size: u64, setting: Setting, count: usize| {
+        let graph = line(&format!("range 60 | shuffle 10 | rogue_lag hold={size} state=true"));
+        let mut loader = build(&graph, &registry, setting).unwrap();
+        let mut epoch = loader.resume_allowing(&snapshot, &["rogue_lag".to_owned()]).unwrap();
+        seen.extend(epoch.by_ref().take(count).map(|sample| sample.unwrap().uid()));
+        snapshot = saved(&epoch);
+    };
+    for executor in ALL {
+        go_on(3, Setting { executor, ..EXACT }, 3);
+        go_on(9, Setting { executor, ..EXACT }, 3);
+        // Long before its first mark of its own.
+        go_on(9, Setting { executor, ..Setting::INLINE }, 0);
+    }
+    go_on(9, Setting::INLINE, 60);
+    seen.sort_unstable();
+    assert!(seen.iter().copied().eq(0..60), "{seen:?}");
+}
+
+#[test]
+fn a_snapshot_at_either_end_of_an_epoch_begins_one() {
+    let registry = registry();
+    let graph = line("range 50 | shuffle 10 | rogue_map spin=100 | batch 4");
+    let truth: Vec<_> =
+        (0..4).map(|epoch| read(build(&graph, &registry, Setting::INLINE).unwrap().epoch(epoch))).collect();
+    for executor in ALL {
+        let mut loader = build(&graph, &registry, Setting { executor, ..Setting::INLINE }).unwrap();
+        let mut epoch = loader.epoch(2);
+        let before = saved(&epoch);
+        assert_eq!((before.epoch, before.delivered, before.ended), (2, 0, false));
+        assert_eq!(read(epoch.by_ref()), truth[2], "{executor}");
+        let after = saved(&epoch);
+        assert_eq!((after.epoch, after.delivered, after.ended), (2, 13, true));
+        drop(epoch);
+        assert_eq!(saved(&loader), after, "the loader says it as well");
+        // The same loader takes both, in any order and more than once.
+        for (snapshot, epoch) in [(&before, 2), (&after, 3), (&after, 3), (&before, 2)] {
+            assert_eq!(read(loader.resume(snapshot).unwrap()), truth[epoch], "{executor}");
         }
-    });
+        assert_eq!(read(loader.epoch(1)), truth[1], "{executor}");
+    }
+}
+
+#[test]
+fn all_samples_delivered_is_not_yet_the_end() {
+    let registry = registry();
+    let snapshot = stopped("range 50 | shuffle 10", &registry, 50);
+    assert!(!snapshot.ended);
+    for executor in ALL {
+        let mut loader =
+            build(&line("range 50 | shuffle 10"), &registry, Setting { executor, ..Setting::INLINE })
+                .unwrap();
+        assert_eq!(read(loader.resume(&snapshot).unwrap()), (Vec::new(), None), "{executor}");
+        assert!(loader.snapshot().unwrap().ended);
+    }
+}
+
+#[test]
+fn an_epoch_that_failed_goes_on_before_the_sample_that_failed() {
+    let registry = registry();
+    let bad = line("range 50 | shuffle 10 | rogue_map @map fault=error at=33");
+    let good = line("range 50 | shuffle 10 | rogue_map @map at=33");
+    let truth = read(build(&good, &registry, Setting::INLINE).unwrap().epoch(0));
+    for executor in ALL {
+        let mut loader = build(&bad, &registry, Setting { executor, ..Setting::INLINE }).unwrap();
+        let mut epoch = loader.epoch(0);
+        let begin = read(epoch.by_ref());
+        assert!(begin.1.is_some());
+        let snapshot = saved(&epoch);
+        assert_eq!((snapshot.delivered, snapshot.ended), (begin.0.len() as u64, false), "{executor}");
+        drop(epoch);
+        let again = read(loader.resume(&snapshot).unwrap());
+        assert_eq!(again, (Vec::new(), begin.1), "{executor}: it fails again");
+        let mut mended = build(&good, &registry, Setting { executor, ..Setting::INLINE }).unwrap();
+        let rest = read(mended.resume_allowing(&snapshot, &["map".to_owned()]).unwrap());
+        assert_eq!(([begin.0, rest.0].concat(), rest.1), truth, "{executor}");
+    }
+}
+
+#[test]
+fn snapshots_are_small() {
+    let registry = registry();
+    for (text, most) in [
+        ("range 100000 | batch 64", 1000),
+        ("range 100000 | shuffle 100 | increment | rogue_map spin=10 | batch 64", 2500),
+    ] {
+        for executor in ALL {
+            let setting = Setting { executor, marks: true, ..Setting::INLINE };
+            let mut loader = build(&line(text), &registry, setting).unwrap();
+            let mut epoch = loader.epoch(0);
+            assert_eq!(epoch.by_ref().take(1000).count(), 1000);
+            let size = epoch.snapshot().unwrap().to_bytes().len();
+            assert!(size < most, "{text} on {executor}: {size} bytes");
+        }
+    }
 }

@@ -18,9 +18,11 @@ mod host;
 mod loader;
 mod make;
 mod plan;
+pub mod queue;
 pub mod registry;
 mod snapshot;
 mod stats;
+mod worker;
 
 pub use forebay_core::{
     Buffer, DType, Error, ErrorKind, Key, Limits, Registrar, Result, Rng, Sample, Schema, Tensor, Value, View,
@@ -37,4 +39,5 @@ pub use crate::{
     registry::{Registry, Search},
     snapshot::{NodeMark, PipeState, PluginMark, Snapshot},
     stats::{NodeStats, Stats},
+    worker::serve_if_worker,
 };

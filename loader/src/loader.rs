@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -10,7 +11,7 @@ use forebay_core::{Error, Limits, Result, Sample};
 
 use crate::{
     Executor, Registry,
-    executor::{Body, Inline, Job, Origin, Run, Threads},
+    executor::{BATCHES, Body, Crew, Inline, Job, Origin, Run, Threads},
     graph::{Graph, Node},
     host::{Host, LostSample},
     make::{Maker, course},
@@ -18,6 +19,7 @@ use crate::{
     registry::Record,
     snapshot::{self, Course, PluginMark, Snapshot},
     stats::{NodeInfo, Stats},
+    worker,
 };
 
 /// The most bytes that wait between segments, unless set: enough to stay ahead, little beside a model.
@@ -69,6 +71,7 @@ struct At {
     epoch: u64,
     delivered: u64,
     ended: bool,
+    failed: bool,
 }
 
 /// Stops a loader from another thread, for instance at Ctrl-C.
@@ -92,9 +95,18 @@ pub struct LoaderBuilder {
     chunk: Option<usize>,
     marks: Duration,
     ranks: Option<(u32, u32)>,
+    worker: Option<PathBuf>,
 }
 
 impl LoaderBuilder {
+    /// The program of worker processes, which must call [`serve_if_worker`](crate::serve_if_worker) first thing. Unless set,
+    /// it is what `FOREBAY_WORKER_PROGRAM` names, or the command `forebay` beside this program, or in the `PATH`.
+    #[must_use]
+    pub fn worker(mut self, program: impl Into<PathBuf>) -> Self {
+        self.worker = Some(program.into());
+        self
+    }
+
     /// Where the work runs.
     #[must_use]
     pub fn executor(mut self, executor: Executor) -> Self {
@@ -157,7 +169,16 @@ impl LoaderBuilder {
         let ranks = self.ranks.unwrap_or((0, 1));
         let plan = Plan::new(&graph, registry)?;
         let course = course(&graph, registry, &plan)?;
-        let host = Host::new(registry.clone(), self.limits, as_size(budget.max(KEEP)));
+        let crew = match executor {
+            Executor::Processes(count) => {
+                let setup = worker::setup(&graph, registry, (seed, ranks, self.limits))?;
+                let program = worker::program(self.worker)?;
+                Some(Crew { count: count.max(1), program, setup, arena: Crew::arena(count.max(1))? })
+            }
+            _ => None,
+        };
+        let heap = crew.as_ref().map(|crew| crew.arena.heap(BATCHES)).transpose()?;
+        let host = Host::new(registry.clone(), self.limits, as_size(budget.max(KEEP)), heap);
         let mut maker = Maker {
             graph: &graph,
             registry,
@@ -186,7 +207,11 @@ impl LoaderBuilder {
         };
         let run: Box<dyn Run> = match executor {
             Executor::Inline => Box::new(Inline::new(job)),
-            Executor::Threads(count) => Box::new(Threads::new(job, count.max(1))?),
+            Executor::Threads(count) => Box::new(Threads::new(job, count.max(1), None)?),
+            Executor::Processes(_) => {
+                let serial = plan.segments.iter().filter(|segment| !segment.parallel).count();
+                Box::new(Threads::new(job, serial.clamp(1, 2), crew)?)
+            }
         };
         Ok(Loader {
             run,
@@ -220,6 +245,7 @@ impl Loader {
             chunk: None,
             marks: DEFAULT_MARKS,
             ranks: None,
+            worker: None,
         }
     }
 
@@ -244,7 +270,7 @@ impl Loader {
     /// # Errors
     /// `Io`, when a plugin's file cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        let At { epoch, delivered, ended } = self.at;
+        let At { epoch, delivered, ended, .. } = self.at;
         let origins = (!ended).then(|| self.course.origins(delivered));
         let head = (self.seed, epoch, delivered, self.ranks.1);
         Ok(snapshot::assemble(head, &self.graph, self.plugins_used()?, origins.as_deref()))
@@ -276,7 +302,14 @@ impl Loader {
         }
         let plugins = self.plugins(|record| snapshot.plugins.contains_key(&record.manifest().name))?;
         let origins = snapshot::origins(snapshot, &self.graph, &self.course, (&plugins, allowed))?;
-        let at = At { epoch: snapshot.epoch, delivered: snapshot.delivered, ended: false };
+        for node in snapshot.nodes.iter().filter(|node| allowed.contains(&node.name)) {
+            let again: u64 = node.skip.iter().sum();
+            if again > 0 {
+                let name = &node.name;
+                self.host.note(2, format!("node {name} was changed, and {again} samples before this place are counted as it gives them now"));
+            }
+        }
+        let at = At { epoch: snapshot.epoch, delivered: snapshot.delivered, ..At::default() };
         Ok(self.start(at, &origins))
     }
 
@@ -346,6 +379,12 @@ impl Loader {
         self.host.lost()
     }
 
+    /// The ids of the worker processes that live now; one that dies is replaced.
+    #[must_use]
+    pub fn worker_processes(&self) -> Vec<u32> {
+        self.run.processes()
+    }
+
     /// Something that stops this loader from another thread.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
@@ -381,9 +420,12 @@ impl Iterator for Epoch<'_> {
         let next = loader.run.next().transpose();
         match next {
             Some(Ok(_)) => loader.at.delivered += 1,
-            Some(Err(_)) => loader.pause_clock(),
+            Some(Err(_)) => {
+                loader.at.failed = true;
+                loader.pause_clock();
+            }
             None => {
-                loader.at.ended |= !loader.host.is_cancelled();
+                loader.at.ended |= !loader.at.failed && !loader.host.is_cancelled();
                 loader.pause_clock();
             }
         }

@@ -8,7 +8,7 @@ use crate::{
     Registry,
     executor::{Blame, Body, Chain, Grain, Link, Origin, Pace, Parallel, Trail},
     graph::{self, Catalog, Class, Graph, Node, OnError, PipeSpec},
-    host::{Host, NodeContext, Stacker},
+    host::{Destination, Host, NodeContext, Stacker},
     plan::{Plan, Segment},
     snapshot::{Course, Stop},
     stats::{Counters, NodeInfo},
@@ -41,7 +41,8 @@ impl Maker<'_> {
             return Ok(Body::Serial(Box::new(chain)));
         }
         for (link, &at) in links.iter_mut().zip(&segment.nodes) {
-            link.stacker = self.stacked_by(at).map(|size| Stacker::new(size, self.most));
+            let stacker = self.stacked_by(at).map(|size| Stacker::new(size, self.most));
+            link.destination = stacker.map(Destination::Batch);
         }
         let (maps, lane) = Parallel::new(links);
         Ok(Body::Parallel(maps, lane))
@@ -81,7 +82,7 @@ impl Maker<'_> {
             pipe,
             rewinds: spec.rewinds,
             cx: NodeContext::new(self.host, &node.name, self.seed, self.ranks),
-            stacker: None,
+            destination: None,
             counters,
             blame,
             on_error: on_error(node)?,
@@ -91,6 +92,7 @@ impl Maker<'_> {
             trail: Arc::clone(&stop.trail),
             pace: Pace::new(self.marks),
             skip: origin.skip,
+            counted: origin.again,
             restore: None,
         })
     }

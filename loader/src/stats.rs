@@ -33,6 +33,13 @@ impl Counters {
         self.lost.fetch_add(samples, Ordering::Relaxed);
     }
 
+    /// Samples, bytes and nanoseconds of work.
+    pub(crate) fn work(&self) -> (usize, usize, u64) {
+        let [samples, bytes] =
+            [&self.samples, &self.bytes].map(|counter| counter.load(Ordering::Relaxed) as usize);
+        (samples, bytes, self.busy.load(Ordering::Relaxed))
+    }
+
     pub(crate) fn waited_for_input(&self, time: Duration) {
         self.wait_input.fetch_add(nanos(time), Ordering::Relaxed);
     }

@@ -23,7 +23,7 @@ use forebay_loader::{Registry, Search};
 pub use crate::{
     build::{Cargo, beside, lock_file, write},
     gate::Gate,
-    graphs::random_line,
+    graphs::{random_graph, with_random_graphs},
     runs::{ALL, Run, Setting, build, error_of, line, run, uids},
 };
 

@@ -19,7 +19,7 @@ pub struct Row {
 /// A call across a library boundary moves a chunk, so its cost is shared by all samples in it. The
 /// vectors keep their capacity: a chunk that goes round allocates nothing.
 #[repr(C)]
-#[derive(StableAbi, Default)]
+#[derive(StableAbi, Default, Clone)]
 pub struct Chunk {
     schemas: RVec<Schema>,
     rows: RVec<Row>,

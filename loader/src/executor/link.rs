@@ -15,7 +15,7 @@ use super::{
 use crate::{
     graph::OnError,
     handles::PipeHandle,
-    host::{Host, NodeContext, Stacker},
+    host::{Destination, Host, NodeContext},
     stats::Counters,
 };
 
@@ -28,7 +28,7 @@ pub(crate) struct Link {
     pub(crate) rewinds: bool,
     pub(crate) cx: NodeContext,
     /// Where a map's output is to lie, if its samples are stacked next.
-    pub(crate) stacker: Option<Arc<Stacker>>,
+    pub(crate) destination: Option<Destination>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) blame: Blame,
     pub(crate) on_error: OnError,
@@ -41,6 +41,8 @@ pub(crate) struct Link {
     pub(crate) pace: Pace,
     /// How many of the next samples for each output were delivered before.
     pub(crate) skip: Vec<u64>,
+    /// For each input the number of samples up to which failures were counted before.
+    pub(crate) counted: Vec<u64>,
     /// What its next reset is followed by.
     pub(crate) restore: Option<State>,
 }
@@ -76,7 +78,12 @@ impl Link {
         let Mark { place, state } = &origin.mark;
         self.cx.start(epoch, place.pass);
         self.trail.clear();
+        if state.is_some() {
+            self.trail.keep(origin.mark.clone()); // For a snapshot before its own first mark.
+        }
         self.skip.clone_from(&origin.skip);
+        let again = |(taken, again): (&u64, &u64)| if *again > 0 { taken + again } else { 0 };
+        self.counted = place.taken.iter().zip(&origin.again).map(again).collect();
         self.place = place.clone();
         self.restore.clone_from(state);
         self.clear();
@@ -87,14 +94,15 @@ impl Link {
         self.cx.set_pass(pass);
         self.place = Place::start(pass, self.place.taken.len(), self.place.given.len());
         self.skip.fill(0);
+        self.counted.fill(0);
         self.restore = None;
         self.clear();
     }
 
     fn clear(&mut self) {
         self.deferred = None;
-        if let Some(stacker) = &self.stacker {
-            stacker.clear();
+        if let Some(destination) = &self.destination {
+            destination.clear();
         }
     }
 
@@ -158,6 +166,10 @@ impl Link {
             Call::Failed(error) if self.on_error.forgives(error.kind(), false) => error,
             other => return other,
         };
+        if self.place.taken.iter().zip(&self.counted).any(|(taken, counted)| taken <= counted && *counted > 0)
+        {
+            return Call::Again; // It came again, after a resume.
+        }
         let seen = self.place.taken.iter().chain(&self.place.given).copied().max().unwrap_or(0);
         if let Some(reason) = self.on_error.exceeded(self.place.lost, seen + 1) {
             return Call::Failed(error.context("on_error", reason));

@@ -9,6 +9,7 @@ mod inline;
 mod lane;
 mod link;
 mod parallel;
+mod remote;
 mod segment;
 mod table;
 mod threads;
@@ -25,6 +26,7 @@ pub(crate) use self::{
     lane::Lane,
     link::{Blame, Link},
     parallel::Parallel,
+    remote::{BATCHES, Crew},
     threads::Threads,
     trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},
 };
@@ -38,6 +40,8 @@ pub enum Executor {
     Inline,
     /// On this many threads of their own, ahead of the consumer.
     Threads(usize),
+    /// Maps in this many processes, everything else on threads.
+    Processes(usize),
 }
 
 impl Default for Executor {
@@ -50,15 +54,23 @@ impl Default for Executor {
 impl FromStr for Executor {
     type Err = Error;
 
-    /// Reads `inline`, `threads` or `threads:N`.
+    /// Reads `inline`, `threads`, `threads:N` or `processes:N`.
     fn from_str(text: &str) -> Result<Self> {
-        let bad = || Error::invalid(format!("executor is `{text}`, expected inline, threads or threads:N"));
+        let bad = || {
+            Error::invalid(format!(
+                "executor is `{text}`, expected inline, threads, threads:N or processes:N"
+            ))
+        };
         match text.split_once(':') {
             None if text == "inline" => Ok(Self::Inline),
             None if text == "threads" => Ok(Self::default()),
-            Some(("threads", count)) => {
+            Some((place, count)) => {
                 let count: usize = count.parse().map_err(|_| bad())?;
-                if (1..=1024).contains(&count) { Ok(Self::Threads(count)) } else { Err(bad()) }
+                match place {
+                    "threads" if (1..=1024).contains(&count) => Ok(Self::Threads(count)),
+                    "processes" if (1..=256).contains(&count) => Ok(Self::Processes(count)),
+                    _ => Err(bad()),
+                }
             }
             _ => Err(bad()),
         }
@@ -70,6 +82,7 @@ impl fmt::Display for Executor {
         match self {
             Self::Inline => f.write_str("inline"),
             Self::Threads(count) => write!(f, "threads:{count}"),
+            Self::Processes(count) => write!(f, "processes:{count}"),
         }
     }
 }
@@ -107,6 +120,11 @@ pub(crate) trait Run: Send {
 
     /// How many threads work.
     fn threads(&self) -> usize;
+
+    /// The ids of the worker processes that live now.
+    fn processes(&self) -> Vec<u32> {
+        Vec::new()
+    }
 
     /// Stops, and frees every pipe; gives the first error of that.
     fn finish(&mut self) -> Result<()>;

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     graph::OnError,
     handles::PipeHandle,
-    host::{NodeContext, Stacker},
+    host::{Destination, NodeContext},
     stats::Counters,
 };
 
@@ -26,7 +26,7 @@ pub(crate) struct Parallel {
 pub(crate) struct SharedMap {
     pub(crate) node: usize,
     pipe: PipeHandle,
-    stacker: Option<Arc<Stacker>>,
+    pub(crate) destination: Option<Destination>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) blame: Blame,
     pub(crate) on_error: OnError,
@@ -64,7 +64,7 @@ impl Parallel {
         let share = |link: Link| SharedMap {
             node: link.node,
             pipe: link.pipe,
-            stacker: link.stacker,
+            destination: link.destination,
             counters: link.counters,
             blame: link.blame,
             on_error: link.on_error,
@@ -89,7 +89,32 @@ impl Parallel {
     }
 
     fn clear(&self) {
-        self.maps.iter().filter_map(|map| map.stacker.as_ref()).for_each(|stacker| stacker.clear());
+        self.maps.iter().filter_map(|map| map.destination.as_ref()).for_each(Destination::clear);
+    }
+
+    /// Begins work for an epoch with these passes, in a worker.
+    pub(crate) fn set_passes(&mut self, epoch: u64, passes: &[u64]) {
+        let contexts = Arc::make_mut(&mut self.contexts);
+        contexts.iter_mut().zip(passes).for_each(|(cx, &pass)| cx.start(epoch, pass));
+    }
+
+    /// The epoch, and the pass of each map.
+    pub(crate) fn passes(&self) -> (u64, Vec<u64>) {
+        let epoch = self.contexts.first().map_or(0, |cx| cx.raw().epoch);
+        (epoch, self.contexts.iter().map(|cx| cx.raw().pass).collect())
+    }
+
+    /// Has the output of the last map lie where `destination` says; before anybody else holds a clone.
+    pub(crate) fn place_last(&mut self, destination: Destination) -> Result<()> {
+        let maps = Arc::get_mut(&mut self.maps).and_then(|maps| maps.last_mut());
+        let map = maps.ok_or_else(|| Error::bug("the maps of a segment are shared already"))?;
+        map.destination = Some(destination);
+        Ok(())
+    }
+
+    /// What each map did so far: samples, bytes, nanoseconds.
+    pub(crate) fn work(&self) -> Vec<(usize, usize, u64)> {
+        self.maps.iter().map(|map| map.counters.work()).collect()
     }
 
     /// The maps, upstream first.
@@ -100,6 +125,17 @@ impl Parallel {
     /// Moves all samples of `input`, changed by each map in turn, to `out`, and says what was lost. `first` is the
     /// number of the first sample within the pass.
     pub(crate) fn run(&self, first: u64, input: &mut Chunk, out: &mut Chunk) -> Mapped {
+        self.run_telling(first, input, out, |_| {})
+    }
+
+    /// As [`run`](Parallel::run); `begins` is told of each map before it is called.
+    pub(crate) fn run_telling(
+        &self,
+        first: u64,
+        input: &mut Chunk,
+        out: &mut Chunk,
+        mut begins: impl FnMut(usize),
+    ) -> Mapped {
         let mut done = Mapped { taken: input.len(), ..Mapped::default() };
         // Who is who, by their place in the chunk; kept only where somebody may be lost and the others go on.
         let lenient = self.maps.iter().any(|map| map.on_error != OnError::default());
@@ -113,6 +149,7 @@ impl Parallel {
                 input.clear();
                 std::mem::swap(input, out);
             }
+            begins(at);
             let begin = Instant::now();
             map.run(cx, first, (input, out), |given, error| {
                 let error = map.blame.on(error);
@@ -171,7 +208,7 @@ impl SharedMap {
             let (count, at) = (input.len(), first + (total - input.len()) as u64);
             let fresh = out.is_empty();
             let to = if fresh { &mut *out } else { &mut more };
-            let mapped = cx.stacked(self.stacker.as_ref(), at, count, |cx| self.pipe.map(cx, input, to));
+            let mapped = cx.stacked(self.destination.as_ref(), at, count, |cx| self.pipe.map(cx, input, to));
             if !fresh {
                 out.take_from(&mut more, usize::MAX);
             }

@@ -1,5 +1,7 @@
 //! The table of segments and edges that workers share; all of it is plain data under one lock.
 
+mod ready;
+
 use std::{
     collections::VecDeque,
     sync::Arc,
@@ -12,7 +14,7 @@ use super::{
     Body, Chain, Job, Parallel,
     chain::Stop,
     parallel::Mapped,
-    segment::{Edge, Item, Kind, Segment, Wait},
+    segment::{Edge, Item, Kind, Segment},
     trail::Origin,
 };
 use crate::host::Host;
@@ -33,6 +35,8 @@ pub(crate) struct Table {
     /// What is to be dropped once the lock is given back: a value's end may call a waker, which wants the lock.
     trash: Vec<Item>,
     host: Arc<Host>,
+    /// Whether chunks of parallel segments are worked on by other processes alone.
+    elsewhere: bool,
     running: usize,
     paused: bool,
     stopped: bool,
@@ -62,7 +66,7 @@ pub(crate) struct Task {
 }
 
 impl Table {
-    pub(crate) fn new(job: Job, wakers: Vec<Waker>, threads: usize) -> Self {
+    pub(crate) fn new(job: Job, wakers: Vec<Waker>, threads: usize, elsewhere: bool) -> Self {
         let bodies = job.plan.segments.into_iter().zip(job.bodies).zip(wakers);
         let segments = bodies.map(|((plan, body), waker)| Segment::new(plan, body, waker, job.chunk));
         let edges = job.plan.edges.into_iter();
@@ -76,6 +80,7 @@ impl Table {
             spares: Vec::new(),
             trash: Vec::new(),
             host: job.host,
+            elsewhere,
             running: 0,
             paused: true,
             stopped: false,
@@ -145,71 +150,18 @@ impl Table {
 
     /// The most downstream work there is.
     pub(crate) fn take_work(&mut self) -> Option<Work> {
-        let segment = self.runnable()?;
+        let segment = self.runnable(false)?;
         self.running += 1;
         Some(self.take(segment))
     }
 
-    pub(crate) fn has_work(&self) -> bool {
-        self.runnable().is_some()
-    }
-
-    fn runnable(&self) -> Option<usize> {
-        if self.paused || self.stopped {
-            return None;
-        }
-        let mut segments = (0..self.segments.len()).rev();
-        let ready = segments.find(|&segment| self.obstacle(segment).is_ok());
-        ready.or_else(|| self.starving())
-    }
-
-    /// A segment with a full output, and another one that is empty, which everything waits for.
-    fn starving(&self) -> Option<usize> {
-        if self.running > 0 || self.has_output() {
-            return None;
-        }
-        let one_empty = |segment: &Segment| {
-            segment.outputs.len() > 1 && segment.outputs.iter().any(|&out| self.edges[out].items.is_empty())
-        };
-        let blocked =
-            |&at: &usize| self.obstacle(at) == Err(Some(Wait::Room)) && one_empty(&self.segments[at]);
-        (0..self.segments.len()).rev().find(blocked)
-    }
-
-    /// Why a segment cannot run: for lack of input, of room, or (`None`) neither.
-    fn obstacle(&self, at: usize) -> Result<(), Option<Wait>> {
-        let segment = &self.segments[at];
-        if segment.ended {
-            return Err(None);
-        }
-        match &segment.kind {
-            Kind::Serial { chain: None, .. } => Err(None),
-            Kind::Serial { pending: true, woken: false, .. } => Err(Some(Wait::Input)),
-            Kind::Serial { wants: Some(port), .. } if !self.edges[segment.inputs[*port]].can_give() => {
-                Err(Some(Wait::Input))
-            }
-            Kind::Serial { .. } => self.room(segment),
-            Kind::Parallel { running, done, .. } => {
-                if running + done.len() >= self.window {
-                    Err(None)
-                } else if self.edges[segment.inputs[0]].items.is_empty() {
-                    Err(Some(Wait::Input))
-                } else if running + done.len() > 0 && self.held >= self.budget {
-                    Err(Some(Wait::Room)) // Beyond the budget, one chunk at a time passes.
-                } else {
-                    self.room(segment)
-                }
-            }
-        }
-    }
-
-    fn room(&self, segment: &Segment) -> Result<(), Option<Wait>> {
-        let full = |edge: &Edge| {
-            !edge.items.is_empty() && (self.held >= self.budget || edge.items.len() >= MOST_WAITING)
-        };
-        match segment.outputs.iter().any(|&out| full(&self.edges[out])) {
-            true => Err(Some(Wait::Room)),
-            false => Ok(()),
+    /// The most downstream chunk there is for another process.
+    pub(crate) fn take_elsewhere(&mut self) -> Option<Task> {
+        let segment = self.runnable(true)?;
+        self.running += 1;
+        match self.take(segment) {
+            Work::Task(task) => Some(task),
+            Work::Serial { .. } => unreachable!("a serial segment runs in this process"),
         }
     }
 

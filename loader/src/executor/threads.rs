@@ -11,6 +11,7 @@
 //! Nothing here sleeps to wait: idle workers and the consumer wait for a condition that is signalled.
 
 use std::{
+    process::{Child, ExitStatus},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -21,6 +22,8 @@ use forebay_core::{Chunk, Error, Result, Sample, Waker};
 use super::{
     Body, Chain, Job, Run,
     chain::Stop,
+    parallel::Mapped,
+    remote::{Children, Crew, Driver},
     segment::Item,
     table::{Table, Task, Work},
     trail::Origin,
@@ -36,18 +39,21 @@ pub(crate) struct Threads {
     waited: Duration,
 }
 
-struct Shared {
+pub(super) struct Shared {
     table: Mutex<Table>,
     /// Signalled when there may be work.
     work: Condvar,
     /// Signalled when there may be something for the consumer, or nothing runs any more.
     output: Condvar,
     host: Arc<Host>,
+    children: Mutex<Children>,
+    /// Whether there are worker processes, which wait for other work than the threads here.
+    mixed: bool,
 }
 
 impl Threads {
-    /// Starts `count` workers; they wait until an epoch begins.
-    pub(crate) fn new(job: Job, count: usize) -> Result<Self> {
+    /// Starts `count` threads, and the crew's processes; they wait until an epoch begins.
+    pub(crate) fn new(job: Job, count: usize, crew: Option<Crew>) -> Result<Self> {
         let host = Arc::clone(&job.host);
         let shared = Arc::new_cyclic(|shared: &Weak<Shared>| {
             let wakers = (0..job.plan.segments.len()).map(|segment| {
@@ -55,12 +61,20 @@ impl Threads {
                 Waker::new(move || {
                     if let Some(shared) = shared.upgrade() {
                         shared.lock().wake(segment);
-                        shared.work.notify_one();
+                        shared.call_worker();
                     }
                 })
             });
-            let table = Table::new(job, wakers.collect(), count);
-            Shared { table: Mutex::new(table), work: Condvar::new(), output: Condvar::new(), host }
+            let processes = crew.as_ref().map_or(0, |crew| crew.count);
+            let table = Table::new(job, wakers.collect(), count + processes, processes > 0);
+            Shared {
+                table: Mutex::new(table),
+                work: Condvar::new(),
+                output: Condvar::new(),
+                host,
+                children: Mutex::default(),
+                mixed: processes > 0,
+            }
         });
         let bell = Arc::downgrade(&shared);
         shared.host.on_cancel(Waker::new(move || {
@@ -77,15 +91,27 @@ impl Threads {
             let name = format!("forebay-{index}");
             threads.workers.push(thread::Builder::new().name(name).spawn(move || shared.serve())?);
         }
+        if let Some(crew) = crew {
+            let crew = Arc::new(crew);
+            for index in 0..crew.count {
+                let (shared, crew) = (Arc::clone(&threads.shared), Arc::clone(&crew));
+                let name = format!("forebay-p{index}");
+                threads.workers.push(
+                    thread::Builder::new().name(name).spawn(move || shared.drive_process(crew, index))?,
+                );
+            }
+        }
         Ok(threads)
     }
 
     fn stop(&mut self) {
         self.shared.lock().stop();
         self.shared.work.notify_all();
+        self.shared.children().end();
         for worker in self.workers.drain(..) {
             let _ = worker.join(); // A worker's panic was told through the table.
         }
+        self.shared.children().reap();
     }
 }
 
@@ -135,7 +161,7 @@ impl Run for Threads {
             }
         };
         drop(table);
-        self.shared.work.notify_one();
+        self.shared.call_worker();
         self.waited += begin.elapsed();
         match item {
             Some(Item::Chunk(chunk, _)) => {
@@ -159,6 +185,10 @@ impl Run for Threads {
 
     fn threads(&self) -> usize {
         self.workers.len()
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        self.shared.children().ids()
     }
 
     fn finish(&mut self) -> Result<()> {
@@ -215,7 +245,7 @@ impl Shared {
             let more = table.has_work();
             drop(table);
             if more {
-                self.work.notify_one();
+                self.call_worker();
             }
             let alarm = Alarm(self);
             table = match work {
@@ -226,9 +256,94 @@ impl Shared {
             if table.has_output() || table.running() == 0 {
                 self.output.notify_all();
             }
+            if self.mixed && table.has_work_elsewhere() {
+                self.work.notify_all();
+            }
         }
         drop(table);
         self.output.notify_all();
+    }
+
+    /// Wakes one who waits for work that there may be now.
+    fn call_worker(&self) {
+        match self.mixed {
+            true => self.work.notify_all(),
+            false => self.work.notify_one(),
+        }
+    }
+
+    fn children(&self) -> MutexGuard<'_, Children> {
+        self.children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The life of a thread that looks after a worker process.
+    fn drive_process(self: Arc<Self>, crew: Arc<Crew>, index: usize) {
+        let alarm = Alarm(&self);
+        let served = Driver::new(Arc::clone(&self), crew, index).serve();
+        std::mem::forget(alarm);
+        if let Err(error) = served {
+            self.lock().fail(error);
+            self.output.notify_all();
+            self.work.notify_all();
+        }
+    }
+
+    pub(super) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.host.is_cancelled() || self.lock().is_stopped()
+    }
+
+    /// Notes a worker process.
+    pub(super) fn adopt(&self, index: usize, child: Child) {
+        self.children().adopt(index, child);
+    }
+
+    /// Waits for the end of a worker process that hung up; one that only hung up is ended.
+    pub(super) fn wait_for(&self, index: usize) -> Option<(u32, ExitStatus)> {
+        let mut child = self.children().take(index)?;
+        let pid = child.id();
+        // One that is dying keeps the status it dies with.
+        let _ = child.kill();
+        Some((pid, child.wait().ok()?))
+    }
+
+    /// Gives up to `most` chunks for a worker process to `each`; waits for the first, if it `must`. Says whether the run goes on.
+    pub(super) fn take_remote(&self, most: usize, must: bool, mut each: impl FnMut(Task)) -> bool {
+        let mut table = self.lock();
+        let mut taken = 0;
+        loop {
+            if table.is_stopped() || self.host.is_cancelled() {
+                return false;
+            }
+            while taken < most
+                && let Some(task) = table.take_elsewhere()
+            {
+                taken += 1;
+                each(task);
+            }
+            if taken > 0 || !must {
+                return true;
+            }
+            table = self.work.wait(table).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Takes what a worker process made of a chunk.
+    pub(super) fn hand_in_remote(&self, task: Task, chunk: Chunk, mapped: Mapped, busy: Duration) {
+        let Task { segment, number, parallel, chunk: spent, .. } = task;
+        drop(parallel);
+        let mut table = self.lock();
+        table.hand_in_task((segment, number), chunk, mapped, spent, busy);
+        let trash = table.take_trash();
+        if table.has_output() || table.running() == 0 {
+            self.output.notify_all();
+        }
+        drop(table);
+        drop(trash);
+        self.work.notify_all();
     }
 
     fn drive(&self, segment: usize, mut chain: Box<Chain>, waker: &Waker) -> MutexGuard<'_, Table> {

@@ -60,13 +60,15 @@ pub(crate) struct Origin {
     pub(crate) mark: Mark,
     /// How many of the samples it will give to each output were delivered before.
     pub(crate) skip: Vec<u64>,
+    /// How many of the samples it will take from each input it had taken before: what it failed on then was counted.
+    pub(crate) again: Vec<u64>,
 }
 
 impl Origin {
     /// The start of an epoch.
     pub(crate) fn fresh(inputs: usize, outputs: usize) -> Self {
         let place = Place::start(0, inputs, outputs);
-        Self { mark: Mark { place, state: None }, skip: vec![0; outputs] }
+        Self { mark: Mark { place, state: None }, skip: vec![0; outputs], again: vec![0; inputs] }
     }
 }
 
@@ -124,17 +126,18 @@ impl Trail {
 #[derive(Debug)]
 pub(crate) struct Pace {
     every: Duration,
-    due: Instant,
+    /// Never, when the time cannot be told.
+    due: Option<Instant>,
 }
 
 impl Pace {
     pub(crate) fn new(every: Duration) -> Self {
-        Self { every, due: Instant::now() + every }
+        Self { every, due: Instant::now().checked_add(every) }
     }
 
     /// Whether a mark is due.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
-        now >= self.due
+        self.due.is_some_and(|due| now >= due)
     }
 
     /// Makes a mark with the state that `save` gives, if it gives one; says whether marks should be forgotten.
@@ -147,7 +150,9 @@ impl Pace {
         let begin = Instant::now();
         let full = save().is_some_and(|state| trail.push(Mark { place: place.clone(), state: Some(state) }));
         let now = Instant::now();
-        self.due = now + self.every.max((now - begin) * SHARE).min(self.every * 1000);
+        // As often as it may be, unless a state takes long to save; with no pause at all, after every call.
+        let rest = ((now - begin) * SHARE).min(self.every * 1000);
+        self.due = now.checked_add(self.every.max(rest));
         full
     }
 }

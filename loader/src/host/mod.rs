@@ -1,6 +1,7 @@
 //! What the loader offers to plugins while a graph runs: memory, the choice of decoders, a log, a stop.
 #![expect(unsafe_code, reason = "the services are C functions that find their host by address")]
 
+mod lent;
 mod pool;
 mod stacker;
 
@@ -24,15 +25,17 @@ use forebay_core::{
     shim::guarded,
 };
 
-use self::pool::Pool;
-pub(crate) use self::stacker::Stacker;
+pub(crate) use self::{lent::Lent, pool::Pool, stacker::Stacker};
 use crate::{
     Registry,
     graph::{Action, OnError},
+    queue::process::Heap,
 };
 
 /// The most lines that wait to be read in the log.
 const LOG: usize = 1000;
+/// The most bytes of unshared memory that a worker keeps to use again.
+const KEEP_IN_WORKER: usize = 64 << 20;
 /// The most samples that are listed as lost; all are counted.
 const LOST: usize = 10_000;
 
@@ -66,10 +69,16 @@ pub struct LostSample {
 }
 
 impl Host {
-    pub(crate) fn new(registry: Registry, limits: Limits, keep: usize) -> Arc<Self> {
+    /// A host whose pool keeps so many bytes; `heap` is shared with workers, if there are any.
+    pub(crate) fn new(registry: Registry, limits: Limits, keep: usize, heap: Option<Heap>) -> Arc<Self> {
+        let pool = heap.map_or_else(|| Pool::new(keep), |heap| Pool::shared(keep, heap));
+        Self::with_pool(registry, limits, pool)
+    }
+
+    fn with_pool(registry: Registry, limits: Limits, pool: Arc<Pool>) -> Arc<Self> {
         Arc::new(Self {
             registry,
-            pool: Pool::new(keep),
+            pool,
             limits,
             cancelled: AtomicBool::new(false),
             paused: AtomicBool::new(false),
@@ -78,6 +87,15 @@ impl Host {
             log: Mutex::default(),
             lost: Mutex::default(),
         })
+    }
+
+    /// The host of a worker process, whose output memory is shared with its loader.
+    pub(crate) fn for_worker(registry: Registry, limits: Limits, heap: Heap) -> Arc<Self> {
+        Self::with_pool(registry, limits, Pool::shared(KEEP_IN_WORKER, heap))
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
     }
 
     /// Tells every pipe that looks to give up.
@@ -175,9 +193,27 @@ pub(crate) struct Desk {
     slots: Option<Slots>,
 }
 
-/// The places in coming batches of the samples of one call.
+/// Where the output of a map is to lie.
+#[derive(Clone)]
+pub(crate) enum Destination {
+    /// In its place of a coming batch.
+    Batch(Arc<Stacker>),
+    /// In memory that another process lent for it.
+    Lent(Arc<Lent>),
+}
+
+impl Destination {
+    /// Begins an epoch or a pass.
+    pub(crate) fn clear(&self) {
+        if let Self::Batch(stacker) = self {
+            stacker.clear();
+        }
+    }
+}
+
+/// The places of the samples of one call.
 struct Slots {
-    stacker: Arc<Stacker>,
+    destination: Destination,
     next: AtomicU64,
     end: u64,
 }
@@ -226,14 +262,17 @@ impl NodeContext {
     /// numbered `first` and on, `count` of them.
     pub(crate) fn stacked<T>(
         &self,
-        stacker: Option<&Arc<Stacker>>,
+        destination: Option<&Destination>,
         first: u64,
         count: usize,
         call: impl FnOnce(&Context) -> T,
     ) -> T {
-        let Some(stacker) = stacker else { return call(&self.cx) };
-        let slots =
-            Slots { stacker: Arc::clone(stacker), next: AtomicU64::new(first), end: first + count as u64 };
+        let Some(destination) = destination else { return call(&self.cx) };
+        let slots = Slots {
+            destination: destination.clone(),
+            next: AtomicU64::new(first),
+            end: first + count as u64,
+        };
         let desk = Desk { host: Arc::clone(&self.desk.host), slots: Some(slots) };
         let mut cx = self.cx.clone();
         cx.host = ptr::from_ref(&desk).cast();
@@ -245,7 +284,11 @@ impl Slots {
     /// Memory for the next sample's output: the first time it is asked for, in a call with one for each.
     fn alloc(&self, pool: &Arc<Pool>, len: usize) -> Option<BufferMut> {
         let at = self.next.fetch_add(1, Ordering::Relaxed);
-        if at < self.end { self.stacker.slot(at, len, pool) } else { None }
+        match &self.destination {
+            _ if at >= self.end => None,
+            Destination::Batch(stacker) => stacker.slot(at, len, pool),
+            Destination::Lent(lent) => lent.slot(at, len),
+        }
     }
 }
 

@@ -12,6 +12,8 @@ use std::{
 
 use forebay_core::BufferMut;
 
+use crate::queue::process::Heap;
+
 /// Blocks from this size on are mapped, in huge pages where the system has them.
 const LARGE: usize = 2 << 20;
 /// Buffers shorter than this come from the allocator, which is quick for them.
@@ -61,6 +63,8 @@ pub(crate) struct Pool {
     free: Mutex<Free>,
     /// The most bytes that wait here to be used again.
     keep: usize,
+    /// Memory shared with other processes, which is used first.
+    heap: Option<Heap>,
     fresh: AtomicU64,
     reused: AtomicU64,
 }
@@ -74,14 +78,26 @@ struct Free {
 
 impl Pool {
     pub(crate) fn new(keep: usize) -> Arc<Self> {
-        let pool = Self { free: Mutex::default(), keep, fresh: AtomicU64::new(0), reused: AtomicU64::new(0) };
-        Arc::new(pool)
+        Self::with(keep, None)
+    }
+
+    /// A pool that gives memory of `heap` while there is some.
+    pub(crate) fn shared(keep: usize, heap: Heap) -> Arc<Self> {
+        Self::with(keep, Some(heap))
+    }
+
+    fn with(keep: usize, heap: Option<Heap>) -> Arc<Self> {
+        let (fresh, reused) = (AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Self { free: Mutex::default(), keep, heap, fresh, reused })
     }
 
     /// `len` bytes with anything in them; dropped, they come back here.
     pub(crate) fn alloc(self: &Arc<Self>, len: usize) -> BufferMut {
         if len < SMALL {
             return BufferMut::from_owner(vec![0_u8; len]);
+        }
+        if let Some(shared) = self.heap.as_ref().and_then(|heap| heap.alloc(len)) {
+            return shared;
         }
         let lines = class(len.div_ceil(64));
         let recycled = {

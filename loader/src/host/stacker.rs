@@ -5,7 +5,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use forebay_core::BufferMut;
@@ -21,6 +24,8 @@ const OPEN: usize = 4;
 pub(crate) struct Stacker {
     size: u64,
     most: usize,
+    /// How long the outputs of workers were, the last time one said so.
+    expected: AtomicUsize,
     batches: Mutex<Batches>,
 }
 
@@ -34,7 +39,18 @@ struct Batches {
 impl Stacker {
     /// For a pipe that stacks `size` samples; no batch is laid out that is longer than `most` bytes.
     pub(crate) fn new(size: u64, most: usize) -> Arc<Self> {
-        Arc::new(Self { size, most, batches: Mutex::default() })
+        Arc::new(Self { size, most, expected: AtomicUsize::new(0), batches: Mutex::default() })
+    }
+
+    /// Notes how long the outputs of a worker are.
+    pub(crate) fn expect(&self, len: usize) {
+        self.expected.store(len, Ordering::Relaxed);
+    }
+
+    /// The places of samples that a worker is going to make, if they are as long as the last ones.
+    pub(crate) fn expected_slots(&self, first: u64, count: usize, pool: &Arc<Pool>) -> Vec<BufferMut> {
+        let len = self.expected.load(Ordering::Relaxed);
+        (first..first + count as u64).map_while(|at| self.slot(at, len, pool)).collect()
     }
 
     /// Begins an epoch or a pass: the next sample is number 0.

@@ -80,6 +80,9 @@ pub struct NodeMark {
     pub rewound: Vec<u64>,
     /// How many samples of each input it has had.
     pub taken: Vec<u64>,
+    /// How many of the next samples of each input it has had before, and holds: it has them again.
+    #[serde(default, skip_serializing_if = "all_zero")]
+    pub again: Vec<u64>,
     /// How many samples it has given to each output.
     pub given: Vec<u64>,
     /// How many more it had given when the snapshot was taken; they are made again, and dropped.
@@ -175,6 +178,7 @@ impl NodeMark {
             pass: place.pass,
             rewound: unless_zero(&place.rewound),
             taken: place.taken.clone(),
+            again: unless_zero(&origin.again),
             given: place.given.clone(),
             skip: unless_zero(&origin.skip),
             lost: place.lost,
@@ -197,7 +201,8 @@ impl NodeMark {
             lost: self.lost,
         };
         let state = self.state.as_ref().map(PipeState::read).transpose()?;
-        Ok(Origin { mark: Mark { place, state }, skip: sized(&self.skip, outputs) })
+        let (skip, again) = (sized(&self.skip, outputs), sized(&self.again, inputs));
+        Ok(Origin { mark: Mark { place, state }, skip, again })
     }
 }
 

@@ -84,18 +84,20 @@ impl Stop {
             let since = wanted[0] - mark.place.given[0];
             let place =
                 Place { taken: vec![mark.place.taken[0] + since], given: wanted, ..mark.place.clone() };
-            return (mark, Origin { mark: Mark { place, state: None }, skip: vec![0] });
+            return (mark, Origin { mark: Mark { place, state: None }, skip: vec![0], again: vec![0] });
         }
         let mark = self.trail.before(pass, &wanted, self.inputs.len());
         let skip = wanted.iter().zip(&mark.place.given).map(|(wanted, given)| wanted - given).collect();
         let mut from = mark.clone();
+        let mut again = vec![0; self.inputs.len()];
         if let Some(state) = &mut from.state {
-            let again = std::mem::take(&mut state.again);
-            for (taken, again) in from.place.taken.iter_mut().zip(again) {
-                *taken = taken.saturating_sub(again);
+            let wanted = std::mem::take(&mut state.again);
+            for ((taken, again), wanted) in from.place.taken.iter_mut().zip(&mut again).zip(wanted) {
+                *again = wanted.min(*taken);
+                *taken -= *again;
             }
             from.state = Some(State { again: Default::default(), ..state.clone() });
         }
-        (mark, Origin { mark: from, skip })
+        (mark, Origin { mark: from, skip, again })
     }
 }

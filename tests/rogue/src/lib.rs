@@ -3,15 +3,19 @@
 //! Nothing in here sleeps or looks at a clock: what is to wait waits at a [gate].
 
 mod decoder;
+mod expand;
 pub mod gate;
 mod increment;
+mod lag;
 mod map;
 mod source;
 mod stream;
 
 pub use crate::{
     decoder::RogueDecoder,
+    expand::{RogueExpand, RogueExpandOptions},
     increment::Increment,
+    lag::{RogueLag, RogueLagOptions},
     map::{RogueMap, RogueMapOptions},
     source::{RogueSource, RogueSourceOptions},
     stream::{RogueStream, RogueStreamOptions},
@@ -20,6 +24,7 @@ pub use crate::{
 forebay_core::export_plugin! {
     sources: [RogueSource],
     maps: [Increment, RogueMap],
-    streams: [RogueStream],
+    flat_maps: [RogueExpand],
+    streams: [RogueLag, RogueStream],
     decoders: [RogueDecoder],
 }

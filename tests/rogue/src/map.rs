@@ -1,6 +1,9 @@
 //! `rogue_map`: fails at one value, or takes its time.
 
-use std::hint::black_box;
+use std::{
+    hint::black_box,
+    process::{self, Command},
+};
 
 use forebay_core::{Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Value, options};
 
@@ -10,9 +13,13 @@ options! {
     /// Options of `rogue_map`.
     pub struct RogueMapOptions {
         /// What goes wrong.
-        fault: String = "none", one_of ["none", "panic", "error", "panic_in_new", "panic_in_drop"];
+        fault: String = "none", one_of ["none", "panic", "error", "panic_in_new", "panic_in_drop", "signal"];
         /// The value at which it does, or at which the map waits at its gate.
         at: i64 = 0;
+        /// The signal that `signal` sends to its own process.
+        signal: u64 = 11;
+        /// Fails on samples whose uid is a multiple of this; 0 for none.
+        refuse: u64 = 0;
         /// Spins up to so many rounds, by the sample's uid, so that samples come back out of order.
         spin: u64 = 0, in 0..=1000000000;
         /// The gate; see the module `gate`.
@@ -46,12 +53,22 @@ impl Map for RogueMap {
                 black_box(round);
             });
         }
+        if options.refuse > 0 && sample.uid().is_multiple_of(options.refuse) {
+            return Err(Error::corrupt("rogue refuses the sample"));
+        }
         if sample.get("value").and_then(Value::as_i64) != Some(options.at) {
             return Ok(());
         }
         gate::pass(&options.gate)?;
         match options.fault.as_str() {
             "panic" => panic!("rogue in map"),
+            "signal" => {
+                let signal = format!("-{}", options.signal);
+                // Rust's own handler lets the first SIGSEGV that is no fault pass.
+                loop {
+                    let _ = Command::new("kill").args([&signal, &process::id().to_string()]).status();
+                }
+            }
             "error" => Err(Error::corrupt("rogue refuses the sample")),
             _ => Ok(()),
         }

@@ -1,6 +1,8 @@
 //! `rogue_source`: integers, until something goes wrong.
 
-use forebay_core::{Buffer, Context, DataPipe, Error, Key, PipeInfo, Result, Sample, Source, Str, options};
+use forebay_core::{
+    Buffer, Context, DataPipe, Error, Key, PipeInfo, Result, Sample, Source, State, StateExt, Str, options,
+};
 
 use crate::gate;
 
@@ -17,6 +19,8 @@ options! {
         payload: String = "";
         /// The gate; see the module `gate`.
         gate: String = "";
+        /// Whether the position can be saved.
+        state: bool = false;
     }
 }
 
@@ -60,7 +64,9 @@ impl Source for RogueSource {
             match options.fault.as_str() {
                 "panic" => panic!("rogue in next"),
                 "error" => {
-                    return Err(Error::corrupt("rogue has no such sample").context("sample", self.next));
+                    self.next += 1; // Another call goes on after it.
+                    let error = Error::corrupt("rogue has no such sample");
+                    return Err(error.context("sample", options.at));
                 }
                 _ => {}
             }
@@ -73,6 +79,18 @@ impl Source for RogueSource {
         }
         self.next += 1;
         Ok(Some(sample))
+    }
+
+    fn state(&self) -> Result<State> {
+        match self.options.state {
+            true => State::json(1, &self.next),
+            false => Err(Error::unsupported("rogue saves nothing")),
+        }
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        self.next = state.parse(1)?;
+        Ok(())
     }
 }
 

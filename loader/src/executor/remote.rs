@@ -1,0 +1,439 @@
+//! Worker processes: each has a thread here that sends it chunks, two at a time, and takes what comes back.
+//!
+//! A worker is told which plugins to load and makes the same maps. A chunk's input is kept until its output is here, so when
+//! a worker dies what it had is given to the one that takes its place: maps are pure, so nothing changes. The chunk it died
+//! over is then worked on sample by sample. One that kills again is the culprit: it is an error of the map that ran,
+//! which its policy may forgive like any other.
+
+use std::{
+    collections::VecDeque,
+    os::unix::process::ExitStatusExt,
+    path::PathBuf,
+    process::{Child, Command, ExitStatus},
+    sync::Arc,
+    time::Duration,
+};
+
+use forebay_core::{Chunk, Error, ErrorKind, Key, Result};
+
+use super::{
+    parallel::{Lost, Mapped},
+    table::Task,
+    threads::Shared,
+};
+use crate::{
+    host::Destination,
+    queue::{
+        Bounds, Message, Receiver as _, Sender as _,
+        process::{Arena, Connection, Loan, Sizes},
+    },
+    worker::{
+        WORKER,
+        protocol::{Done, Order, Reply, Setup, pack, unpack},
+    },
+};
+
+/// Chunks that a worker has at once: one to work on, one to go on with.
+const AHEAD: usize = 2;
+/// How often a worker may end by itself before it is ready, and how often it may be killed.
+const STILLBORN: usize = 5;
+const PATIENCE: usize = 100;
+/// How often a sample may be there when a worker is killed from outside; a crash counts at once.
+const KILLED: usize = 3;
+/// Addresses for what goes to one worker, and for what comes back.
+const LANES: (usize, usize) = (256 << 20, 1 << 30);
+/// Addresses for batches that workers write into.
+pub(crate) const BATCHES: usize = 4 << 30;
+
+/// What all workers of a loader have in common.
+pub(crate) struct Crew {
+    pub(crate) count: usize,
+    /// The program, which calls [`serve_if_worker`](crate::serve_if_worker).
+    pub(crate) program: PathBuf,
+    pub(crate) setup: Setup,
+    pub(crate) arena: Arena,
+}
+
+impl Crew {
+    /// The memory that `count` workers share with their loader; pages are taken as they are used.
+    pub(crate) fn arena(count: usize) -> Result<Arena> {
+        Arena::create(BATCHES + 2 * count * (LANES.0 + LANES.1) + (64 << 20))
+    }
+}
+
+/// A chunk that a worker has, or is to have.
+struct Flight {
+    task: Task,
+    loans: Vec<Loan>,
+    sent: bool,
+    /// How often a worker died over it.
+    deaths: usize,
+}
+
+/// A living worker's connection.
+struct Line {
+    connection: Connection,
+    /// Whether it said that it is ready.
+    ready: bool,
+}
+
+/// The thread of one worker.
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    crew: Arc<Crew>,
+    index: usize,
+    line: Option<Line>,
+    flights: VecDeque<Flight>,
+    stillborn: usize,
+}
+
+impl Driver {
+    pub(crate) fn new(shared: Arc<Shared>, crew: Arc<Crew>, index: usize) -> Self {
+        Self { shared, crew, index, line: None, flights: VecDeque::new(), stillborn: 0 }
+    }
+
+    /// Starts the worker and gives it chunks, until the run is stopped; an error is one of the whole run.
+    pub(crate) fn serve(mut self) -> Result<()> {
+        self.start()?;
+        while self.shared.take_remote(AHEAD - self.flights.len(), self.flights.is_empty(), |task| {
+            self.flights.push_back(Flight { task, loans: Vec::new(), sent: false, deaths: 0 });
+        }) {
+            let careful = self.flights.front().is_some_and(|flight| flight.deaths > 0);
+            let served = if careful { self.serve_carefully() } else { self.serve_one() };
+            if let Err(error) = served {
+                if error.kind() != ErrorKind::Worker {
+                    return Err(error);
+                }
+                self.bury(error)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a worker, and tells it what to be.
+    fn start(&mut self) -> Result<()> {
+        let bounds = Bounds { items: u64::MAX, bytes: u64::MAX }; // Two chunks are the bound.
+        let sizes = Sizes { to_worker: LANES.0, from_worker: LANES.1, bounds };
+        let (mut connection, ends) = Connection::open(&self.crew.arena, sizes)?;
+        let mut command = Command::new(&self.crew.program);
+        command.env(WORKER, self.index.to_string());
+        let child = ends.spawn(command)?;
+        self.shared.adopt(self.index, child);
+        let told = connection.sender.send(&mut Message::new(pack(&self.crew.setup)?, Chunk::new()));
+        self.line = Some(Line { connection, ready: false });
+        match told {
+            Err(error) if error.kind() == ErrorKind::Worker => self.bury(error),
+            other => other,
+        }
+    }
+
+    fn line(&mut self) -> Result<&mut Line> {
+        self.line.as_mut().ok_or_else(|| Error::bug("a worker has no connection"))
+    }
+
+    /// Sends what is not sent, and takes one reply.
+    fn serve_one(&mut self) -> Result<()> {
+        self.hear_ready()?;
+        for at in 0..self.flights.len() {
+            if !self.flights[at].sent {
+                let flight = &mut self.flights[at];
+                let first = flight.task.first;
+                flight.loans = lend(&self.crew.arena, &self.shared, &flight.task);
+                let order = order(&flight.task, first, &flight.loans, false);
+                let mut message = Message::new(pack(&order)?, flight.task.chunk.clone());
+                flight.sent = true;
+                self.line()?.connection.sender.send(&mut message)?;
+            }
+        }
+        let (done, chunk) = self.hear_done(&mut 0)?;
+        let Some(flight) = self.flights.pop_front() else { return Ok(()) };
+        let names = names(&flight.task.chunk, &done);
+        let busy = spent(&done);
+        let mapped = self.read(&flight.task, done, names);
+        self.hand_in(flight, chunk, mapped, busy);
+        Ok(())
+    }
+
+    /// Works on the foremost chunk sample by sample: a worker died over it.
+    fn serve_carefully(&mut self) -> Result<()> {
+        let Some(mut flight) = self.flights.pop_front() else { return Ok(()) };
+        let mut all = Chunk::new();
+        let mut mapped = Mapped { taken: flight.task.chunk.len(), ..Mapped::default() };
+        let mut rest = flight.task.chunk.clone();
+        for at in 0..mapped.taken {
+            let mut one = Chunk::new();
+            one.take_from(&mut rest, 1);
+            let name = one.front().map(|(uid, key)| (uid, key.clone()));
+            let first = flight.task.first + at as u64;
+            match self.serve_alone(&flight.task, first, &one, &mut flight.deaths)? {
+                Ok((done, mut chunk)) => {
+                    let one = self.read(&flight.task, done, name.into_iter().collect());
+                    mapped.bytes += one.bytes;
+                    mapped.lost.extend(one.lost.into_iter().map(|lost| Lost { at, ..lost }));
+                    mapped.failed = one.failed;
+                    all.take_from(&mut chunk, usize::MAX);
+                }
+                Err((map, error)) => {
+                    let culprit = flight.task.parallel.maps().get(map);
+                    let (uid, key) = name.unwrap_or_default();
+                    let error = error.context("sample", &key);
+                    match culprit {
+                        Some(culprit) if culprit.on_error.forgives(ErrorKind::Worker, true) => {
+                            mapped.lost.push(Lost { map, at, uid, key, error: culprit.blame.on(error) });
+                        }
+                        Some(culprit) => mapped.failed = Some(culprit.blame.on(error)),
+                        None => mapped.failed = Some(error),
+                    }
+                }
+            }
+            if mapped.failed.is_some() || self.shared.is_stopped() {
+                break;
+            }
+        }
+        self.hand_in(flight, all, mapped, Duration::ZERO);
+        Ok(())
+    }
+
+    /// Has the worker do one sample; gives the map that killed it too often, and how.
+    #[expect(clippy::type_complexity, reason = "what was made, or which map is to blame")]
+    fn serve_alone(
+        &mut self,
+        task: &Task,
+        first: u64,
+        one: &Chunk,
+        deaths: &mut usize,
+    ) -> Result<Result<(Done, Chunk), (usize, Error)>> {
+        let mut killed = 0;
+        loop {
+            let mut map = usize::MAX;
+            let mut attempt = || -> Result<(Done, Chunk)> {
+                self.hear_ready()?;
+                let message = Message::new(pack(&order(task, first, &[], true))?, one.clone());
+                self.line()?.connection.sender.send(&mut { message })?;
+                self.hear_done(&mut map)
+            };
+            let error = match attempt() {
+                Ok(done) => return Ok(Ok(done)),
+                Err(error) if error.kind() == ErrorKind::Worker => error,
+                Err(error) => return Err(error),
+            };
+            let status = self.shared.wait_for(self.index);
+            let how = describe(self.index, status, &error);
+            self.replace()?;
+            if self.shared.is_stopped() {
+                return Err(error);
+            }
+            *deaths += 1;
+            killed += 1;
+            // Before a map began, the sample is hardly to blame.
+            let began = map != usize::MAX;
+            if killed >= KILLED || began && status.is_some_and(|(_, status)| is_crash(status)) {
+                let message = format!("{how}, over and over at this sample");
+                return Ok(Err((map, Error::new(ErrorKind::Worker, message))));
+            }
+        }
+    }
+
+    /// Waits until the worker has said that it is ready.
+    fn hear_ready(&mut self) -> Result<()> {
+        if self.line()?.ready {
+            return Ok(());
+        }
+        match self.hear()? {
+            (Reply::Ready, _) => {
+                self.line()?.ready = true;
+                self.stillborn = 0;
+                Ok(())
+            }
+            (Reply::Refused(problem), _) => {
+                let program = self.crew.program.display().to_string();
+                let error = Error::from(problem).context("worker", program);
+                // Not one that another try would mend.
+                Err(if error.kind() == ErrorKind::Worker { Error::bug(error.to_string()) } else { error })
+            }
+            _ => Err(Error::bug("a worker answered before it was asked")),
+        }
+    }
+
+    /// Waits until a chunk is done; notes the map that began last.
+    fn hear_done(&mut self, map: &mut usize) -> Result<(Done, Chunk)> {
+        loop {
+            match self.hear()? {
+                (Reply::Done(done), chunk) => return Ok((done, chunk)),
+                (Reply::Begins(at), _) => *map = at,
+                _ => return Err(Error::bug("a worker gave an answer to another question")),
+            }
+        }
+    }
+
+    fn hear(&mut self) -> Result<(Reply, Chunk)> {
+        let message = self.line()?.connection.receiver.recv()?;
+        let message = message.ok_or_else(|| Error::new(ErrorKind::Worker, "the worker ended"))?;
+        Ok((unpack(&message.head)?, message.chunk))
+    }
+
+    /// What became of a chunk, as the worker tells it. `names` are those of the samples it lost.
+    fn read(&self, task: &Task, done: Done, names: Vec<(u64, Key)>) -> Mapped {
+        for (map, (samples, bytes, nanos)) in task.parallel.maps().iter().zip(&done.work) {
+            map.counters.add(*samples, *bytes, Duration::from_nanos(*nanos));
+        }
+        for (level, line) in done.log {
+            self.shared.host().note(level, line);
+        }
+        if let Some(Destination::Batch(stacker)) =
+            task.parallel.maps().last().and_then(|map| map.destination.as_ref())
+        {
+            stacker.expect(done.asked);
+        }
+        let lost = done.lost.into_iter().zip(names);
+        Mapped {
+            taken: task.chunk.len(),
+            bytes: done.bytes,
+            lost: lost
+                .map(|((map, at, problem), (uid, key))| Lost { map, at, uid, key, error: problem.into() })
+                .collect(),
+            failed: done.failed.map(Into::into),
+        }
+    }
+
+    /// Gives the table what a worker made of a chunk.
+    fn hand_in(&self, flight: Flight, chunk: Chunk, mapped: Mapped, busy: Duration) {
+        for loan in flight.loans {
+            drop(self.crew.arena.reclaim(loan));
+        }
+        self.shared.hand_in_remote(flight.task, chunk, mapped, busy);
+    }
+
+    /// The worker is dead: says how, and starts another.
+    fn bury(&mut self, error: Error) -> Result<()> {
+        let status = self.shared.wait_for(self.index);
+        if self.shared.is_stopped() {
+            return Ok(());
+        }
+        let how = describe(self.index, status, &error);
+        if !self.line.as_ref().is_some_and(|line| line.ready) {
+            // One that was killed from outside is no sign of a worker that cannot start.
+            self.stillborn +=
+                if status.is_some_and(|(_, status)| is_crash(status)) { PATIENCE / STILLBORN } else { 1 };
+            if self.stillborn >= PATIENCE {
+                let message = format!("{how}, and others before it, none of them ready");
+                let program = self.crew.program.display().to_string();
+                return Err(Error::new(ErrorKind::Worker, message).context("worker", program));
+            }
+        }
+        self.shared.host().note(2, format!("{how}; another takes its place"));
+        if let Some(flight) = self.flights.front_mut() {
+            flight.deaths += usize::from(flight.sent);
+        }
+        self.replace()
+    }
+
+    /// Starts another worker; what the last one had is to be sent again.
+    fn replace(&mut self) -> Result<()> {
+        self.line = None;
+        for flight in &mut self.flights {
+            for loan in flight.loans.drain(..) {
+                drop(self.crew.arena.reclaim(loan)); // The borrower is dead.
+            }
+            flight.sent = false;
+        }
+        self.start()
+    }
+}
+
+/// The time that sets the size of the next chunks: less than was spent, since each takes a way there and back.
+fn spent(done: &Done) -> Duration {
+    Duration::from_nanos(done.work.iter().map(|(_, _, nanos)| nanos).sum()) / 4
+}
+
+/// The names of the samples that were lost.
+fn names(chunk: &Chunk, done: &Done) -> Vec<(u64, Key)> {
+    let name = |at: usize| chunk.names().nth(at).map(|(uid, key)| (uid, key.clone()));
+    done.lost.iter().map(|(_, at, _)| name(*at).unwrap_or_default()).collect()
+}
+
+fn order(task: &Task, first: u64, loans: &[Loan], careful: bool) -> Order {
+    let (epoch, passes) = task.parallel.passes();
+    let loans = loans.iter().map(|loan| (loan.offset, loan.len)).collect();
+    Order { segment: task.segment, first, epoch, passes, loans, careful }
+}
+
+/// Lends the worker the places of its output in coming batches, where it is known how long they are.
+fn lend(arena: &Arena, shared: &Shared, task: &Task) -> Vec<Loan> {
+    let maps = task.parallel.maps();
+    let Some(Destination::Batch(stacker)) = maps.last().and_then(|map| map.destination.as_ref()) else {
+        return Vec::new();
+    };
+    let slots = stacker.expected_slots(task.first, task.chunk.len(), shared.host().pool());
+    slots.into_iter().map_while(|slot| arena.lend(slot).ok()).collect()
+}
+
+/// Whether a process ended by its own doing.
+fn is_crash(status: ExitStatus) -> bool {
+    // SIGKILL, SIGTERM, SIGINT and SIGHUP come from outside.
+    !matches!(status.signal(), Some(1 | 2 | 9 | 15))
+}
+
+/// How a worker ended, for people.
+fn describe(index: usize, status: Option<(u32, ExitStatus)>, error: &Error) -> String {
+    let Some((pid, status)) = status else { return format!("worker {index} is gone: {}", error.message()) };
+    let how = match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("was ended by signal {signal}{}", signal_name(signal)),
+        (None, Some(code)) => format!("ended with status {code}"),
+        (None, None) => "ended".to_owned(),
+    };
+    format!("worker {index} (process {pid}) {how}")
+}
+
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        4 => " (SIGILL, an illegal instruction)",
+        6 => " (SIGABRT, it aborted)",
+        7 => " (SIGBUS, such as a file cut short)",
+        8 => " (SIGFPE, bad arithmetic)",
+        9 => " (SIGKILL, such as for lack of memory)",
+        11 => " (SIGSEGV, bad memory)",
+        15 => " (SIGTERM)",
+        _ => "",
+    }
+}
+
+/// The workers' processes.
+#[derive(Default)]
+pub(crate) struct Children {
+    by_index: std::collections::BTreeMap<usize, Child>,
+    /// No more are wanted.
+    over: bool,
+}
+
+impl Children {
+    pub(crate) fn adopt(&mut self, index: usize, mut child: Child) {
+        if self.over {
+            let _ = child.kill();
+        }
+        self.by_index.insert(index, child);
+    }
+
+    pub(crate) fn take(&mut self, index: usize) -> Option<Child> {
+        self.by_index.remove(&index)
+    }
+
+    pub(crate) fn ids(&self) -> Vec<u32> {
+        self.by_index.values().map(Child::id).collect()
+    }
+
+    /// Ends all of them, and those that come.
+    pub(crate) fn end(&mut self) {
+        self.over = true;
+        for child in self.by_index.values_mut() {
+            let _ = child.kill(); // It may be dead.
+        }
+    }
+
+    /// Waits for all that are left.
+    pub(crate) fn reap(&mut self) {
+        for (_, mut child) in std::mem::take(&mut self.by_index) {
+            let _ = child.wait();
+        }
+    }
+}

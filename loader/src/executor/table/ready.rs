@@ -1,0 +1,78 @@
+//! Which segment can run.
+
+use super::{
+    super::segment::{Edge, Kind, Segment, Wait},
+    MOST_WAITING, Table,
+};
+
+impl Table {
+    pub(crate) fn has_work(&self) -> bool {
+        self.runnable(false).is_some()
+    }
+
+    /// Whether there is a chunk for another process.
+    pub(crate) fn has_work_elsewhere(&self) -> bool {
+        self.runnable(true).is_some()
+    }
+
+    /// The most downstream segment that can run here, or elsewhere.
+    pub(super) fn runnable(&self, elsewhere: bool) -> Option<usize> {
+        if self.paused || self.stopped {
+            return None;
+        }
+        let place = |at: usize| self.elsewhere && matches!(self.segments[at].kind, Kind::Parallel { .. });
+        let mut segments = (0..self.segments.len()).rev();
+        let ready = segments.find(|&at| place(at) == elsewhere && self.obstacle(at).is_ok());
+        ready.or_else(|| self.starving().filter(|_| !elsewhere))
+    }
+
+    /// A segment with a full output, and another one that is empty, which everything waits for.
+    fn starving(&self) -> Option<usize> {
+        if self.running > 0 || self.has_output() {
+            return None;
+        }
+        let one_empty = |segment: &Segment| {
+            segment.outputs.len() > 1 && segment.outputs.iter().any(|&out| self.edges[out].items.is_empty())
+        };
+        let blocked =
+            |&at: &usize| self.obstacle(at) == Err(Some(Wait::Room)) && one_empty(&self.segments[at]);
+        (0..self.segments.len()).rev().find(blocked)
+    }
+
+    /// Why a segment cannot run: for lack of input, of room, or (`None`) neither.
+    pub(super) fn obstacle(&self, at: usize) -> Result<(), Option<Wait>> {
+        let segment = &self.segments[at];
+        if segment.ended {
+            return Err(None);
+        }
+        match &segment.kind {
+            Kind::Serial { chain: None, .. } => Err(None),
+            Kind::Serial { pending: true, woken: false, .. } => Err(Some(Wait::Input)),
+            Kind::Serial { wants: Some(port), .. } if !self.edges[segment.inputs[*port]].can_give() => {
+                Err(Some(Wait::Input))
+            }
+            Kind::Serial { .. } => self.room(segment),
+            Kind::Parallel { running, done, .. } => {
+                if running + done.len() >= self.window {
+                    Err(None)
+                } else if self.edges[segment.inputs[0]].items.is_empty() {
+                    Err(Some(Wait::Input))
+                } else if running + done.len() > 0 && self.held >= self.budget {
+                    Err(Some(Wait::Room)) // Beyond the budget, one chunk at a time passes.
+                } else {
+                    self.room(segment)
+                }
+            }
+        }
+    }
+
+    fn room(&self, segment: &Segment) -> Result<(), Option<Wait>> {
+        let full = |edge: &Edge| {
+            !edge.items.is_empty() && (self.held >= self.budget || edge.items.len() >= MOST_WAITING)
+        };
+        match segment.outputs.iter().any(|&out| full(&self.edges[out])) {
+            true => Err(Some(Wait::Room)),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The queue between machines, or between programs that share nothing: a TCP or Unix stream socket.
+//!
+//! ```no_run
+//! use forebay_loader::queue::{Bounds, Receiver, network::{self, Listener}};
+//!
+//! # fn main() -> forebay_loader::Result<()> {
+//! let listener = Listener::bind("tcp:0.0.0.0:0")?;
+//! println!("{} {}", listener.address()?, listener.secret());
+//! let mut receiver = network::receiver(listener.accept()?, 1 << 30)?;
+//! while let Some(message) = receiver.recv()? {
+//!     println!("{} samples", message.chunk.len());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A frame begins with 40 bytes: its kind, how many large buffers it has, the lengths of its control and flat bytes, and
+//! what it counts for. Then come the large buffers' lengths, the control bytes, the flat bytes, and the buffers, each read
+//! straight into its final memory. The receiver answers with how much it has taken so far, 16 bytes; so the
+//! bound covers everything between the two programs, the system's buffers too.
+//!
+//! Nothing is encrypted. The secret keeps strangers out by mistake, not by force: across networks that are not trusted,
+//! tunnel it.
+
+mod frame;
+mod receiver;
+mod sender;
+mod stream;
+
+use forebay_core::Result;
+
+pub use self::{
+    receiver::NetworkReceiver,
+    sender::NetworkSender,
+    stream::{Link, Listener, Secret, connect},
+};
+use super::Bounds;
+
+/// The sending end of a queue over `link`, whose other end receives.
+///
+/// # Errors
+/// When the other end is no receiver, or the connection breaks.
+pub fn sender(link: Link, bounds: Bounds) -> Result<NetworkSender> {
+    link.agree(stream::Role::Sender)?;
+    NetworkSender::new(link, bounds)
+}
+
+/// The receiving end of a queue over `link`, whose other end sends; a message of more than `limit` bytes is refused.
+///
+/// # Errors
+/// When the other end is no sender, or the connection breaks.
+pub fn receiver(link: Link, limit: usize) -> Result<NetworkReceiver> {
+    link.agree(stream::Role::Receiver)?;
+    Ok(NetworkReceiver::new(link, limit))
+}

@@ -1,0 +1,327 @@
+//! One nameless piece of shared memory for all workers of a loader, given out in parts.
+
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use forebay_core::{Buffer, BufferMut, Error, Result};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+
+use super::{
+    heap::Heap,
+    lane::Lane,
+    shared::{Borrowed, Map, PAGE},
+};
+
+/// Shared memory without a name: gone with the last process that maps it, whatever ends those.
+///
+/// Its size is only an amount of addresses; pages are taken as they are first written. Clones are the same arena.
+#[derive(Clone)]
+pub struct Arena {
+    map: Arc<Map>,
+    shares: Arc<Shares>,
+}
+
+/// A place in the arena that the process that owns it lends to another, for one task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Loan {
+    /// The first byte.
+    pub offset: u64,
+    /// How many bytes.
+    pub len: u64,
+}
+
+/// Which parts are in use, as one process knows it.
+struct Shares {
+    /// The memory's descriptor, in the process that made it.
+    memory: Option<OwnedFd>,
+    parts: Mutex<Parts>,
+    loans: Mutex<BTreeMap<usize, Lent>>,
+}
+
+#[derive(Default)]
+struct Parts {
+    /// Unused parts: start and end.
+    free: BTreeMap<usize, usize>,
+    /// Parts that are not in use here, but maybe still in the process at the socket's other end.
+    limbo: Vec<(Range<usize>, Arc<OwnedFd>)>,
+    /// In a process that attached: its lanes.
+    attached: Vec<Range<usize>>,
+}
+
+/// What was lent away, or borrowed.
+enum Lent {
+    /// Lent to another process, which has not answered.
+    Out(BufferMut),
+    /// Written by the other process, and in use.
+    Back(Buffer),
+    /// Borrowed from the process that made the arena: so many bytes.
+    In(usize),
+}
+
+/// A part of the arena in use.
+pub(super) struct Lease {
+    shares: Arc<Shares>,
+    range: Range<usize>,
+}
+
+impl Arena {
+    /// Makes an arena with `bytes` of addresses.
+    ///
+    /// # Errors
+    /// When the system does not give the memory.
+    pub fn create(bytes: usize) -> Result<Self> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let memory = rustix::fs::memfd_create("forebay", flags).map_err(|error| system(error, "make"))?;
+        let len = bytes.max(PAGE).checked_next_multiple_of(PAGE).unwrap_or(usize::MAX & !(PAGE - 1));
+        rustix::fs::ftruncate(&memory, len as u64).map_err(|error| system(error, "size"))?;
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        rustix::fs::fcntl_add_seals(&memory, seals).map_err(|error| system(error, "seal"))?;
+        let map = Arc::new(Map::new(memory.as_fd(), len)?);
+        let parts = Parts { free: BTreeMap::from([(0, len)]), ..Parts::default() };
+        Ok(Self { map, shares: Arc::new(Shares::new(Some(memory), parts)) })
+    }
+
+    /// Maps an arena that another process made.
+    ///
+    /// # Errors
+    /// When `fd` is no such memory: it must be sealed, so that nobody can take it away under a reader.
+    pub fn attach(fd: BorrowedFd<'_>) -> Result<Self> {
+        let seals = rustix::fs::fcntl_get_seals(fd).map_err(|error| system(error, "check"))?;
+        if !seals.contains(SealFlags::SHRINK) {
+            return Err(Error::invalid("the shared memory is not sealed"));
+        }
+        let size = rustix::fs::fstat(fd).map_err(|error| system(error, "measure"))?.st_size;
+        let len = usize::try_from(size).map_err(|_| Error::invalid("the shared memory has no size"))?;
+        let map = Arc::new(Map::new(fd, len)?);
+        Ok(Self { map, shares: Arc::new(Shares::new(None, Parts::default())) })
+    }
+
+    /// The descriptor, to be handed to another process; only the process that made the arena has it.
+    ///
+    /// # Errors
+    /// In a process that attached.
+    pub fn fd(&self) -> Result<BorrowedFd<'_>> {
+        self.shares.memory.as_ref().map(AsFd::as_fd).ok_or_else(attached)
+    }
+
+    /// A heap of this process alone, whose memory can be [lent](Arena::lend).
+    ///
+    /// # Errors
+    /// When no part of `bytes` is left, and in a process that attached.
+    pub fn heap(&self, bytes: usize) -> Result<Heap> {
+        let lane = Lane::create(&self.map, self.lease(bytes)?, None, false)?;
+        Ok(Heap::new(lane))
+    }
+
+    /// Takes a part of at least `bytes`.
+    pub(super) fn lease(&self, bytes: usize) -> Result<Lease> {
+        let memory = self.fd()?;
+        let wanted = bytes.max(1 << 20).checked_next_multiple_of(PAGE);
+        let mut parts = lock(&self.shares.parts);
+        parts.leave_limbo(memory);
+        let found = wanted.and_then(|wanted| parts.take(wanted));
+        let range = found.ok_or_else(|| {
+            let len = self.map.len();
+            Error::limit(format!("no {bytes} bytes of addresses are left in an arena of {len}"))
+        })?;
+        drop(parts);
+        Ok(Lease { shares: Arc::clone(&self.shares), range })
+    }
+
+    /// Notes a lane that the other process gave to this one.
+    pub(super) fn note_lane(&self, range: Range<usize>) {
+        lock(&self.shares.parts).attached.push(range);
+    }
+
+    /// Where `bytes` lie in the arena, if they do.
+    #[must_use]
+    pub fn place_of(&self, bytes: &[u8]) -> Option<usize> {
+        self.map.place_of(bytes)
+    }
+
+    pub(super) fn map(&self) -> &Arc<Map> {
+        &self.map
+    }
+
+    /// Lends `memory` to another process until its reply was received, or [`reclaim`](Arena::reclaim)ed.
+    ///
+    /// # Errors
+    /// The same memory, when it is not of this arena or was lent before.
+    pub fn lend(&self, memory: BufferMut) -> Result<Loan, BufferMut> {
+        let Some(place) = self.map.place_of(&memory) else { return Err(memory) };
+        let loan = Loan { offset: place as u64, len: memory.len() as u64 };
+        let mut loans = lock(&self.shares.loans);
+        if memory.is_empty() || overlaps(&loans, place, memory.len()) {
+            return Err(memory);
+        }
+        loans.insert(place, Lent::Out(memory));
+        Ok(loan)
+    }
+
+    /// Ends a loan: gives the memory back if no reply spoke of it.
+    ///
+    /// The borrower must not write there any more: it has answered, or is dead.
+    #[must_use]
+    pub fn reclaim(&self, loan: Loan) -> Option<BufferMut> {
+        match lock(&self.shares.loans).remove(&usize::try_from(loan.offset).ok()?) {
+            Some(Lent::Out(memory)) => Some(memory),
+            _ => None,
+        }
+    }
+
+    /// The memory that the other process lent, to be written; sent in a reply, it is not copied.
+    ///
+    /// # Errors
+    /// When it is not within the arena, or in use here already, and in the process that made the arena.
+    pub fn adopt(&self, loan: Loan) -> Result<BufferMut> {
+        if self.shares.memory.is_some() {
+            return Err(Error::invalid("memory is lent to other processes only"));
+        }
+        let place = |offset: u64| usize::try_from(offset).ok().filter(|place| *place <= self.map.len());
+        let start = place(loan.offset);
+        let end = loan.offset.checked_add(loan.len).and_then(place);
+        let (Some(start), Some(end)) = (start, end) else {
+            return Err(Error::corrupt(format!(
+                "{loan:?} is not within an arena of {} bytes",
+                self.map.len()
+            )));
+        };
+        let is_lane =
+            lock(&self.shares.parts).attached.iter().any(|lane| lane.start < end && start < lane.end);
+        let mut loans = lock(&self.shares.loans);
+        if is_lane || overlaps(&loans, start, end - start) {
+            return Err(Error::invalid(format!("{loan:?} is in use already")));
+        }
+        loans.insert(start, Lent::In(end - start));
+        drop(loans);
+        let registered = Registered { shares: Arc::clone(&self.shares), start };
+        Ok(Borrowed::memory(Arc::clone(&self.map), start..end, registered))
+    }
+
+    /// The loan that `bytes` are of, if this process borrowed them.
+    pub(super) fn borrowed(&self, bytes: &[u8]) -> Option<Loan> {
+        let place = self.map.place_of(bytes)?;
+        let loans = lock(&self.shares.loans);
+        let (start, Lent::In(len)) = loans.range(..=place).next_back()? else { return None };
+        (place + bytes.len() <= start + len).then_some(Loan { offset: place as u64, len: bytes.len() as u64 })
+    }
+
+    /// The bytes that the borrower wrote: a part of what was lent, kept alive by the lender's own memory.
+    pub(super) fn returned(&self, loan: Loan) -> Option<Buffer> {
+        let place = usize::try_from(loan.offset).ok()?;
+        let len = usize::try_from(loan.len).ok()?;
+        let mut loans = lock(&self.shares.loans);
+        let (start, lent) = loans.range_mut(..=place).next_back()?;
+        let whole = match lent {
+            Lent::In(_) => return None,
+            Lent::Back(whole) => whole.clone(),
+            Lent::Out(memory) => {
+                let whole = std::mem::replace(memory, BufferMut::zeroed(0)).freeze();
+                *lent = Lent::Back(whole.clone());
+                whole
+            }
+        };
+        let from = place - start;
+        whole.get(from..from.checked_add(len)?)
+    }
+}
+
+impl Shares {
+    fn new(memory: Option<OwnedFd>, parts: Parts) -> Self {
+        Self { memory, parts: Mutex::new(parts), loans: Mutex::default() }
+    }
+}
+
+impl Parts {
+    /// The first part that is long enough.
+    fn take(&mut self, len: usize) -> Option<Range<usize>> {
+        let (&start, &end) = self.free.iter().find(|(start, end)| **end - **start >= len)?;
+        self.free.remove(&start);
+        if end - start > len {
+            self.free.insert(start + len, end);
+        }
+        Some(start..start + len)
+    }
+
+    fn give_back(&mut self, range: Range<usize>, memory: BorrowedFd<'_>) {
+        // Where the pages cannot be given back they wait to be used again.
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let _ = rustix::fs::fallocate(memory, hole, range.start as u64, range.len() as u64);
+        let (mut start, mut end) = (range.start, range.end);
+        if let Some((&before, &its_end)) = self.free.range(..start).next_back()
+            && its_end == start
+        {
+            self.free.remove(&before);
+            start = before;
+        }
+        if let Some(its_end) = self.free.remove(&end) {
+            end = its_end;
+        }
+        self.free.insert(start, end);
+    }
+
+    /// Takes back the parts whose other process is gone by now.
+    fn leave_limbo(&mut self, memory: BorrowedFd<'_>) {
+        let (gone, limbo) =
+            std::mem::take(&mut self.limbo).into_iter().partition(|(_, fd)| Lane::hung_up(fd));
+        self.limbo = limbo;
+        let gone: Vec<(Range<usize>, Arc<OwnedFd>)> = gone;
+        gone.into_iter().for_each(|(range, _)| self.give_back(range, memory));
+    }
+}
+
+impl Lease {
+    pub(super) fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
+    /// Gives the part back: at once, or when the process at the other end of `socket` is gone.
+    pub(super) fn give_back(self, socket: Option<Arc<OwnedFd>>) {
+        let Some(memory) = &self.shares.memory else { return };
+        let mut parts = lock(&self.shares.parts);
+        match socket {
+            Some(socket) if !Lane::hung_up(&socket) => parts.limbo.push((self.range, socket)),
+            _ => parts.give_back(self.range, memory.as_fd()),
+        }
+    }
+}
+
+/// Ends a borrower's entry.
+struct Registered {
+    shares: Arc<Shares>,
+    start: usize,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        lock(&self.shares.loans).remove(&self.start);
+    }
+}
+
+fn overlaps(loans: &BTreeMap<usize, Lent>, start: usize, len: usize) -> bool {
+    let length = |lent: &Lent| match lent {
+        Lent::Out(memory) => memory.len(),
+        Lent::Back(buffer) => buffer.len(),
+        Lent::In(len) => *len,
+    };
+    let before = loans.range(..start + len).next_back();
+    before.is_some_and(|(at, lent)| at + length(lent) > start)
+}
+
+/// None of these locks is held while other code runs.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn attached() -> Error {
+    Error::invalid("only the process that made the arena divides it")
+}
+
+fn system(error: rustix::io::Errno, what: &str) -> Error {
+    let error = std::io::Error::from(error);
+    Error::from(error).context("shared memory", what)
+}

@@ -1,0 +1,209 @@
+//! A worker process: makes the pipes it is told to, and works on chunks until its loader is gone.
+
+pub(crate) mod protocol;
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, thread};
+
+use forebay_core::{Chunk, Error, ErrorKind, Limits, Result};
+
+use self::protocol::{Done, Order, Reply, Setup, pack, unpack};
+use crate::{
+    Graph, Registry, Search,
+    executor::{Body, Parallel},
+    host::{Destination, Host, Lent},
+    make::{Maker, course},
+    plan::Plan,
+    queue::{
+        Message, Receiver as _, Sender as _,
+        process::{Connection, Heap},
+    },
+};
+
+/// The variable that a loader sets for its workers.
+pub(crate) const WORKER: &str = "FOREBAY_WORKER";
+
+/// The variable that names the program of workers.
+const PROGRAM: &str = "FOREBAY_WORKER_PROGRAM";
+
+/// The program that workers run: the one given, or the first that is found.
+pub(crate) fn program(given: Option<PathBuf>) -> Result<PathBuf> {
+    if let Some(program) = given.or_else(|| std::env::var_os(PROGRAM).map(PathBuf::from)) {
+        return Ok(program);
+    }
+    let name = format!("forebay{}", std::env::consts::EXE_SUFFIX);
+    let here = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(&name)));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places = here.into_iter().chain(std::env::split_paths(&path).map(|folder| folder.join(&name)));
+    let found = places.into_iter().find(|program| program.is_file());
+    found.ok_or_else(|| {
+        Error::invalid(format!(
+            "worker processes need the command forebay: looked for {PROGRAM}, beside this program, and in PATH; \
+             a program that calls serve_if_worker may name itself"
+        ))
+    })
+}
+
+/// What workers are told of a checked graph.
+pub(crate) fn setup(
+    graph: &Graph,
+    registry: &Registry,
+    (seed, ranks, limits): (u64, (u32, u32), Limits),
+) -> Result<Setup> {
+    let files = registry.plugins().iter().filter(|record| record.path().is_some());
+    let plugins = files.map(|record| Ok((record.file(), record.hash()?))).collect::<Result<_>>()?;
+    Ok(Setup { graph: graph.to_json()?, plugins, seed, ranks, limits: (limits.bytes, limits.pixels) })
+}
+
+/// In a process that a loader started as a worker: works until that loader is gone, and never returns. In any other
+/// process it returns at once.
+///
+/// The command `forebay` calls it first thing; a program that names itself as the
+/// [worker](crate::LoaderBuilder::worker) must do so too, before it starts threads or prints.
+pub fn serve_if_worker() {
+    if std::env::var_os(WORKER).is_none() {
+        return;
+    }
+    let status = match serve() {
+        Ok(()) => 0,
+        Err(error) => {
+            eprint_line(&format!("forebay worker {}: {error}", std::process::id()));
+            1
+        }
+    };
+    std::process::exit(status);
+}
+
+#[expect(clippy::print_stderr, reason = "a worker has nobody else to tell")]
+fn eprint_line(line: &str) {
+    eprintln!("{line}");
+}
+
+fn serve() -> Result<()> {
+    let mut connection = Connection::from_parent()?;
+    // A worker that is busy, or stuck in a plugin, ends with its loader all the same.
+    let hangup = connection.receiver.hangup()?;
+    thread::Builder::new().name("forebay-parent".into()).spawn(move || {
+        hangup.wait();
+        std::process::exit(0);
+    })?;
+    let Some(message) = heard(connection.receiver.recv())? else { return Ok(()) };
+    let mut worker = match Worker::new(&unpack(&message.head)?, &connection.heap) {
+        Ok(worker) => {
+            tell(&mut connection, &Reply::Ready)?;
+            worker
+        }
+        Err(error) => return tell(&mut connection, &Reply::Refused(error.into())),
+    };
+    while let Some(message) = heard(connection.receiver.recv())? {
+        let (reply, chunk) = worker.work(message, &mut connection)?;
+        connection.sender.send(&mut Message::new(pack(&reply)?, chunk))?;
+    }
+    Ok(())
+}
+
+/// A loader that is gone, however it went, is the end.
+fn heard(message: Result<Option<Message>>) -> Result<Option<Message>> {
+    match message {
+        Err(error) if error.kind() == ErrorKind::Worker => Ok(None),
+        other => other,
+    }
+}
+
+fn tell(connection: &mut Connection, reply: &Reply) -> Result<()> {
+    connection.sender.send(&mut Message::new(pack(reply)?, Chunk::new()))
+}
+
+/// A worker's pipes.
+struct Worker {
+    graph: Graph,
+    registry: Registry,
+    plan: Plan,
+    host: Arc<Host>,
+    setup: Setup,
+    segments: BTreeMap<usize, Segment>,
+}
+
+/// The maps of one segment, and where their output goes.
+struct Segment {
+    maps: Parallel,
+    lent: Arc<Lent>,
+}
+
+impl Worker {
+    fn new(setup: &Setup, heap: &Heap) -> Result<Self> {
+        let search =
+            setup.plugins.iter().rev().fold(Search::nowhere(), |search, (file, _)| search.first(file));
+        let registry = Registry::new(search)?;
+        for (file, hash) in &setup.plugins {
+            let record = registry.plugins().iter().find(|record| record.file() == *file);
+            let record = record.ok_or_else(|| {
+                Error::invalid(format!("the worker does not find this plugin; {}", registry.looked_at()))
+                    .context("file", file)
+            })?;
+            if record.hash()? != *hash {
+                return Err(Error::invalid("the plugin's file changed since the loader read it")
+                    .context("file", file));
+            }
+        }
+        let graph = Graph::from_json(&setup.graph)?;
+        let plan = Plan::new(&graph, &registry)?;
+        let host = Host::for_worker(registry.clone(), setup.limits(), heap.clone());
+        Ok(Self { graph, registry, plan, host, setup: setup.clone(), segments: BTreeMap::new() })
+    }
+
+    /// Makes the maps of a segment, the first time it is worked on.
+    fn segment(&mut self, at: usize) -> Result<&mut Segment> {
+        if !self.segments.contains_key(&at) {
+            let plan = self.plan.segments.get(at).ok_or_else(|| Error::bug(format!("no segment {at}")))?;
+            let course = course(&self.graph, &self.registry, &self.plan)?;
+            let mut maker = Maker {
+                graph: &self.graph,
+                registry: &self.registry,
+                host: &self.host,
+                seed: self.setup.seed,
+                ranks: self.setup.ranks,
+                chunk: None,
+                most: 0,
+                marks: std::time::Duration::MAX,
+                course: &course,
+                nodes: self.graph.nodes().iter().map(|_| None).collect(),
+            };
+            let lent = Arc::new(Lent::default());
+            let Body::Parallel(mut maps, _) = maker.body(plan)? else {
+                return Err(Error::bug(format!("segment {at} is not one of maps")));
+            };
+            maps.place_last(Destination::Lent(Arc::clone(&lent)))?;
+            self.segments.insert(at, Segment { maps, lent });
+        }
+        self.segments.get_mut(&at).ok_or_else(|| Error::bug("a segment is gone"))
+    }
+
+    fn work(&mut self, message: Message, connection: &mut Connection) -> Result<(Reply, Chunk)> {
+        let Message { head, mut chunk } = message;
+        let order: Order = unpack(&head)?;
+        let host = Arc::clone(&self.host);
+        let segment = self.segment(order.segment)?;
+        segment.maps.set_passes(order.epoch, &order.passes);
+        let memory =
+            order.loans().map(|loan| connection.arena.adopt(loan).map(Some)).collect::<Result<Vec<_>>>()?;
+        segment.lent.set(order.first, memory);
+        let before = segment.maps.work();
+        let mut out = Chunk::new();
+        let mapped = segment.maps.run_telling(order.first, &mut chunk, &mut out, |map| {
+            if order.careful {
+                // The loader hears of it by the end of this process, if that cannot be sent.
+                let _ = tell(connection, &Reply::Begins(map));
+            }
+        });
+        let work = segment.maps.work().into_iter().zip(before);
+        let done = Done {
+            bytes: mapped.bytes,
+            lost: mapped.lost.into_iter().map(|lost| (lost.map, lost.at, lost.error.into())).collect(),
+            failed: mapped.failed.map(Into::into),
+            work: work.map(|(now, then)| (now.0 - then.0, now.1 - then.1, now.2 - then.2)).collect(),
+            asked: segment.lent.finish(),
+            log: host.take_log(),
+        };
+        Ok((Reply::Done(done), out))
+    }
+}

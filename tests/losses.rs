@@ -1,0 +1,152 @@
+//! Samples that pipes fail on: left out, counted, listed and limited as the graph says, alike on every executor.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use forebay_loader::{Digest, ErrorKind, Loader, Registry};
+use forebay_tests::{ALL, Setting, build, error_of, line, registry, within_deadline};
+
+/// Each has samples to lose, in a map, a source, a stream and a flat map, and all that is lost is listed.
+const LOSSES: [(&str, usize); 6] = [
+    ("range 100 | increment | rogue_map refuse=7 at=-1 on_error=quarantine | shuffle 9", 15),
+    ("rogue_source count=50 fault=error at=20 on_error=quarantine | increment | batch 4", 1),
+    ("range 100 | rogue_lag hold=5 refuse=9 on_error=quarantine | increment", 12),
+    ("range 100 | rogue_expand most=3 refuse=10 on_error=quarantine | increment", 10),
+    (
+        "range 100 | rogue_map @a refuse=7 at=-1 on_error=quarantine | increment | rogue_map @b refuse=5 at=-1 on_error=quarantine",
+        32,
+    ),
+    ("range @a 3 ; range @b 6 field=other ; concat <a, b> | batch 9 on_error=quarantine", 6),
+];
+
+/// What a lost sample is told by.
+type Told = (String, Option<String>, Option<u64>, String);
+
+/// The digest of an epoch, the list of what was lost, and the count of each node.
+fn outcome(loader: &mut Loader) -> (String, Vec<Told>, Vec<u64>) {
+    let mut digest = Digest::default();
+    loader.epoch(0).for_each(|sample| digest.update(&sample.unwrap()));
+    let told = |lost: forebay_loader::LostSample| (lost.node, lost.key, lost.uid, lost.error.to_string());
+    let lost = loader.quarantine().into_iter().map(told).collect();
+    (digest.finish(), lost, loader.stats().nodes.iter().map(|node| node.lost).collect())
+}
+
+#[test]
+fn what_is_lost_is_counted_and_listed_in_order() {
+    within_deadline(|| {
+        let registry = registry();
+        for (text, count) in LOSSES {
+            let mut truth = outcome(&mut build(&line(text), &registry, Setting::INLINE).unwrap());
+            assert_eq!(truth.1.len(), count, "{text}: {:#?}", truth.1);
+            assert_eq!(truth.2.iter().sum::<u64>(), count as u64, "{text}");
+            assert!(truth.1.iter().all(|(_, key, ..)| key.is_some()), "{text}: {:?}", truth.1);
+            truth.1.sort();
+            for executor in ALL {
+                for chunk in [Some(1), Some(3), None] {
+                    let setting = Setting { executor, chunk, ..Setting::INLINE };
+                    let mut found = outcome(&mut build(&line(text), &registry, setting).unwrap());
+                    // Two nodes may take turns as they like; one alone keeps the order of the data.
+                    for node in ["a", "b", "rogue_map"] {
+                        let uids = found.1.iter().filter(|lost| lost.0 == node).map(|lost| lost.2);
+                        assert!(uids.is_sorted(), "{text}: {setting:?}");
+                    }
+                    found.1.sort();
+                    assert_eq!(found, truth, "{text}: {setting:?}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn skipped_samples_are_counted_and_told_in_the_log() {
+    let registry = registry();
+    for executor in ALL {
+        let graph = line("range 30 | rogue_map refuse=7 at=-1 on_error=skip");
+        let mut loader = build(&graph, &registry, Setting { executor, ..Setting::INLINE }).unwrap();
+        let (_, listed, counts) = outcome(&mut loader);
+        assert_eq!((listed, counts), (Vec::new(), vec![0, 5]), "{executor}");
+        let log = loader.take_log();
+        assert_eq!(log.iter().filter(|(level, text)| *level == 2 && text.contains("refuses")).count(), 5);
+    }
+}
+
+/// The samples before the budget of losses is used up, and what ends the run.
+fn check_budget(registry: &Registry, text: &str, after: usize, says: &str) {
+    for executor in ALL {
+        for chunk in [Some(1), Some(3), Some(64), None] {
+            let setting = Setting { executor, chunk, ..Setting::INLINE };
+            let (error, samples) = error_of(&line(text), registry, setting);
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{text}: {setting:?}: {error}");
+            assert_eq!(error.get("on_error"), Some(says), "{text}: {setting:?}: {error}");
+            assert_eq!(samples, after, "{text}: {setting:?}");
+        }
+    }
+}
+
+#[test]
+fn budgets_end_runs_at_the_same_sample_everywhere() {
+    within_deadline(|| {
+        let registry = registry();
+        // Refused are 0, 10, 20, 30 and so on.
+        for (pipe, policy, after, says) in [
+            ("rogue_map at=-1", "skip:0", 0, "1 samples failed, at most 0 may"),
+            ("rogue_map at=-1", "skip:3", 27, "4 samples failed, at most 3 may"),
+            ("rogue_map at=-1", "quarantine:3", 27, "4 samples failed, at most 3 may"),
+            ("rogue_map at=-1", "skip:15%", 9, "2 of 11 samples failed, at most 15 % may"),
+            ("rogue_lag", "skip:3", 27, "4 samples failed, at most 3 may"),
+            ("rogue_lag", "quarantine:0", 0, "1 samples failed, at most 0 may"),
+        ] {
+            check_budget(&registry, &format!("range 100 | {pipe} refuse=10 on_error={policy}"), after, says);
+        }
+        let within = line("range 100 | rogue_map at=-1 refuse=10 on_error=skip:10");
+        for executor in ALL {
+            let mut loader = build(&within, &registry, Setting { executor, ..Setting::INLINE }).unwrap();
+            assert_eq!(loader.epoch(0).filter(Result::is_ok).count(), 90);
+            // Each epoch has the budget anew.
+            assert_eq!(loader.epoch(1).filter(Result::is_ok).count(), 90);
+        }
+    });
+}
+
+#[test]
+fn a_resume_knows_what_was_lost_before() {
+    within_deadline(|| {
+        let registry = registry();
+        for text in [
+            "range 100 | increment | rogue_map at=-1 refuse=10 on_error=skip:3",
+            "range 100 | rogue_lag refuse=10 state=true on_error=skip:3",
+            "range 100 | rogue_lag refuse=10 on_error=skip:3",
+            "range 100 | rogue_lag hold=7 refuse=10 state=true on_error=skip:5%",
+            "range @a 5 ; range @b 20 field=other ; concat <a, b> | batch 4 on_error=skip:4",
+        ] {
+            let (truth, samples) = error_of(&line(text), &registry, Setting::INLINE);
+            for (at, executor) in ALL.into_iter().enumerate() {
+                let setting = Setting { executor, marks: true, ..Setting::INLINE };
+                let mut loader = build(&line(text), &registry, setting).unwrap();
+                let mut epoch = loader.epoch(0);
+                let before = samples * at / 4;
+                assert_eq!(epoch.by_ref().take(before).filter(Result::is_ok).count(), before);
+                let snapshot = epoch.snapshot().unwrap();
+                drop(epoch);
+                let rest: Vec<_> = loader.resume(&snapshot).unwrap().take(samples - before + 1).collect();
+                assert_eq!(rest.len(), samples - before + 1, "{text} on {executor} after {before}");
+                assert_eq!(rest.last().unwrap().as_ref().unwrap_err(), &truth, "{text} on {executor}");
+                // And where it failed, all that had failed counts, each once.
+                let snapshot = loader.snapshot().unwrap();
+                let rest: Vec<_> = loader.resume(&snapshot).unwrap().take(1).collect();
+                assert_eq!(rest[0].as_ref().unwrap_err(), &truth, "{text} on {executor}, at the failure");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_pipe_that_never_stops_failing_ends_the_run() {
+    within_deadline(|| {
+        let registry = registry();
+        for executor in ALL {
+            let graph = line("range 9 | rogue_stream fault=error at=2 on_error=skip");
+            let (error, after) = error_of(&graph, &registry, Setting { executor, ..Setting::INLINE });
+            assert_eq!((error.kind(), after), (ErrorKind::Bug, 2), "{executor}: {error}");
+        }
+    });
+}
