@@ -134,6 +134,18 @@ impl Graph {
         &self.nodes
     }
 
+    /// The graph with one more node, which the node called `reader` reads instead of what the new one reads.
+    pub(crate) fn with_node_before(mut self, node: Node, reader: Option<&str>) -> Self {
+        let reader = self.nodes.iter().position(|other| Some(other.name.as_str()) == reader);
+        let output = Input { node: node.name.clone(), port: 0 };
+        if let Some(reader) = reader {
+            let old = self.nodes[reader].inputs.iter_mut().filter(|input| node.inputs.contains(input));
+            old.for_each(|input| *input = output.clone());
+        }
+        self.nodes.insert(reader.unwrap_or(self.nodes.len()), node);
+        self
+    }
+
     /// The node of this name.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<&Node> {

@@ -19,6 +19,7 @@ mod loader;
 mod make;
 mod plan;
 pub mod queue;
+mod ranks;
 pub mod registry;
 mod snapshot;
 mod stats;

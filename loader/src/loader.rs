@@ -16,6 +16,7 @@ use crate::{
     host::{Host, LostSample},
     make::{Maker, course},
     plan::Plan,
+    ranks,
     registry::Record,
     snapshot::{self, Course, PluginMark, Snapshot},
     stats::{NodeInfo, Stats},
@@ -135,6 +136,16 @@ impl LoaderBuilder {
         self
     }
 
+    /// This loader is one of `world_size` that share the data, and gives the samples of `rank`, counted from 0. The graph
+    /// gets a pipe that deals them out, if it has none: after the last pipe with state, before maps and batches. So all
+    /// ranks agree on one order, and a [snapshot](Loader::snapshot) of any rank resumes on any number of ranks, as long as
+    /// ranks were given, if only one of one, and all had delivered as many samples.
+    #[must_use]
+    pub fn ranks(mut self, rank: u32, world_size: u32) -> Self {
+        self.ranks = Some((rank, world_size));
+        self
+    }
+
     /// How often nodes with state note where they are; 5 ms unless set, zero for after every call. A resume does about
     /// so much work again. A state that takes long to save is saved less often: it takes at most a fiftieth of the time.
     #[must_use]
@@ -156,7 +167,15 @@ impl LoaderBuilder {
     /// # Errors
     /// `Invalid`, for all that is wrong with the graph; `Abi` and `Panic` of plugins; `Io` when no thread starts.
     pub fn build(self, registry: &Registry) -> Result<Loader> {
-        let graph = self.graph.check(registry)?;
+        let mut graph = self.graph.check(registry)?;
+        if let Some((rank, world_size)) = self.ranks {
+            if rank >= world_size {
+                return Err(Error::invalid(format!(
+                    "rank is {rank}, expected one below the world size {world_size}"
+                )));
+            }
+            graph = ranks::deal(graph, registry)?;
+        }
         let set = graph.run.clone();
         let executor = match (self.executor, &set.executor) {
             (Some(executor), _) => executor,
@@ -168,7 +187,8 @@ impl LoaderBuilder {
         let as_size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let ranks = self.ranks.unwrap_or((0, 1));
         let plan = Plan::new(&graph, registry)?;
-        let course = course(&graph, registry, &plan)?;
+        let dealt = if self.ranks.is_some() { ranks::dealt(&graph, registry)? } else { Vec::new() };
+        let course = course(&graph, registry, &plan, &dealt)?;
         let crew = match executor {
             Executor::Processes(count) => {
                 let setup = worker::setup(&graph, registry, (seed, ranks, self.limits))?;
@@ -308,6 +328,9 @@ impl Loader {
                 let name = &node.name;
                 self.host.note(2, format!("node {name} was changed, and {again} samples before this place are counted as it gives them now"));
             }
+        }
+        if snapshot.world_size != self.ranks.1 {
+            snapshot::check_ranks(snapshot, &self.graph, &self.course, self.ranks.1)?;
         }
         let at = At { epoch: snapshot.epoch, delivered: snapshot.delivered, ..At::default() };
         Ok(self.start(at, &origins))

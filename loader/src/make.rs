@@ -76,6 +76,8 @@ impl Maker<'_> {
             counters: Arc::clone(&counters),
         });
         let stop = &self.course.stops[at];
+        // Among ranks of another number nothing can be made again and skipped, so these mark every sample.
+        let exact = stop.dealt && spec.class != Class::Map;
         let origin = Origin::fresh(stop.inputs.len(), stop.outputs);
         Ok(Link {
             node: at,
@@ -86,11 +88,11 @@ impl Maker<'_> {
             counters,
             blame,
             on_error: on_error(node)?,
-            grain: Grain::new(self.chunk),
+            grain: Grain::new(if exact { Some(1) } else { self.chunk }),
             deferred: None,
             place: origin.mark.place,
             trail: Arc::clone(&stop.trail),
-            pace: Pace::new(self.marks),
+            pace: if exact { Pace::exact() } else { Pace::new(self.marks) },
             skip: origin.skip,
             counted: origin.again,
             restore: None,
@@ -99,11 +101,12 @@ impl Maker<'_> {
 }
 
 /// The nodes of a checked graph as a snapshot walks them.
-pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan) -> Result<Course> {
+/// `dealt` says of each node whether it sees one rank's samples; empty when there are no ranks.
+pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[bool]) -> Result<Course> {
     let nodes = graph.nodes();
     let place = |name: &str| nodes.iter().position(|node| node.name == name);
     let mut stops = Vec::new();
-    for node in nodes {
+    for (at, node) in nodes.iter().enumerate() {
         let spec = spec(registry, node)?;
         let inputs = node.inputs.iter();
         stops.push(Stop {
@@ -111,6 +114,7 @@ pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan) -> Result<
             outputs: spec.outputs_of(node) as usize,
             map: spec.class == Class::Map,
             rewinds: spec.rewinds,
+            dealt: dealt.get(at) == Some(&true),
             trail: Arc::new(Trail::default()),
         });
     }

@@ -103,7 +103,9 @@ impl Lane {
         }
         map.place.taken[0] += 1;
         map.counters.lost(1);
-        map.mark();
+        if map.mark() {
+            host.ask_for_trim();
+        }
         host.lose(&map.blame.pipe, map.on_error, Some((lost.uid, &lost.key)), lost.error);
         Ok(())
     }
@@ -114,8 +116,8 @@ impl Place1 {
         self.place.taken[0] - self.place.given[0]
     }
 
-    /// Leaves a mark after a loss.
-    fn mark(&self) {
-        self.trail.keep(Mark { place: self.place.clone(), state: Some(State::default()) });
+    /// Leaves a mark after a loss; says whether old ones should be forgotten.
+    fn mark(&self) -> bool {
+        self.trail.keep(Mark { place: self.place.clone(), state: Some(State::default()) })
     }
 }

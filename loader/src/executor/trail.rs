@@ -87,8 +87,10 @@ impl Trail {
     }
 
     /// Adds a mark that must not be lost: between two of them the node gives one sample for each it takes.
-    pub(crate) fn keep(&self, mark: Mark) {
-        self.marks().push_back(mark);
+    pub(crate) fn keep(&self, mark: Mark) -> bool {
+        let mut marks = self.marks();
+        marks.push_back(mark);
+        marks.len() > MOST
     }
 
     /// Adds a mark; says whether there are so many that old ones should be [forgotten](Trail::forget).
@@ -113,6 +115,12 @@ impl Trail {
         found.unwrap_or_else(|| Mark { place: Place::start(pass, inputs, wanted.len()), state: None })
     }
 
+    /// The first mark in `pass` that had given just this: the one at which a pipe holds least of what comes after.
+    pub(crate) fn just_at(&self, pass: u64, wanted: &[u64]) -> Option<Mark> {
+        let fits = |mark: &&Mark| mark.place.pass == pass && mark.place.given == wanted;
+        self.marks().iter().find(fits).cloned()
+    }
+
     /// Forgets what lies before a mark: nobody will ask for it any more.
     pub(crate) fn forget(&self, before: &Mark) {
         let mut marks = self.marks();
@@ -126,13 +134,20 @@ impl Trail {
 #[derive(Debug)]
 pub(crate) struct Pace {
     every: Duration,
+    /// Keeps every mark.
+    exact: bool,
     /// Never, when the time cannot be told.
     due: Option<Instant>,
 }
 
 impl Pace {
     pub(crate) fn new(every: Duration) -> Self {
-        Self { every, due: Instant::now().checked_add(every) }
+        Self { every, exact: false, due: Instant::now().checked_add(every) }
+    }
+
+    /// A mark after every call, and none is forgotten before its time.
+    pub(crate) fn exact() -> Self {
+        Self { exact: true, ..Self::new(Duration::ZERO) }
     }
 
     /// Whether a mark is due.
@@ -148,7 +163,10 @@ impl Pace {
         save: impl FnOnce() -> Option<State>,
     ) -> bool {
         let begin = Instant::now();
-        let full = save().is_some_and(|state| trail.push(Mark { place: place.clone(), state: Some(state) }));
+        let full = save().is_some_and(|state| {
+            let mark = Mark { place: place.clone(), state: Some(state) };
+            if self.exact { trail.keep(mark) } else { trail.push(mark) }
+        });
         let now = Instant::now();
         // As often as it may be, unless a state takes long to save; with no pause at all, after every call.
         let rest = ((now - begin) * SHARE).min(self.every * 1000);

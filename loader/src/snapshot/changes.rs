@@ -72,6 +72,35 @@ pub(crate) fn origins(
     Err(Error::invalid(message))
 }
 
+/// Whether ranks of another number can go on after `snapshot`: nodes that saw one rank's samples may hold none.
+pub(crate) fn check_ranks(
+    snapshot: &Snapshot,
+    graph: &Graph,
+    course: &Course,
+    world_size: u32,
+) -> Result<()> {
+    let was = snapshot.world_size;
+    if !course.stops.iter().any(|stop| stop.dealt) {
+        return Err(Error::invalid(format!(
+            "the snapshot is of one of {was} ranks, the loader one of {world_size}, and nothing deals samples out"
+        )));
+    }
+    let places = graph.nodes().iter().zip(&snapshot.nodes).zip(&course.stops);
+    for ((node, mark), stop) in places.filter(|(_, stop)| stop.dealt) {
+        // The one that deals has the rest of its round again, which any rank can do.
+        let deals = stop.inputs.iter().all(|&(from, _)| !course.stops[from].dealt);
+        let holds = mark.again.iter().any(|&count| count > 0) && !deals;
+        if holds || mark.skip.iter().any(|&count| count > 0) {
+            return Err(Error::invalid(format!(
+                "node {} holds samples that were dealt to one of {was} ranks, which {world_size} ranks cannot share; \
+                 deal them out after it, or take the snapshot where it holds none",
+                node.name
+            )));
+        }
+    }
+    Ok(())
+}
+
 impl Snapshot {
     /// How two snapshots differ, line by line; nothing for two of one place.
     #[must_use]

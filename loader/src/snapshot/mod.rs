@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) use self::{
-    changes::origins,
+    changes::{check_ranks, origins},
     walk::{Course, Stop},
 };
 use crate::executor::{Mark, Origin, Place};

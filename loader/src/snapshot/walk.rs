@@ -24,6 +24,8 @@ pub(crate) struct Stop {
     /// Gives one sample for each it takes, and has no state.
     pub(crate) map: bool,
     pub(crate) rewinds: bool,
+    /// Sees one rank's samples.
+    pub(crate) dealt: bool,
     pub(crate) trail: Arc<Trail>,
 }
 
@@ -86,7 +88,8 @@ impl Stop {
                 Place { taken: vec![mark.place.taken[0] + since], given: wanted, ..mark.place.clone() };
             return (mark, Origin { mark: Mark { place, state: None }, skip: vec![0], again: vec![0] });
         }
-        let mark = self.trail.before(pass, &wanted, self.inputs.len());
+        let just_at = if self.dealt { self.trail.just_at(pass, &wanted) } else { None };
+        let mark = just_at.unwrap_or_else(|| self.trail.before(pass, &wanted, self.inputs.len()));
         let skip = wanted.iter().zip(&mark.place.given).map(|(wanted, given)| wanted - given).collect();
         let mut from = mark.clone();
         let mut again = vec![0; self.inputs.len()];

@@ -155,7 +155,7 @@ impl Worker {
     fn segment(&mut self, at: usize) -> Result<&mut Segment> {
         if !self.segments.contains_key(&at) {
             let plan = self.plan.segments.get(at).ok_or_else(|| Error::bug(format!("no segment {at}")))?;
-            let course = course(&self.graph, &self.registry, &self.plan)?;
+            let course = course(&self.graph, &self.registry, &self.plan, &[])?;
             let mut maker = Maker {
                 graph: &self.graph,
                 registry: &self.registry,

@@ -1,0 +1,75 @@
+//! How ranks share the data: each runs the graph, and a pipe that shards gives it its part.
+
+use std::collections::BTreeMap;
+
+use forebay_core::{Error, Result};
+
+use crate::{
+    Registry,
+    graph::{Catalog, Class, Graph, Input, Node, PipeSpec},
+};
+
+/// The graph with a pipe that shards, where it has none: after the last pipe with state, so that all ranks agree on the
+/// order of the samples, and before the maps and batches, so that no rank works for another.
+pub(crate) fn deal(graph: Graph, registry: &Registry) -> Result<Graph> {
+    if graph.nodes().iter().any(|node| spec(registry, node).is_some_and(|spec| spec.shards)) {
+        return Ok(graph);
+    }
+    let names = registry.names();
+    let pipe = names.into_iter().find(|name| registry.pipe(name).is_some_and(|spec| spec.shards));
+    let pipe = pipe.ok_or_else(|| {
+        let looked = registry.looked_at();
+        Error::invalid("no plugin has a pipe that gives ranks their share").context("plugins", looked)
+    })?;
+    let mut name = pipe.clone();
+    for count in 2.. {
+        if graph.node(&name).is_none() {
+            break;
+        }
+        name = format!("{pipe}-{count}");
+    }
+    let (input, reader) = place(&graph, registry)?;
+    let node = Node { name, pipe, options: BTreeMap::new(), inputs: vec![input] };
+    Ok(graph.with_node_before(node, reader.as_deref()))
+}
+
+/// The output after which samples are dealt out, and the node that reads it.
+fn place(graph: &Graph, registry: &Registry) -> Result<(Input, Option<String>)> {
+    let read = |output: &Input| graph.nodes().iter().find(|node| node.inputs.contains(output));
+    let outputs = graph.nodes().iter().flat_map(|node| {
+        let count = spec(registry, node).map_or(1, |spec| spec.outputs_of(node));
+        (0..count).map(|port| Input { node: node.name.clone(), port })
+    });
+    let mut at = outputs.filter(|output| read(output).is_none()).last();
+    let mut reader = None;
+    while let Some(output) = &at {
+        let node = graph.node(&output.node).ok_or_else(|| Error::bug("an input names no node"))?;
+        let passes =
+            spec(registry, node).is_some_and(|spec| spec.class == Class::Map || !spec.stacks.is_empty());
+        match &node.inputs[..] {
+            [input] if passes => {
+                reader = Some(node.name.clone());
+                at = Some(input.clone());
+            }
+            _ => return Ok((output.clone(), reader)),
+        }
+    }
+    Err(Error::invalid("the graph has no output to read"))
+}
+
+fn spec<'a>(registry: &'a Registry, node: &Node) -> Option<&'a PipeSpec> {
+    registry.pipe(&node.pipe)
+}
+
+/// For each node whether it sees only the samples of one rank: those that shard, and all that read from them.
+pub(crate) fn dealt(graph: &Graph, registry: &Registry) -> Result<Vec<bool>> {
+    let nodes = graph.nodes();
+    let mut dealt = vec![false; nodes.len()];
+    for at in graph.order()? {
+        let from_dealt = nodes[at].inputs.iter().any(|input| {
+            nodes.iter().position(|node| node.name == input.node).is_some_and(|from| dealt[from])
+        });
+        dealt[at] = from_dealt || spec(registry, &nodes[at]).is_some_and(|spec| spec.shards);
+    }
+    Ok(dealt)
+}
