@@ -151,7 +151,8 @@ pub trait Stream: DataPipe {
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step>;
 
     /// The position, beside the inputs' own. A pipe that holds samples does not save them, but asks for them
-    /// [again](crate::StateExt::again): it gives the same whether it was restored or never stopped.
+    /// [again](crate::StateExt::again): it gives the same whether it was restored or never stopped, and does not fail again
+    /// on samples that it has failed on.
     ///
     /// # Errors
     /// `Unsupported` when the pipe does not save its position: then it is run again from the start of its pass.

@@ -94,7 +94,6 @@ impl Maker<'_> {
             trail: Arc::clone(&stop.trail),
             pace: if exact { Pace::exact() } else { Pace::new(self.marks) },
             skip: origin.skip,
-            counted: origin.again,
             restore: None,
         })
     }

@@ -41,8 +41,6 @@ pub(crate) struct Link {
     pub(crate) pace: Pace,
     /// How many of the next samples for each output were delivered before.
     pub(crate) skip: Vec<u64>,
-    /// For each input the number of samples up to which failures were counted before.
-    pub(crate) counted: Vec<u64>,
     /// What its next reset is followed by.
     pub(crate) restore: Option<State>,
 }
@@ -82,8 +80,6 @@ impl Link {
             self.trail.keep(origin.mark.clone()); // For a snapshot before its own first mark.
         }
         self.skip.clone_from(&origin.skip);
-        let again = |(taken, again): (&u64, &u64)| if *again > 0 { taken + again } else { 0 };
-        self.counted = place.taken.iter().zip(&origin.again).map(again).collect();
         self.place = place.clone();
         self.restore.clone_from(state);
         self.clear();
@@ -94,7 +90,6 @@ impl Link {
         self.cx.set_pass(pass);
         self.place = Place::start(pass, self.place.taken.len(), self.place.given.len());
         self.skip.fill(0);
-        self.counted.fill(0);
         self.restore = None;
         self.clear();
     }
@@ -166,10 +161,6 @@ impl Link {
             Call::Failed(error) if self.on_error.forgives(error.kind(), false) => error,
             other => return other,
         };
-        if self.place.taken.iter().zip(&self.counted).any(|(taken, counted)| taken <= counted && *counted > 0)
-        {
-            return Call::Again; // It came again, after a resume.
-        }
         let seen = self.place.taken.iter().chain(&self.place.given).copied().max().unwrap_or(0);
         if let Some(reason) = self.on_error.exceeded(self.place.lost, seen + 1) {
             return Call::Failed(error.context("on_error", reason));

@@ -60,7 +60,7 @@ pub(crate) struct Origin {
     pub(crate) mark: Mark,
     /// How many of the samples it will give to each output were delivered before.
     pub(crate) skip: Vec<u64>,
-    /// How many of the samples it will take from each input it had taken before: what it failed on then was counted.
+    /// How many of the samples it will take from each input it had taken before, and held.
     pub(crate) again: Vec<u64>,
 }
 

@@ -70,12 +70,14 @@ impl Stream for Batch {
         Ok(Step::Ready)
     }
 
-    /// Saves nothing: the samples of the unfinished batch come again.
+    /// The samples of the unfinished batch come again; saved is only up to which of them it told of those that do not fit.
     fn state(&self) -> Result<State> {
-        Ok(State::default().again(0, self.rows.taken))
+        let state = if self.rows.told > 0 { State::json(1, &self.rows.told)? } else { State::default() };
+        Ok(state.again(0, self.rows.taken))
     }
 
-    fn restore(&mut self, _: &State, _: &Context) -> Result<()> {
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        self.rows.told = if state.bytes.is_empty() { 0 } else { state.parse(1)? };
         Ok(())
     }
 }
@@ -86,6 +88,8 @@ struct Rows {
     count: usize,
     /// How many samples were taken for it: those in it, and those between them that did not fit.
     taken: u64,
+    /// Up to which of those it told of the ones that do not fit, at times before a restore.
+    told: u64,
     uid: u64,
     key: Key,
     schema: Schema,
@@ -108,6 +112,10 @@ impl Rows {
                 };
                 input.advance();
                 self.taken = if self.count > 0 { self.taken + 1 } else { 0 };
+                if self.count > 0 && self.taken <= self.told {
+                    continue;
+                }
+                self.told = self.taken;
                 return Err(if self.count > 0 { error.context("first of batch", &self.key) } else { error });
             }
             input.advance();
@@ -154,7 +162,7 @@ impl Rows {
     /// The batch; the next one starts empty.
     fn finish(&mut self) -> Result<Sample> {
         let count = std::mem::take(&mut self.count);
-        self.taken = 0;
+        (self.taken, self.told) = (0, 0);
         let mut values = Vec::with_capacity(self.columns.len());
         for (column, name) in self.columns.iter_mut().zip(self.schema.names()) {
             let value = std::mem::take(column).finish(count);
