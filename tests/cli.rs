@@ -151,7 +151,7 @@ fn photos_have_one_digest_however_they_are_run_and_wherever_the_plugins_are() {
 
 /// A graph that takes a while: the command is killed in its middle.
 const LONG: &str =
-    "range 30000 | shuffle 1000 | rogue_map spin=20000 at=-1 | rogue_lag hold=7 state=true | batch 10";
+    "range 30000 | shuffle 1000 | rogue_map spin=60000 at=-1 | rogue_lag hold=7 state=true | batch 10";
 
 /// The digest of the batches of an epoch after the first ones, and how many there are.
 fn rest(seed: u64, epoch: u64, first: usize) -> (String, u64) {
@@ -275,6 +275,12 @@ fn snapshots_that_do_not_fit_are_refused_and_say_which_file() {
         assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(says.iter().all(|part| told.contains(part)), "{args:?}: {told}");
+    }
+    for option in ["--snapshot", "--quarantine"] {
+        // Told before anything runs, which here would take for ever.
+        let output = forebay(&[], &["run", "rogue_source", option, "/nowhere/file"]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("file: /nowhere/file"), "{output:?}");
     }
     let allowed = ["run", "range 90 | batch 4", "--resume", &good, "--allow", "range"];
     assert!(forebay(&[], &allowed).status.success());

@@ -1,5 +1,4 @@
 //! Loaders with worker processes come and go, and leave nothing: alone in its program, since it counts descriptors.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use forebay_loader::{Executor, Loader};
 use forebay_tests::{line, registry, within_deadline};

@@ -116,6 +116,7 @@ fn a_resume_knows_what_was_lost_before() {
             "range 100 | rogue_lag refuse=10 state=true on_error=skip:3",
             "range 100 | rogue_lag refuse=10 on_error=skip:3",
             "range 100 | rogue_lag hold=7 refuse=10 state=true on_error=skip:5%",
+            "range 40 | skip 1 | rogue_expand most=9 refuse=24 state=true on_error=skip:0",
             "range @a 5 ; range @b 20 field=other ; concat <a, b> | batch 4 on_error=skip:4",
         ] {
             let (truth, samples) = error_of(&line(text), &registry, Setting::INLINE);

@@ -10,6 +10,8 @@ mod print;
 mod progress;
 mod report;
 mod run;
+mod saves;
+mod snapshot;
 
 use std::{path::PathBuf, process::ExitCode, time::Instant};
 
@@ -37,9 +39,13 @@ enum Command {
     /// Show which plugins there are, and which takes a file
     #[command(subcommand)]
     Plugins(plugins::Command),
+    /// Show what is in snapshots
+    #[command(subcommand)]
+    Snapshot(snapshot::Command),
 }
 
 fn main() -> ExitCode {
+    forebay_loader::serve_if_worker();
     let begun = Instant::now();
     let Cli { plugins, command } = Cli::parse();
     let (result, json) = match &command {
@@ -47,6 +53,7 @@ fn main() -> ExitCode {
         Command::Head(args) => (head::head(args, &plugins), false),
         Command::Explain(args) => (explain::explain(args, &plugins), args.json),
         Command::Plugins(command) => (plugins::plugins(command, &plugins), command.json()),
+        Command::Snapshot(command) => (snapshot::snapshot(command), command.json()),
     };
     outcome::tell(result, json)
 }

@@ -9,7 +9,7 @@ use forebay_loader::Loader;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{
-    print::{counted, rate},
+    print::{count, counted, rate},
     run::{Settings, Tally},
 };
 
@@ -34,8 +34,15 @@ impl Progress {
             return Self { bar: None, quiet, told };
         }
         let pipes: Vec<_> = loader.graph().nodes().iter().map(|node| node.pipe.as_str()).collect();
-        let Settings { executor, seed, epochs } = settings;
-        let epochs = counted(*epochs, "epoch", "epochs");
+        let Settings { executor, seed, epochs: (first, end), resume } = settings;
+        let epochs = match resume {
+            None => counted(*end, "epoch", "epochs"),
+            Some(_) if first == end => "every epoch is over".to_owned(),
+            Some(at) if at.ended => format!("from epoch {first}, to the end of epoch {}", end - 1),
+            Some(at) => {
+                format!("from epoch {first}, after {}, to the end of epoch {}", count(at.delivered), end - 1)
+            }
+        };
         say(&format!("running {name}\n  {}\n  {executor}, seed {seed}, {epochs}", pipes.join(" | ")));
         let bar = io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new_spinner();

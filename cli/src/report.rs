@@ -3,7 +3,7 @@
 use std::{
     env, fs,
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use forebay_loader::{Loader, NodeStats};
@@ -43,8 +43,12 @@ pub(crate) struct Report {
     nodes: Vec<NodeStats>,
     seed: u64,
     executor: String,
+    /// The number of the first epoch, and of the one after the last.
+    first_epoch: u64,
     epochs: u64,
     fingerprint: String,
+    /// Where lost samples are listed, if that was asked for.
+    quarantine: Option<PathBuf>,
 }
 
 /// Who served a node.
@@ -58,7 +62,12 @@ pub(crate) struct Served {
 
 impl Report {
     /// Takes down what `loader` did.
-    pub(crate) fn new(loader: &Loader, settings: &Settings, tally: &Tally) -> Self {
+    pub(crate) fn new(
+        loader: &Loader,
+        settings: &Settings,
+        tally: &Tally,
+        quarantine: Option<&Path>,
+    ) -> Self {
         let stats = loader.stats();
         let served = |node: &NodeStats| Served {
             node: node.node.clone(),
@@ -80,8 +89,10 @@ impl Report {
             nodes: stats.nodes,
             seed: settings.seed,
             executor: settings.executor.to_string(),
-            epochs: settings.epochs,
+            first_epoch: settings.epochs.0,
+            epochs: settings.epochs.1,
             fingerprint: loader.graph().fingerprint().to_string(),
+            quarantine: quarantine.map(Path::to_owned),
         }
     }
 
@@ -98,6 +109,9 @@ impl Report {
         let mut line = |name: &str, text: String| table.row([name.to_owned(), text]);
         let rate = rate(self.samples, self.seconds);
         line("delivered", format!("{batched}, in {:.2} s: {rate} samples/s", self.seconds));
+        if let Some(lost) = self.lost() {
+            line("lost", lost);
+        }
         if let Some(after) = self.first_batch_ms {
             let first = if self.batches > 0 { "first batch" } else { "first sample" };
             line(first, format!("after {after:.0} ms"));
@@ -110,6 +124,16 @@ impl Report {
         }
         writeln!(out)?;
         table.write(out, "")
+    }
+
+    /// How many samples were left out, and where; `None` if none was.
+    fn lost(&self) -> Option<String> {
+        let nodes = || self.nodes.iter().filter(|node| node.lost > 0);
+        let all: u64 = nodes().map(|node| node.lost).sum();
+        let each: Vec<_> = nodes().map(|node| format!("{} at {}", count(node.lost), node.node)).collect();
+        let listed = self.quarantine.as_ref().map(|file| format!("; quarantine in {}", file.display()));
+        let text = format!("{}: {}", counted(all, "sample", "samples"), each.join(", "));
+        (all > 0).then(|| text + &listed.unwrap_or_default())
     }
 
     fn write_first(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! `forebay run`: runs a graph to its end, and tells what came out.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process,
     sync::{
         Arc,
@@ -12,7 +12,7 @@ use std::{
 
 use clap::Args as Arguments;
 use forebay_loader::{
-    Digest, Error, Executor, Graph, Loader, Registry, Sample, Stopper, View,
+    Digest, Epoch, Error, ErrorKind, Executor, Graph, Loader, Registry, Sample, Snapshot, Stopper, View,
     graph::{Catalog, Class, Node, parse_bytes},
 };
 
@@ -23,6 +23,7 @@ use crate::{
     print,
     progress::Progress,
     report::Report,
+    saves::{self, Saves},
 };
 
 /// What `forebay run` is told.
@@ -30,13 +31,13 @@ use crate::{
 pub(crate) struct Args {
     /// A graph file (.toml or .json), or a graph in one line such as 'range 10 | batch 4'
     pub(crate) graph: String,
-    /// Where the work runs: inline, threads or threads:N [default: the graph's, else threads]
+    /// Where the work runs: inline, threads, threads:N or processes:N [default: the graph's, else threads]
     #[arg(long, value_parser = |text: &str| text.parse::<Executor>().map_err(message))]
     executor: Option<Executor>,
     /// What all random choices come from [default: the graph's, else 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// How many times to go through the data [default: the graph's, else 1]
+    /// How many times to go through the data, those before a resume included [default: the graph's, else 1]
     #[arg(long, value_name = "N")]
     epochs: Option<u64>,
     /// Stop after this many batches, or samples where the graph makes no batches, over all epochs
@@ -45,7 +46,26 @@ pub(crate) struct Args {
     /// The most memory that waits between segments, such as 64MiB
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| parse_bytes(text).map_err(message))]
     budget: Option<u64>,
-    /// Print one number for all that was delivered, in order
+    /// Give the samples of rank R among W that share the data: R/W, from 0/W on
+    #[arg(long, value_name = "R/W", value_parser = rank)]
+    rank: Option<(u32, u32)>,
+    /// Write where the run is to this file, now and then and at its end, whatever ends it
+    #[arg(long, value_name = "FILE")]
+    snapshot: Option<PathBuf>,
+    /// Write it after every N batches, or samples where the graph makes no batches
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "snapshot",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    every: u64,
+    /// Go on where this snapshot was taken, with its seed and in its epoch
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// A node or plugin that may differ from what it was at the snapshot; can be given several times
+    #[arg(long, value_name = "NAME", requires = "resume")]
+    allow: Vec<String>,
+    /// Write the samples that were left out by on_error=quarantine to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    quarantine: Option<PathBuf>,
+    /// Print one number for all that this run delivered, in order
     #[arg(long)]
     digest: bool,
     /// End with one JSON object, alone on standard output
@@ -64,23 +84,32 @@ fn message(error: Error) -> String {
 pub(crate) struct Settings {
     pub(crate) executor: Executor,
     pub(crate) seed: u64,
-    pub(crate) epochs: u64,
+    /// The first epoch, and the one after the last.
+    pub(crate) epochs: (u64, u64),
+    /// Where to begin.
+    pub(crate) resume: Option<Snapshot>,
 }
 
 /// Runs the graph; `begun` is when the process did.
 pub(crate) fn run(args: &Args, plugins: &[PathBuf], begun: Instant) -> Result {
     let graph = open::graph(&args.graph)?;
+    let resume = args.resume.as_deref().map(saves::read).transpose().map_err(Stop::Usage)?;
     let registry = open::registry(plugins)?;
-    let (mut loader, settings) = build(args, graph, &registry)?;
+    let (mut loader, settings) = build(args, graph, resume, &registry)?;
+    let snapshot = args.snapshot.clone();
+    let mut saves = Saves::new(snapshot, args.every, args.quarantine.as_deref(), settings.resume.as_ref())?;
     let interrupted = interruptible(loader.stopper())?;
     let mut progress = Progress::begin(args.quiet, &args.graph, &loader, &settings);
     let mut tally = Tally::new(begun, stacks(loader.graph(), &registry), args.digest);
-    let driven = drive(&mut loader, &settings, args.limit, &mut tally, &mut progress);
+    let driven = drive(&mut loader, args, &settings, &mut tally, (&mut progress, &mut saves));
     progress.end(&loader);
-    let report = Report::new(&loader, &settings, &tally);
+    let report = Report::new(&loader, &settings, &tally, args.quarantine.as_deref());
     let finished = loader.finish();
     if interrupted.load(Ordering::Relaxed) {
-        return Err(Stop::Interrupted);
+        return match driven {
+            Err(Stop::Failed(error)) if error.kind() != ErrorKind::Cancelled => Err(error.into()),
+            _ => Err(Stop::Interrupted),
+        };
     }
     driven?;
     finished?;
@@ -93,41 +122,106 @@ pub(crate) fn run(args: &Args, plugins: &[PathBuf], begun: Instant) -> Result {
     }
 }
 
-fn build(args: &Args, graph: Graph, registry: &Registry) -> Result<(Loader, Settings)> {
+/// Reads `R/W`.
+fn rank(text: &str) -> std::result::Result<(u32, u32), String> {
+    let parts =
+        text.split_once('/').and_then(|(rank, world)| Some((rank.parse().ok()?, world.parse().ok()?)));
+    parts
+        .filter(|(rank, world)| rank < world)
+        .ok_or_else(|| format!("rank is `{text}`, expected 0/4, 1/4, 2/4 or 3/4 of four"))
+}
+
+fn build(
+    args: &Args,
+    graph: Graph,
+    resume: Option<Snapshot>,
+    registry: &Registry,
+) -> Result<(Loader, Settings)> {
     let executor = match (args.executor, &graph.run.executor) {
         (Some(executor), _) => executor,
         (None, Some(text)) => text.parse().map_err(Stop::Usage)?,
         (None, None) => Executor::default(),
     };
-    let seed = args.seed.or(graph.run.seed).unwrap_or(0);
-    let epochs = args.epochs.or(graph.run.epochs).unwrap_or(1);
+    let of_snapshot = resume.as_ref().map(|snapshot| snapshot.seed);
+    let seed = args.seed.or(of_snapshot).or(graph.run.seed).unwrap_or(0);
+    let epochs = epochs(args.epochs, graph.run.epochs, resume.as_ref());
     let mut builder = Loader::builder(graph).executor(executor).seed(seed);
     if let Some(budget) = args.budget {
         builder = builder.budget(budget);
     }
+    if let Some((rank, world_size)) = args.rank {
+        builder = builder.ranks(rank, world_size);
+    }
     let loader = builder.build(registry).map_err(Stop::early)?;
-    Ok((loader, Settings { executor, seed, epochs }))
+    for name in &args.allow {
+        let is_node = loader.graph().node(name).is_some();
+        let is_plugin = resume.as_ref().is_some_and(|snapshot| snapshot.plugins.contains_key(name));
+        if !is_node && !is_plugin {
+            let error = Error::invalid(format!("neither a node nor a plugin is called `{name}`"));
+            return Err(Stop::Usage(error.context("option", "--allow")));
+        }
+    }
+    Ok((loader, Settings { executor, seed, epochs, resume }))
 }
 
-/// Goes through the epochs.
+/// The first epoch, and the one after the last: what a snapshot began is always finished, and what follows an epoch
+/// that it ended is begun, unless so many epochs as were `asked` for are over.
+fn epochs(asked: Option<u64>, usual: Option<u64>, resume: Option<&Snapshot>) -> (u64, u64) {
+    let Some(snapshot) = resume else { return (0, asked.or(usual).unwrap_or(1)) };
+    let first = snapshot.epoch + u64::from(snapshot.ended);
+    match asked {
+        Some(end) if snapshot.ended => (first, end.max(first)),
+        end => (first, end.or(usual).unwrap_or(1).max(first + 1)),
+    }
+}
+
+/// Goes through the epochs, and saves where it got to.
 fn drive(
     loader: &mut Loader,
+    args: &Args,
     settings: &Settings,
-    limit: Option<u64>,
     tally: &mut Tally,
-    progress: &mut Progress,
-) -> Result<(), Error> {
-    let limit = limit.unwrap_or(u64::MAX);
+    (progress, saves): (&mut Progress, &mut Saves),
+) -> Result {
+    let limit = args.limit.unwrap_or(u64::MAX);
+    let mut resume = settings.resume.as_ref();
     tally.started = Instant::now();
-    for epoch in 0..settings.epochs {
-        let mut samples = loader.epoch(epoch);
-        while tally.delivered < limit {
-            let Some(sample) = samples.next() else { break };
-            tally.add(&sample?);
-            progress.tick(&samples, tally);
+    for epoch in settings.epochs.0..settings.epochs.1 {
+        let mut samples = match resume.take() {
+            None => loader.epoch(epoch),
+            Some(snapshot) => loader.resume_allowing(snapshot, &args.allow).map_err(|error| {
+                Stop::early(
+                    error.context("snapshot", args.resume.as_deref().unwrap_or(Path::new("")).display()),
+                )
+            })?,
+        };
+        let read = deliver(&mut samples, limit, tally, (progress, saves));
+        let saved = saves.save(&samples);
+        match read {
+            Err(error) if error.kind() != ErrorKind::Cancelled => return Err(error.into()),
+            read => saved.and(read)?,
+        }
+        if tally.delivered >= limit {
+            break;
         }
     }
     tally.seconds = tally.started.elapsed().as_secs_f64();
+    Ok(())
+}
+
+/// Goes through the rest of an epoch.
+fn deliver(
+    samples: &mut Epoch<'_>,
+    limit: u64,
+    tally: &mut Tally,
+    (progress, saves): (&mut Progress, &mut Saves),
+) -> Result<(), Error> {
+    while tally.delivered < limit {
+        let Some(sample) = samples.next() else { break };
+        tally.add(&sample?);
+        progress.tick(samples, tally);
+        saves.delivered(samples)?;
+    }
     Ok(())
 }
 

@@ -78,7 +78,7 @@ fn a_file_that_is_no_graph_is_not_taken_for_a_line() {
 #[test]
 fn wrong_arguments_are_refused_with_what_was_expected() {
     for (args, expected) in [
-        (["run", "x", "--executor", "fibres"], "expected inline, threads or threads:N"),
+        (["run", "x", "--executor", "fibres"], "expected inline, threads"),
         (["run", "x", "--budget", "lots"], "expected a whole number of bytes"),
         (["run", "x", "--plugin", "/no/such.so"], "no such plugin file or folder"),
     ] {
@@ -136,7 +136,7 @@ fn what_nobody_serves_is_said() {
 fn help_names_every_subcommand() {
     let output = forebay(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
-    for command in ["run", "head", "explain", "plugins"] {
+    for command in ["run", "head", "explain", "plugins", "snapshot"] {
         assert!(stdout(&output).contains(&format!("\n  {command} ")), "{}", stdout(&output));
         assert_eq!(forebay(&[command, "--help"]).status.code(), Some(0));
     }

@@ -8,6 +8,7 @@
 //! Nothing in here knows a format or a pipe; with the feature `bundled` the in-tree plugins are linked
 //! in through the same `register` as anybody's, and nothing else changes.
 
+mod builder;
 #[cfg(feature = "bundled")]
 mod bundled;
 mod digest;
@@ -30,12 +31,13 @@ pub use forebay_core::{
 };
 
 pub use crate::{
+    builder::{DEFAULT_BUDGET, DEFAULT_MARKS, LoaderBuilder},
     digest::Digest,
     executor::Executor,
     graph::Graph,
     handles::AnyStore,
     host::LostSample,
-    loader::{DEFAULT_BUDGET, DEFAULT_MARKS, Epoch, Loader, LoaderBuilder, Stopper},
+    loader::{Epoch, Loader, Stopper},
     plan::{Edge, Plan, Segment},
     registry::{Registry, Search},
     snapshot::{NodeMark, PipeState, PluginMark, Snapshot},

@@ -2,33 +2,23 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use forebay_core::{Error, Limits, Result, Sample};
+use forebay_core::{Error, Result, Sample};
 
 use crate::{
-    Executor, Registry,
-    executor::{BATCHES, Body, Crew, Inline, Job, Origin, Run, Threads},
+    Registry,
+    builder::LoaderBuilder,
+    executor::{Origin, Run},
     graph::{Graph, Node},
     host::{Host, LostSample},
-    make::{Maker, course},
     plan::Plan,
-    ranks,
     registry::Record,
     snapshot::{self, Course, PluginMark, Snapshot},
     stats::{NodeInfo, Stats},
-    worker,
 };
-
-/// The most bytes that wait between segments, unless set: enough to stay ahead, little beside a model.
-pub const DEFAULT_BUDGET: u64 = 64 << 20;
-/// How often nodes with state leave marks, unless set: about the work that a resume does again.
-pub const DEFAULT_MARKS: Duration = Duration::from_millis(5);
-/// The most bytes of output memory that wait to be used again, unless the budget is larger.
-const KEEP: u64 = 256 << 20;
 
 /// A graph, ready to run: an iterator of batches for each epoch.
 ///
@@ -51,24 +41,24 @@ const KEEP: u64 = 256 << 20;
 /// Dropping it stops all threads and frees all memory; [`finish`](Loader::finish) does the same and
 /// tells when a plugin failed at it.
 pub struct Loader {
-    run: Box<dyn Run>,
-    graph: Graph,
-    plan: Plan,
-    nodes: Vec<NodeInfo>,
-    begun: Option<Instant>,
-    ran: Duration,
-    len: Option<u64>,
-    host: Arc<Host>,
-    registry: Registry,
-    course: Course,
-    seed: u64,
-    ranks: (u32, u32),
-    at: At,
+    pub(crate) run: Box<dyn Run>,
+    pub(crate) graph: Graph,
+    pub(crate) plan: Plan,
+    pub(crate) nodes: Vec<NodeInfo>,
+    pub(crate) begun: Option<Instant>,
+    pub(crate) ran: Duration,
+    pub(crate) len: Option<u64>,
+    pub(crate) host: Arc<Host>,
+    pub(crate) registry: Registry,
+    pub(crate) course: Course,
+    pub(crate) seed: u64,
+    pub(crate) ranks: (u32, u32),
+    pub(crate) at: At,
 }
 
 /// How far the consumer is.
 #[derive(Debug, Clone, Copy, Default)]
-struct At {
+pub(crate) struct At {
     epoch: u64,
     delivered: u64,
     ended: bool,
@@ -86,187 +76,12 @@ impl Stopper {
     }
 }
 
-/// How a graph is to run. What is not set here is taken from the graph's `[run]` table.
-pub struct LoaderBuilder {
-    graph: Graph,
-    executor: Option<Executor>,
-    seed: Option<u64>,
-    budget: Option<u64>,
-    limits: Limits,
-    chunk: Option<usize>,
-    marks: Duration,
-    ranks: Option<(u32, u32)>,
-    worker: Option<PathBuf>,
-}
-
-impl LoaderBuilder {
-    /// The program of worker processes, which must call [`serve_if_worker`](crate::serve_if_worker) first thing. Unless set,
-    /// it is what `FOREBAY_WORKER_PROGRAM` names, or the command `forebay` beside this program, or in the `PATH`.
-    #[must_use]
-    pub fn worker(mut self, program: impl Into<PathBuf>) -> Self {
-        self.worker = Some(program.into());
-        self
-    }
-
-    /// Where the work runs.
-    #[must_use]
-    pub fn executor(mut self, executor: Executor) -> Self {
-        self.executor = Some(executor);
-        self
-    }
-
-    /// The number that all random choices come from; 0 unless set.
-    #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
-        self
-    }
-
-    /// The most bytes that wait between segments; 64 MiB unless set. One chunk may always pass.
-    #[must_use]
-    pub fn budget(mut self, bytes: u64) -> Self {
-        self.budget = Some(bytes);
-        self
-    }
-
-    /// What decoders may take.
-    #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// This loader is one of `world_size` that share the data, and gives the samples of `rank`, counted from 0. The graph
-    /// gets a pipe that deals them out, if it has none: after the last pipe with state, before maps and batches. So all
-    /// ranks agree on one order, and a [snapshot](Loader::snapshot) of any rank resumes on any number of ranks, as long as
-    /// ranks were given, if only one of one, and all had delivered as many samples.
-    #[must_use]
-    pub fn ranks(mut self, rank: u32, world_size: u32) -> Self {
-        self.ranks = Some((rank, world_size));
-        self
-    }
-
-    /// How often nodes with state note where they are; 5 ms unless set, zero for after every call. A resume does about
-    /// so much work again. A state that takes long to save is saved less often: it takes at most a fiftieth of the time.
-    #[must_use]
-    pub fn marks(mut self, every: Duration) -> Self {
-        self.marks = every;
-        self
-    }
-
-    /// Gives every call this many samples, where the loader would adapt the number. It never changes
-    /// what comes out; for tests and measurements.
-    #[must_use]
-    pub fn chunk(mut self, samples: usize) -> Self {
-        self.chunk = Some(samples.max(1));
-        self
-    }
-
-    /// Checks the graph whole, and makes its pipes; nothing of the data is opened yet.
-    ///
-    /// # Errors
-    /// `Invalid`, for all that is wrong with the graph; `Abi` and `Panic` of plugins; `Io` when no thread starts.
-    pub fn build(self, registry: &Registry) -> Result<Loader> {
-        let mut graph = self.graph.check(registry)?;
-        if let Some((rank, world_size)) = self.ranks {
-            if rank >= world_size {
-                return Err(Error::invalid(format!(
-                    "rank is {rank}, expected one below the world size {world_size}"
-                )));
-            }
-            graph = ranks::deal(graph, registry)?;
-        }
-        let set = graph.run.clone();
-        let executor = match (self.executor, &set.executor) {
-            (Some(executor), _) => executor,
-            (None, Some(text)) => text.parse()?,
-            (None, None) => Executor::default(),
-        };
-        let seed = self.seed.or(set.seed).unwrap_or(0);
-        let budget = self.budget.or(set.budget).unwrap_or(DEFAULT_BUDGET);
-        let as_size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        let ranks = self.ranks.unwrap_or((0, 1));
-        let plan = Plan::new(&graph, registry)?;
-        let dealt = if self.ranks.is_some() { ranks::dealt(&graph, registry)? } else { Vec::new() };
-        let course = course(&graph, registry, &plan, &dealt)?;
-        let crew = match executor {
-            Executor::Processes(count) => {
-                let setup = worker::setup(&graph, registry, (seed, ranks, self.limits))?;
-                let program = worker::program(self.worker)?;
-                Some(Crew { count: count.max(1), program, setup, arena: Crew::arena(count.max(1))? })
-            }
-            _ => None,
-        };
-        let heap = crew.as_ref().map(|crew| crew.arena.heap(BATCHES)).transpose()?;
-        let host = Host::new(registry.clone(), self.limits, as_size(budget.max(KEEP)), heap);
-        let mut maker = Maker {
-            graph: &graph,
-            registry,
-            host: &host,
-            seed,
-            ranks,
-            chunk: self.chunk,
-            most: as_size(self.limits.bytes),
-            marks: self.marks,
-            course: &course,
-            nodes: graph.nodes().iter().map(|_| None).collect(),
-        };
-        let bodies = plan.segments.iter().map(|segment| maker.body(segment)).collect::<Result<Vec<_>>>()?;
-        let nodes = maker.nodes.into_iter().flatten().collect();
-        let len = match &bodies[..] {
-            [Body::Serial(chain)] => chain.len(),
-            _ => None,
-        };
-        let job = Job {
-            output: plan.output()?,
-            plan: plan.clone(),
-            bodies,
-            host: Arc::clone(&host),
-            budget: as_size(budget),
-            chunk: self.chunk,
-        };
-        let run: Box<dyn Run> = match executor {
-            Executor::Inline => Box::new(Inline::new(job)),
-            Executor::Threads(count) => Box::new(Threads::new(job, count.max(1), None)?),
-            Executor::Processes(_) => {
-                let serial = plan.segments.iter().filter(|segment| !segment.parallel).count();
-                Box::new(Threads::new(job, serial.clamp(1, 2), crew)?)
-            }
-        };
-        Ok(Loader {
-            run,
-            graph,
-            plan,
-            nodes,
-            begun: None,
-            ran: Duration::ZERO,
-            len,
-            host,
-            registry: registry.clone(),
-            course,
-            seed,
-            ranks,
-            at: At::default(),
-        })
-    }
-}
-
 #[expect(clippy::len_without_is_empty, reason = "the length may be unknown")]
 impl Loader {
     /// Begins to say how `graph` is to run.
     #[must_use]
     pub fn builder(graph: Graph) -> LoaderBuilder {
-        LoaderBuilder {
-            graph,
-            executor: None,
-            seed: None,
-            budget: None,
-            limits: Limits::DEFAULT,
-            chunk: None,
-            marks: DEFAULT_MARKS,
-            ranks: None,
-            worker: None,
-        }
+        LoaderBuilder::new(graph)
     }
 
     /// The samples of an epoch, from the first; whatever was left of another is dropped.
@@ -291,9 +106,9 @@ impl Loader {
     /// `Io`, when a plugin's file cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let At { epoch, delivered, ended, .. } = self.at;
-        let origins = (!ended).then(|| self.course.origins(delivered));
-        let head = (self.seed, epoch, delivered, self.ranks.1);
-        Ok(snapshot::assemble(head, &self.graph, self.plugins_used()?, origins.as_deref()))
+        let origins = if ended { self.course.fresh() } else { self.course.origins(delivered) };
+        let at = (epoch, delivered, ended);
+        Ok(snapshot::assemble(self.seed, at, self.ranks, &self.graph, self.plugins_used()?, &origins))
     }
 
     /// The rest of the epoch that `snapshot` was taken in: exactly the samples that would have come, on whatever executor
@@ -317,9 +132,6 @@ impl Loader {
             let (was, is) = (snapshot.seed, self.seed);
             return Err(Error::invalid(format!("the snapshot has seed {was}, the loader {is}")));
         }
-        if snapshot.ended {
-            return Ok(self.epoch(snapshot.epoch + 1));
-        }
         let plugins = self.plugins(|record| snapshot.plugins.contains_key(&record.manifest().name))?;
         let origins = snapshot::origins(snapshot, &self.graph, &self.course, (&plugins, allowed))?;
         for node in snapshot.nodes.iter().filter(|node| allowed.contains(&node.name)) {
@@ -329,9 +141,10 @@ impl Loader {
                 self.host.note(2, format!("node {name} was changed, and {again} samples before this place are counted as it gives them now"));
             }
         }
-        if snapshot.world_size != self.ranks.1 {
-            snapshot::check_ranks(snapshot, &self.graph, &self.course, self.ranks.1)?;
+        if snapshot.ended {
+            return Ok(self.epoch(snapshot.epoch + 1));
         }
+        snapshot::check_ranks(snapshot, &self.graph, &self.course, self.ranks)?;
         let at = At { epoch: snapshot.epoch, delivered: snapshot.delivered, ..At::default() };
         Ok(self.start(at, &origins))
     }
@@ -343,7 +156,9 @@ impl Loader {
                 |node: &Node| self.registry.plugin_of(&node.pipe).is_some_and(|of| std::ptr::eq(of, record));
             self.graph.nodes().iter().any(of)
         };
-        self.plugins(|record| record.is_loaded() || serves(record))
+        let elsewhere = self.host.plugins_elsewhere();
+        let used = |record: &Record| record.is_loaded() || elsewhere.contains(&record.manifest().name);
+        self.plugins(|record| used(record) || serves(record))
     }
 
     fn plugins(&self, which: impl Fn(&Record) -> bool) -> Result<BTreeMap<String, PluginMark>> {

@@ -83,6 +83,7 @@ impl Maker<'_> {
             node: at,
             pipe,
             rewinds: spec.rewinds,
+            deals: spec.shards,
             cx: NodeContext::new(self.host, &node.name, self.seed, self.ranks),
             destination: None,
             counters,
@@ -92,7 +93,7 @@ impl Maker<'_> {
             deferred: None,
             place: origin.mark.place,
             trail: Arc::clone(&stop.trail),
-            pace: if exact { Pace::exact() } else { Pace::new(self.marks) },
+            pace: if exact { Pace::exact(self.marks) } else { Pace::new(self.marks) },
             skip: origin.skip,
             restore: None,
         })
@@ -114,6 +115,8 @@ pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[b
             map: spec.class == Class::Map,
             rewinds: spec.rewinds,
             dealt: dealt.get(at) == Some(&true),
+            deals: spec.shards,
+            stacks: !spec.stacks.is_empty(),
             trail: Arc::new(Trail::default()),
         });
     }

@@ -36,11 +36,11 @@ pub(crate) fn deal(graph: Graph, registry: &Registry) -> Result<Graph> {
 /// The output after which samples are dealt out, and the node that reads it.
 fn place(graph: &Graph, registry: &Registry) -> Result<(Input, Option<String>)> {
     let read = |output: &Input| graph.nodes().iter().find(|node| node.inputs.contains(output));
-    let outputs = graph.nodes().iter().flat_map(|node| {
+    let mut outputs = graph.nodes().iter().flat_map(|node| {
         let count = spec(registry, node).map_or(1, |spec| spec.outputs_of(node));
         (0..count).map(|port| Input { node: node.name.clone(), port })
     });
-    let mut at = outputs.filter(|output| read(output).is_none()).last();
+    let mut at = outputs.rfind(|output| read(output).is_none());
     let mut reader = None;
     while let Some(output) = &at {
         let node = graph.node(&output.node).ok_or_else(|| Error::bug("an input names no node"))?;

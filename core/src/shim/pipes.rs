@@ -277,9 +277,9 @@ impl<T: FlatMap> From<T> for FlatMapOf<T> {
 impl<T: FlatMap> FlatMapOf<T> {
     /// Opens the stream of `sample`, where a saved position says or at its start.
     fn open(&mut self, sample: crate::Sample, cx: &Context) -> Result<Open<T::Items>> {
-        let key = sample.key().clone();
+        let (key, place) = (sample.key().clone(), self.place.take());
         let mut items = self.pipe.open(sample, cx)?;
-        let Some(place) = self.place.take() else { return Ok(Open { key, items, given: 0 }) };
+        let Some(place) = place else { return Ok(Open { key, items, given: 0 }) };
         let given = place.given;
         match place.own {
             Some((version, bytes)) => {

@@ -113,7 +113,7 @@ impl Lane {
 
 impl Place1 {
     fn lost(&self) -> u64 {
-        self.place.taken[0] - self.place.given[0]
+        self.place.taken[0].saturating_sub(self.place.given[0])
     }
 
     /// Leaves a mark after a loss; says whether old ones should be forgotten.

@@ -26,6 +26,8 @@ pub(crate) struct Link {
     pub(crate) pipe: PipeHandle,
     /// Whether it may start its inputs over.
     pub(crate) rewinds: bool,
+    /// Whether it gives each rank its share.
+    pub(crate) deals: bool,
     pub(crate) cx: NodeContext,
     /// Where a map's output is to lie, if its samples are stacked next.
     pub(crate) destination: Option<Destination>,
@@ -148,7 +150,7 @@ impl Link {
         self.counters.add(samples, bytes, now - begin);
         self.grain.learn(samples, bytes, now - begin);
         let call = self.forgive(call, host);
-        if self.pace.is_due(now) {
+        if self.pace.is_due(now, &self.place) {
             self.mark(&call, host);
         }
         moved |= self.drop_delivered(outs);
@@ -191,8 +193,12 @@ impl Link {
             return;
         }
         let (pipe, node) = (&self.pipe, &self.blame.pipe);
+        let mut holds = false;
         let save = || match pipe.state() {
-            Ok(state) => Some(state),
+            Ok(state) => {
+                holds = state.again.iter().any(|&count| count > 0);
+                Some(state)
+            }
             Err(error) if error.kind() == ErrorKind::Unsupported => None,
             Err(error) => {
                 host.note(2, format!("the position of {node} cannot be saved: {error}"));
@@ -201,6 +207,9 @@ impl Link {
         };
         if self.pace.mark(&self.trail, &self.place, save) {
             host.ask_for_trim();
+        }
+        if holds && !self.deals {
+            self.pace.relax();
         }
     }
 

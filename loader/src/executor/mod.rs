@@ -4,6 +4,7 @@
 //! give the same samples in the same order: see `threads`.
 
 mod chain;
+mod children;
 mod grain;
 mod inline;
 mod lane;

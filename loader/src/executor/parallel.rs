@@ -45,6 +45,15 @@ pub(crate) struct Mapped {
     pub(crate) failed: Option<Error>,
 }
 
+impl Mapped {
+    /// Adds what became of the sample at this place, which was worked on alone.
+    pub(crate) fn add(&mut self, at: usize, one: Self) {
+        self.bytes += one.bytes;
+        self.lost.extend(one.lost.into_iter().map(|lost| Lost { at, ..lost }));
+        self.failed = one.failed;
+    }
+}
+
 /// A sample that a map failed on.
 pub(crate) struct Lost {
     /// Which map of the segment.

@@ -7,16 +7,17 @@
 
 use std::{
     collections::VecDeque,
-    os::unix::process::ExitStatusExt,
+    os::unix::process::CommandExt as _,
     path::PathBuf,
-    process::{Child, Command, ExitStatus},
+    process::Command,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use forebay_core::{Chunk, Error, ErrorKind, Key, Result};
 
 use super::{
+    children::{describe, is_crash},
     parallel::{Lost, Mapped},
     table::Task,
     threads::Shared,
@@ -24,7 +25,7 @@ use super::{
 use crate::{
     host::Destination,
     queue::{
-        Bounds, Message, Receiver as _, Sender as _,
+        Bounds, Message, Offer, Receiver as _, Sender as _,
         process::{Arena, Connection, Loan, Sizes},
     },
     worker::{
@@ -35,13 +36,15 @@ use crate::{
 
 /// Chunks that a worker has at once: one to work on, one to go on with.
 const AHEAD: usize = 2;
-/// How often a worker may end by itself before it is ready, and how often it may be killed.
-const STILLBORN: usize = 5;
+/// How often workers in a row may end by themselves before any of them began a map, and how often they may be killed.
+const FRUITLESS: usize = 5;
 const PATIENCE: usize = 100;
 /// How often a sample may be there when a worker is killed from outside; a crash counts at once.
 const KILLED: usize = 3;
 /// Addresses for what goes to one worker, and for what comes back.
 const LANES: (usize, usize) = (256 << 20, 1 << 30);
+/// How many workers' lanes there are addresses for, for each that lives: what came from a dead one may be held for long.
+const GENERATIONS: usize = 64;
 /// Addresses for batches that workers write into.
 pub(crate) const BATCHES: usize = 4 << 30;
 
@@ -57,7 +60,7 @@ pub(crate) struct Crew {
 impl Crew {
     /// The memory that `count` workers share with their loader; pages are taken as they are used.
     pub(crate) fn arena(count: usize) -> Result<Arena> {
-        Arena::create(BATCHES + 2 * count * (LANES.0 + LANES.1) + (64 << 20))
+        Arena::create(BATCHES + GENERATIONS * count * (LANES.0 + LANES.1) + (64 << 20))
     }
 }
 
@@ -68,6 +71,16 @@ struct Flight {
     sent: bool,
     /// How often a worker died over it.
     deaths: usize,
+}
+
+/// What became of a sample that was worked on alone.
+#[expect(clippy::large_enum_variant, reason = "moved once, never stored")]
+enum Alone {
+    Done(Done, Chunk),
+    /// It is to be worked on in this process.
+    Here,
+    /// It killed the worker too often, while this map ran.
+    Killed(usize, Error),
 }
 
 /// A living worker's connection.
@@ -84,12 +97,13 @@ pub(crate) struct Driver {
     index: usize,
     line: Option<Line>,
     flights: VecDeque<Flight>,
-    stillborn: usize,
+    /// Deaths since a map last began, those by a crash counted as many.
+    fruitless: usize,
 }
 
 impl Driver {
     pub(crate) fn new(shared: Arc<Shared>, crew: Arc<Crew>, index: usize) -> Self {
-        Self { shared, crew, index, line: None, flights: VecDeque::new(), stillborn: 0 }
+        Self { shared, crew, index, line: None, flights: VecDeque::new(), fruitless: 0 }
     }
 
     /// Starts the worker and gives it chunks, until the run is stopped; an error is one of the whole run.
@@ -104,7 +118,7 @@ impl Driver {
                 if error.kind() != ErrorKind::Worker {
                     return Err(error);
                 }
-                self.bury(error)?;
+                self.bury(&error)?;
             }
         }
         Ok(())
@@ -116,19 +130,20 @@ impl Driver {
         let sizes = Sizes { to_worker: LANES.0, from_worker: LANES.1, bounds };
         let (mut connection, ends) = Connection::open(&self.crew.arena, sizes)?;
         let mut command = Command::new(&self.crew.program);
-        command.env(WORKER, self.index.to_string());
+        // In a group of its own: what the terminal sends is for the loader.
+        command.env(WORKER, self.index.to_string()).process_group(0);
         let child = ends.spawn(command)?;
         self.shared.adopt(self.index, child);
         let told = connection.sender.send(&mut Message::new(pack(&self.crew.setup)?, Chunk::new()));
         self.line = Some(Line { connection, ready: false });
         match told {
-            Err(error) if error.kind() == ErrorKind::Worker => self.bury(error),
+            Err(error) if error.kind() == ErrorKind::Worker => self.bury(&error),
             other => other,
         }
     }
 
     fn line(&mut self) -> Result<&mut Line> {
-        self.line.as_mut().ok_or_else(|| Error::bug("a worker has no connection"))
+        self.line.as_mut().ok_or_else(unconnected)
     }
 
     /// Sends what is not sent, and takes one reply.
@@ -136,21 +151,49 @@ impl Driver {
         self.hear_ready()?;
         for at in 0..self.flights.len() {
             if !self.flights[at].sent {
-                let flight = &mut self.flights[at];
-                let first = flight.task.first;
-                flight.loans = lend(&self.crew.arena, &self.shared, &flight.task);
-                let order = order(&flight.task, first, &flight.loans, false);
-                let mut message = Message::new(pack(&order)?, flight.task.chunk.clone());
-                flight.sent = true;
-                self.line()?.connection.sender.send(&mut message)?;
+                match self.send(at) {
+                    Err(error) if error.kind() == ErrorKind::Unsupported => return self.serve_here(at),
+                    sent => sent?,
+                }
             }
         }
-        let (done, chunk) = self.hear_done(&mut 0)?;
+        let Some((done, chunk)) = self.hear_done(&mut 0)? else { return self.serve_here(0) };
         let Some(flight) = self.flights.pop_front() else { return Ok(()) };
         let names = names(&flight.task.chunk, &done);
         let busy = spent(&done);
         let mapped = self.read(&flight.task, done, names);
         self.hand_in(flight, chunk, mapped, busy);
+        Ok(())
+    }
+
+    /// Works on a chunk in this process: something in it can be used by no other.
+    fn serve_here(&mut self, at: usize) -> Result<()> {
+        let Some(mut flight) = self.flights.remove(at) else { return Ok(()) };
+        let mut out = Chunk::new();
+        let begin = Instant::now();
+        let mapped = flight.task.parallel.run(flight.task.first, &mut flight.task.chunk, &mut out);
+        self.hand_in(flight, out, mapped, begin.elapsed());
+        Ok(())
+    }
+
+    /// Sends a chunk. One beside another is sent only if there is room: the worker may be waiting for room for its reply.
+    fn send(&mut self, at: usize) -> Result<()> {
+        let flight = &mut self.flights[at];
+        let first = flight.task.first;
+        if flight.loans.is_empty() {
+            flight.loans = lend(&self.crew.arena, &self.shared, &flight.task);
+        }
+        let order = order(&flight.task, first, &flight.loans, false);
+        let mut message = Message::new(pack(&order)?, flight.task.chunk.clone());
+        let line = self.line.as_mut().ok_or_else(unconnected)?;
+        if at == 0 {
+            self.flights[at].sent = true;
+            return line.connection.sender.send(&mut message);
+        }
+        match line.connection.sender.try_send(&mut message)? {
+            Offer::Taken => self.flights[at].sent = true,
+            Offer::Full => {} // It goes when the one before it is done.
+        }
         Ok(())
     }
 
@@ -166,14 +209,17 @@ impl Driver {
             let name = one.front().map(|(uid, key)| (uid, key.clone()));
             let first = flight.task.first + at as u64;
             match self.serve_alone(&flight.task, first, &one, &mut flight.deaths)? {
-                Ok((done, mut chunk)) => {
+                Alone::Done(done, mut chunk) => {
                     let one = self.read(&flight.task, done, name.into_iter().collect());
-                    mapped.bytes += one.bytes;
-                    mapped.lost.extend(one.lost.into_iter().map(|lost| Lost { at, ..lost }));
-                    mapped.failed = one.failed;
+                    mapped.add(at, one);
                     all.take_from(&mut chunk, usize::MAX);
                 }
-                Err((map, error)) => {
+                Alone::Here => {
+                    let mut chunk = Chunk::new();
+                    mapped.add(at, flight.task.parallel.run(first, &mut one, &mut chunk));
+                    all.take_from(&mut chunk, usize::MAX);
+                }
+                Alone::Killed(map, error) => {
                     let culprit = flight.task.parallel.maps().get(map);
                     let (uid, key) = name.unwrap_or_default();
                     let error = error.context("sample", &key);
@@ -195,41 +241,37 @@ impl Driver {
     }
 
     /// Has the worker do one sample; gives the map that killed it too often, and how.
-    #[expect(clippy::type_complexity, reason = "what was made, or which map is to blame")]
-    fn serve_alone(
-        &mut self,
-        task: &Task,
-        first: u64,
-        one: &Chunk,
-        deaths: &mut usize,
-    ) -> Result<Result<(Done, Chunk), (usize, Error)>> {
+    fn serve_alone(&mut self, task: &Task, first: u64, one: &Chunk, deaths: &mut usize) -> Result<Alone> {
         let mut killed = 0;
         loop {
             let mut map = usize::MAX;
-            let mut attempt = || -> Result<(Done, Chunk)> {
+            let mut attempt = || -> Result<Alone> {
                 self.hear_ready()?;
-                let message = Message::new(pack(&order(task, first, &[], true))?, one.clone());
-                self.line()?.connection.sender.send(&mut { message })?;
-                self.hear_done(&mut map)
+                let mut message = Message::new(pack(&order(task, first, &[], true))?, one.clone());
+                match self.line()?.connection.sender.send(&mut message) {
+                    Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(Alone::Here),
+                    sent => sent?,
+                }
+                let done = self.hear_done(&mut map)?;
+                Ok(done.map_or(Alone::Here, |(done, chunk)| Alone::Done(done, chunk)))
             };
             let error = match attempt() {
-                Ok(done) => return Ok(Ok(done)),
                 Err(error) if error.kind() == ErrorKind::Worker => error,
-                Err(error) => return Err(error),
+                other => return other,
             };
-            let status = self.shared.wait_for(self.index);
-            let how = describe(self.index, status, &error);
-            self.replace()?;
+            let (how, crashed) = self.mourn(&error)?;
             if self.shared.is_stopped() {
                 return Err(error);
             }
+            self.replace()?;
             *deaths += 1;
-            killed += 1;
-            // Before a map began, the sample is hardly to blame.
-            let began = map != usize::MAX;
-            if killed >= KILLED || began && status.is_some_and(|(_, status)| is_crash(status)) {
-                let message = format!("{how}, over and over at this sample");
-                return Ok(Err((map, Error::new(ErrorKind::Worker, message))));
+            // Before a map began, the sample is not to blame.
+            if map != usize::MAX {
+                killed += 1;
+                if killed >= KILLED || crashed {
+                    let message = format!("{how}, over and over at this sample");
+                    return Ok(Alone::Killed(map, Error::new(ErrorKind::Worker, message)));
+                }
             }
         }
     }
@@ -242,7 +284,6 @@ impl Driver {
         match self.hear()? {
             (Reply::Ready, _) => {
                 self.line()?.ready = true;
-                self.stillborn = 0;
                 Ok(())
             }
             (Reply::Refused(problem), _) => {
@@ -255,12 +296,19 @@ impl Driver {
         }
     }
 
-    /// Waits until a chunk is done; notes the map that began last.
-    fn hear_done(&mut self, map: &mut usize) -> Result<(Done, Chunk)> {
+    /// Waits until a chunk is done, and notes the map that began last; `None` when the samples cannot leave the worker.
+    fn hear_done(&mut self, map: &mut usize) -> Result<Option<(Done, Chunk)>> {
         loop {
             match self.hear()? {
-                (Reply::Done(done), chunk) => return Ok((done, chunk)),
-                (Reply::Begins(at), _) => *map = at,
+                (Reply::Done(done), chunk) => {
+                    self.fruitless = 0;
+                    return Ok(Some((done, chunk)));
+                }
+                (Reply::Unsendable, _) => return Ok(None),
+                (Reply::Begins(at), _) => {
+                    self.fruitless = 0;
+                    *map = at;
+                }
                 _ => return Err(Error::bug("a worker gave an answer to another question")),
             }
         }
@@ -277,6 +325,7 @@ impl Driver {
         for (map, (samples, bytes, nanos)) in task.parallel.maps().iter().zip(&done.work) {
             map.counters.add(*samples, *bytes, Duration::from_nanos(*nanos));
         }
+        self.shared.host().note_plugins(done.loaded);
         for (level, line) in done.log {
             self.shared.host().note(level, line);
         }
@@ -304,28 +353,31 @@ impl Driver {
         self.shared.hand_in_remote(flight.task, chunk, mapped, busy);
     }
 
-    /// The worker is dead: says how, and starts another.
-    fn bury(&mut self, error: Error) -> Result<()> {
-        let status = self.shared.wait_for(self.index);
+    /// The worker is dead: starts another, which gets what it had.
+    fn bury(&mut self, error: &Error) -> Result<()> {
+        let (how, _) = self.mourn(error)?;
         if self.shared.is_stopped() {
             return Ok(());
-        }
-        let how = describe(self.index, status, &error);
-        if !self.line.as_ref().is_some_and(|line| line.ready) {
-            // One that was killed from outside is no sign of a worker that cannot start.
-            self.stillborn +=
-                if status.is_some_and(|(_, status)| is_crash(status)) { PATIENCE / STILLBORN } else { 1 };
-            if self.stillborn >= PATIENCE {
-                let message = format!("{how}, and others before it, none of them ready");
-                let program = self.crew.program.display().to_string();
-                return Err(Error::new(ErrorKind::Worker, message).context("worker", program));
-            }
         }
         self.shared.host().note(2, format!("{how}; another takes its place"));
         if let Some(flight) = self.flights.front_mut() {
             flight.deaths += usize::from(flight.sent);
         }
         self.replace()
+    }
+
+    /// How the worker ended, and whether by itself; an error when too many have, and none began a map.
+    fn mourn(&mut self, error: &Error) -> Result<(String, bool)> {
+        let status = self.shared.wait_for(self.index);
+        let how = describe(self.index, status, error);
+        let crashed = status.is_some_and(|(_, status)| is_crash(status));
+        self.fruitless += if crashed { PATIENCE / FRUITLESS } else { 1 };
+        if self.fruitless >= PATIENCE && !self.shared.is_stopped() {
+            let message = format!("{how}, and others before it, none of which began to work");
+            let program = self.crew.program.display().to_string();
+            return Err(Error::new(ErrorKind::Worker, message).context("worker", program));
+        }
+        Ok((how, crashed))
     }
 
     /// Starts another worker; what the last one had is to be sent again.
@@ -344,6 +396,10 @@ impl Driver {
 /// The time that sets the size of the next chunks: less than was spent, since each takes a way there and back.
 fn spent(done: &Done) -> Duration {
     Duration::from_nanos(done.work.iter().map(|(_, _, nanos)| nanos).sum()) / 4
+}
+
+fn unconnected() -> Error {
+    Error::bug("a worker has no connection")
 }
 
 /// The names of the samples that were lost.
@@ -366,74 +422,4 @@ fn lend(arena: &Arena, shared: &Shared, task: &Task) -> Vec<Loan> {
     };
     let slots = stacker.expected_slots(task.first, task.chunk.len(), shared.host().pool());
     slots.into_iter().map_while(|slot| arena.lend(slot).ok()).collect()
-}
-
-/// Whether a process ended by its own doing.
-fn is_crash(status: ExitStatus) -> bool {
-    // SIGKILL, SIGTERM, SIGINT and SIGHUP come from outside.
-    !matches!(status.signal(), Some(1 | 2 | 9 | 15))
-}
-
-/// How a worker ended, for people.
-fn describe(index: usize, status: Option<(u32, ExitStatus)>, error: &Error) -> String {
-    let Some((pid, status)) = status else { return format!("worker {index} is gone: {}", error.message()) };
-    let how = match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("was ended by signal {signal}{}", signal_name(signal)),
-        (None, Some(code)) => format!("ended with status {code}"),
-        (None, None) => "ended".to_owned(),
-    };
-    format!("worker {index} (process {pid}) {how}")
-}
-
-fn signal_name(signal: i32) -> &'static str {
-    match signal {
-        4 => " (SIGILL, an illegal instruction)",
-        6 => " (SIGABRT, it aborted)",
-        7 => " (SIGBUS, such as a file cut short)",
-        8 => " (SIGFPE, bad arithmetic)",
-        9 => " (SIGKILL, such as for lack of memory)",
-        11 => " (SIGSEGV, bad memory)",
-        15 => " (SIGTERM)",
-        _ => "",
-    }
-}
-
-/// The workers' processes.
-#[derive(Default)]
-pub(crate) struct Children {
-    by_index: std::collections::BTreeMap<usize, Child>,
-    /// No more are wanted.
-    over: bool,
-}
-
-impl Children {
-    pub(crate) fn adopt(&mut self, index: usize, mut child: Child) {
-        if self.over {
-            let _ = child.kill();
-        }
-        self.by_index.insert(index, child);
-    }
-
-    pub(crate) fn take(&mut self, index: usize) -> Option<Child> {
-        self.by_index.remove(&index)
-    }
-
-    pub(crate) fn ids(&self) -> Vec<u32> {
-        self.by_index.values().map(Child::id).collect()
-    }
-
-    /// Ends all of them, and those that come.
-    pub(crate) fn end(&mut self) {
-        self.over = true;
-        for child in self.by_index.values_mut() {
-            let _ = child.kill(); // It may be dead.
-        }
-    }
-
-    /// Waits for all that are left.
-    pub(crate) fn reap(&mut self) {
-        for (_, mut child) in std::mem::take(&mut self.by_index) {
-            let _ = child.wait();
-        }
-    }
 }

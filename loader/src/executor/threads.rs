@@ -22,8 +22,9 @@ use forebay_core::{Chunk, Error, Result, Sample, Waker};
 use super::{
     Body, Chain, Job, Run,
     chain::Stop,
+    children::Children,
     parallel::Mapped,
-    remote::{Children, Crew, Driver},
+    remote::{Crew, Driver},
     segment::Item,
     table::{Table, Task, Work},
     trail::Origin,
@@ -122,11 +123,12 @@ impl Run for Threads {
         let mut table = self.shared.lock();
         table.pause();
         self.shared.host.pause(true);
-        while table.running() > 0 && table.lost().is_none() {
+        while table.running() > 0 && table.lost().is_none() && !self.shared.host.is_cancelled() {
             table = self.shared.output.wait(table).unwrap_or_else(PoisonError::into_inner);
         }
         self.shared.host.pause(false);
-        if table.lost().is_none() {
+        // After a stop whoever worked may not have come back.
+        if table.lost().is_none() && !self.shared.host.is_cancelled() {
             table.start(epoch, origins);
         }
         let trash = table.take_trash();
@@ -242,7 +244,7 @@ impl Shared {
                 table = self.work.wait(table).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let more = table.has_work();
+            let more = table.has_work() || self.mixed && table.has_work_elsewhere();
             drop(table);
             if more {
                 self.call_worker();
@@ -325,6 +327,10 @@ impl Shared {
                 each(task);
             }
             if taken > 0 || !must {
+                drop(table);
+                if taken > 0 {
+                    self.work.notify_all(); // There is room now where it lay.
+                }
                 return true;
             }
             table = self.work.wait(table).unwrap_or_else(PoisonError::into_inner);

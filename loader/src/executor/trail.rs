@@ -121,12 +121,12 @@ impl Trail {
         self.marks().iter().find(fits).cloned()
     }
 
-    /// Forgets what lies before a mark: nobody will ask for it any more.
-    pub(crate) fn forget(&self, before: &Mark) {
+    /// Forgets what lies before a mark: nobody will ask for it any more. Says whether the mark itself is still there.
+    pub(crate) fn forget(&self, before: &Mark) -> bool {
         let mut marks = self.marks();
-        if let Some(at) = marks.iter().position(|mark| mark.place == before.place) {
-            marks.drain(..at);
-        }
+        let at = marks.iter().position(|mark| mark.place == before.place);
+        marks.drain(..at.unwrap_or(0));
+        at.is_some()
     }
 }
 
@@ -134,25 +134,32 @@ impl Trail {
 #[derive(Debug)]
 pub(crate) struct Pace {
     every: Duration,
-    /// Keeps every mark.
+    /// Keeps a mark for every sample given, until it is forgotten.
     exact: bool,
+    /// What the last of those had given.
+    given: Vec<u64>,
     /// Never, when the time cannot be told.
     due: Option<Instant>,
 }
 
 impl Pace {
     pub(crate) fn new(every: Duration) -> Self {
-        Self { every, exact: false, due: Instant::now().checked_add(every) }
+        Self { every, exact: false, given: Vec::new(), due: Instant::now().checked_add(every) }
     }
 
-    /// A mark after every call, and none is forgotten before its time.
-    pub(crate) fn exact() -> Self {
-        Self { exact: true, ..Self::new(Duration::ZERO) }
+    /// A mark for every sample given, and none is forgotten before its time.
+    pub(crate) fn exact(every: Duration) -> Self {
+        Self { exact: true, ..Self::new(every) }
     }
 
     /// Whether a mark is due.
-    pub(crate) fn is_due(&self, now: Instant) -> bool {
-        self.due.is_some_and(|due| now >= due)
+    pub(crate) fn is_due(&self, now: Instant, place: &Place) -> bool {
+        if self.exact { place.given != self.given } else { self.due.is_some_and(|due| now >= due) }
+    }
+
+    /// Goes back to marks now and then: a pipe that holds samples can be exact in no other way.
+    pub(crate) fn relax(&mut self) {
+        self.exact = false;
     }
 
     /// Makes a mark with the state that `save` gives, if it gives one; says whether marks should be forgotten.
@@ -167,6 +174,9 @@ impl Pace {
             let mark = Mark { place: place.clone(), state: Some(state) };
             if self.exact { trail.keep(mark) } else { trail.push(mark) }
         });
+        if self.exact {
+            self.given.clone_from(&place.given);
+        }
         let now = Instant::now();
         // As often as it may be, unless a state takes long to save; with no pause at all, after every call.
         let rest = ((now - begin) * SHARE).min(self.every * 1000);
@@ -192,7 +202,7 @@ mod tests {
         }
         let found = |pass, wanted| trail.before(pass, &[wanted], 0).place.given[0];
         assert_eq!([found(0, 4), found(0, 8), found(0, 100), found(1, 6), found(2, 6)], [0, 5, 9, 2, 0]);
-        trail.forget(&mark(1, 2));
+        assert!(trail.forget(&mark(1, 2)));
         assert_eq!([found(0, 100), found(1, 6), found(1, 7)], [0, 2, 7]);
     }
 

@@ -6,6 +6,7 @@ mod pool;
 mod stacker;
 
 use std::{
+    collections::BTreeSet,
     ptr,
     sync::{
         Arc, Mutex, PoisonError,
@@ -52,6 +53,7 @@ pub(crate) struct Host {
     bells: Mutex<Vec<Waker>>,
     log: Mutex<Vec<(u32, String)>>,
     lost: Mutex<Vec<LostSample>>,
+    elsewhere: Mutex<BTreeSet<String>>,
 }
 
 /// A sample that was left out because a pipe failed on it; see [`OnError`].
@@ -86,6 +88,7 @@ impl Host {
             bells: Mutex::default(),
             log: Mutex::default(),
             lost: Mutex::default(),
+            elsewhere: Mutex::default(),
         })
     }
 
@@ -144,6 +147,16 @@ impl Host {
         } else {
             self.note(2, error.to_string());
         }
+    }
+
+    /// Notes plugins that a worker process has loaded.
+    pub(crate) fn note_plugins(&self, names: Vec<String>) {
+        self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner).extend(names);
+    }
+
+    /// The plugins that worker processes have loaded.
+    pub(crate) fn plugins_elsewhere(&self) -> BTreeSet<String> {
+        self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The samples that were set aside so far.

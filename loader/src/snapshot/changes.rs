@@ -33,10 +33,13 @@ pub(crate) fn origins(
     let is_allowed = |name: &str| allowed.iter().any(|allowed| allowed == name);
     let mut differences = Vec::new();
     for (name, before) in &snapshot.plugins {
-        if let Some(now) = plugins.get(name)
-            && now != before
-            && !is_allowed(name)
-        {
+        let Some(now) = plugins.get(name) else {
+            if !is_allowed(name) {
+                differences.push(format!("plugin {name}: was {}, is gone", before.version));
+            }
+            continue;
+        };
+        if now != before && !is_allowed(name) {
             let (was, is) = (&before.version, &now.version);
             differences.push(match was == is {
                 true => format!("plugin {name} {is}: its file was built anew"),
@@ -55,7 +58,7 @@ pub(crate) fn origins(
                 if before.fingerprint != fingerprint && !is_allowed(&name) {
                     differences.push(format!("node {name}: was `{}`, is `{is}`", before.what));
                 }
-                origins.push(before.origin(stop.inputs.len(), stop.outputs)?);
+                origins.push(before.origin(stop.inputs.len(), stop.outputs, stop.map)?);
             }
         }
     }
@@ -72,30 +75,44 @@ pub(crate) fn origins(
     Err(Error::invalid(message))
 }
 
-/// Whether ranks of another number can go on after `snapshot`: nodes that saw one rank's samples may hold none.
+/// Whether `rank` of `world_size` can go on after a snapshot of another: behind what deals samples out, every node must have
+/// given as many as any other rank's would have, and hold none.
 pub(crate) fn check_ranks(
     snapshot: &Snapshot,
     graph: &Graph,
     course: &Course,
-    world_size: u32,
+    (rank, world_size): (u32, u32),
 ) -> Result<()> {
-    let was = snapshot.world_size;
-    if !course.stops.iter().any(|stop| stop.dealt) {
-        return Err(Error::invalid(format!(
-            "the snapshot is of one of {was} ranks, the loader one of {world_size}, and nothing deals samples out"
-        )));
+    let (was, of) = (snapshot.rank, snapshot.world_size);
+    if (was, of) == (rank, world_size) {
+        return Ok(());
     }
-    let places = graph.nodes().iter().zip(&snapshot.nodes).zip(&course.stops);
-    for ((node, mark), stop) in places.filter(|(_, stop)| stop.dealt) {
-        // The one that deals has the rest of its round again, which any rank can do.
-        let deals = stop.inputs.iter().all(|&(from, _)| !course.stops[from].dealt);
-        let holds = mark.again.iter().any(|&count| count > 0) && !deals;
+    let refuse = |why: String| {
+        Err(Error::invalid(format!(
+            "the snapshot is of rank {was} of {of}, the loader is rank {rank} of {world_size}: {why}"
+        )))
+    };
+    if !course.stops.iter().any(|stop| stop.dealt) {
+        return refuse("nothing deals samples out".to_owned());
+    }
+    for (node, stop) in graph.nodes().iter().zip(&course.stops).filter(|(_, stop)| stop.dealt) {
+        let Some(mark) = snapshot.nodes.iter().find(|mark| mark.name == node.name) else { continue };
+        let holds = mark.again.iter().any(|&count| count > 0) && !stop.deals;
+        let even = match stop.map {
+            true => mark.taken == mark.given,
+            false => (stop.deals || stop.stacks) && mark.lost == 0,
+        };
+        if !even {
+            let name = &node.name;
+            return refuse(format!(
+                "after so many samples `{name}` has taken another number on each rank; deal them out after it"
+            ));
+        }
         if holds || mark.skip.iter().any(|&count| count > 0) {
-            return Err(Error::invalid(format!(
-                "node {} holds samples that were dealt to one of {was} ranks, which {world_size} ranks cannot share; \
-                 deal them out after it, or take the snapshot where it holds none",
+            return refuse(format!(
+                "`{}` holds samples that were dealt to one rank; deal them out after it",
                 node.name
-            )));
+            ));
         }
     }
     Ok(())
@@ -115,6 +132,7 @@ impl Snapshot {
         line("epoch", self.epoch.to_string(), other.epoch.to_string());
         line("delivered", self.delivered.to_string(), other.delivered.to_string());
         line("ended", self.ended.to_string(), other.ended.to_string());
+        line("rank", self.rank.to_string(), other.rank.to_string());
         line("world size", self.world_size.to_string(), other.world_size.to_string());
         for (name, one) in &self.plugins {
             let two = other.plugins.get(name);

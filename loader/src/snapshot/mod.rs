@@ -40,13 +40,16 @@ pub struct Snapshot {
     pub delivered: u64,
     /// Whether the epoch had ended: then a resume begins the next one.
     pub ended: bool,
+    /// Which of the ranks it was taken on.
+    #[serde(default)]
+    pub rank: u32,
     /// How many ranks shared the data.
     pub world_size: u32,
     /// The graph's [fingerprint](crate::graph::Fingerprint).
     pub graph: String,
     /// The plugins that served the graph: version and hash of the file.
     pub plugins: BTreeMap<String, PluginMark>,
-    /// Node by node, in the graph's order; empty at the end of an epoch.
+    /// Node by node, in the graph's order; at the start, when the epoch had ended.
     pub nodes: Vec<NodeMark>,
 }
 
@@ -187,7 +190,13 @@ impl NodeMark {
     }
 
     /// Where the node begins, which has so many inputs and outputs.
-    fn origin(&self, inputs: usize, outputs: usize) -> Result<Origin> {
+    fn origin(&self, inputs: usize, outputs: usize, map: bool) -> Result<Origin> {
+        if map && self.given.first() > self.taken.first() {
+            let name = &self.name;
+            return Err(Error::invalid(format!(
+                "the snapshot says that the map {name} gave more than it took"
+            )));
+        }
         let sized = |numbers: &[u64], size: usize| {
             let mut numbers = numbers.to_vec();
             numbers.resize(size, 0);
@@ -234,22 +243,24 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 
 /// Puts a snapshot together.
 pub(crate) fn assemble(
-    head: (u64, u64, u64, u32),
+    seed: u64,
+    (epoch, delivered, ended): (u64, u64, bool),
+    (rank, world_size): (u32, u32),
     graph: &crate::Graph,
     plugins: BTreeMap<String, PluginMark>,
-    origins: Option<&[Origin]>,
+    origins: &[Origin],
 ) -> Snapshot {
-    let (seed, epoch, delivered, world_size) = head;
     let mark = |(node, origin)| NodeMark::new(changes::describe(node), origin);
     Snapshot {
         version: VERSION,
         seed,
         epoch,
         delivered,
-        ended: origins.is_none(),
+        ended,
+        rank,
         world_size,
         graph: graph.fingerprint().to_string(),
         plugins,
-        nodes: graph.nodes().iter().zip(origins.unwrap_or_default()).map(mark).collect(),
+        nodes: graph.nodes().iter().zip(origins).map(mark).collect(),
     }
 }

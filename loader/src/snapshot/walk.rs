@@ -26,6 +26,10 @@ pub(crate) struct Stop {
     pub(crate) rewinds: bool,
     /// Sees one rank's samples.
     pub(crate) dealt: bool,
+    /// Gives each rank its share.
+    pub(crate) deals: bool,
+    /// Stacks a fixed number of samples into one.
+    pub(crate) stacks: bool,
     pub(crate) trail: Arc<Trail>,
 }
 
@@ -70,8 +74,13 @@ impl Course {
 
     /// Forgets marks that no snapshot will ask for any more.
     pub(crate) fn trim(&self, delivered: u64) {
-        for (stop, (mark, _)) in self.stops.iter().zip(self.locate(delivered)) {
-            stop.trail.forget(&mark);
+        let found = self.locate(delivered);
+        for &at in self.order.iter().rev() {
+            let mark = &found[at].0;
+            // A node that has thinned its trail since goes on from an older mark, and so does all above it.
+            if !self.stops[at].trail.forget(mark) && mark.state.is_some() {
+                return;
+            }
         }
     }
 }

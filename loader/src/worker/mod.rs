@@ -96,7 +96,14 @@ fn serve() -> Result<()> {
     };
     while let Some(message) = heard(connection.receiver.recv())? {
         let (reply, chunk) = worker.work(message, &mut connection)?;
-        connection.sender.send(&mut Message::new(pack(&reply)?, chunk))?;
+        match connection.sender.send(&mut Message::new(pack(&reply)?, chunk)) {
+            // Some value is one that no other process can use: the loader makes it itself.
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                tell(&mut connection, &Reply::Unsendable)?
+            }
+            Err(error) if error.kind() == ErrorKind::Worker => return Ok(()),
+            sent => sent?,
+        }
     }
     Ok(())
 }
@@ -121,6 +128,8 @@ struct Worker {
     host: Arc<Host>,
     setup: Setup,
     segments: BTreeMap<usize, Segment>,
+    /// How many plugins the loader was told are loaded.
+    loaded: usize,
 }
 
 /// The maps of one segment, and where their output goes.
@@ -148,7 +157,7 @@ impl Worker {
         let graph = Graph::from_json(&setup.graph)?;
         let plan = Plan::new(&graph, &registry)?;
         let host = Host::for_worker(registry.clone(), setup.limits(), heap.clone());
-        Ok(Self { graph, registry, plan, host, setup: setup.clone(), segments: BTreeMap::new() })
+        Ok(Self { graph, registry, plan, host, setup: setup.clone(), segments: BTreeMap::new(), loaded: 0 })
     }
 
     /// Makes the maps of a segment, the first time it is worked on.
@@ -178,14 +187,23 @@ impl Worker {
         self.segments.get_mut(&at).ok_or_else(|| Error::bug("a segment is gone"))
     }
 
+    /// The plugins that were loaded since the last time.
+    fn newly_loaded(&mut self) -> Vec<String> {
+        let loaded = self.registry.plugins().iter().filter(|record| record.is_loaded());
+        let names: Vec<_> = loaded.map(|record| record.manifest().name.clone()).collect();
+        let new = if names.len() > self.loaded { names } else { Vec::new() };
+        self.loaded += new.len().saturating_sub(self.loaded);
+        new
+    }
+
     fn work(&mut self, message: Message, connection: &mut Connection) -> Result<(Reply, Chunk)> {
         let Message { head, mut chunk } = message;
         let order: Order = unpack(&head)?;
         let host = Arc::clone(&self.host);
         let segment = self.segment(order.segment)?;
         segment.maps.set_passes(order.epoch, &order.passes);
-        let memory =
-            order.loans().map(|loan| connection.arena.adopt(loan).map(Some)).collect::<Result<Vec<_>>>()?;
+        // Memory that cannot be had is asked for in the usual way.
+        let memory = order.loans().map(|loan| connection.arena.adopt(loan).ok()).collect();
         segment.lent.set(order.first, memory);
         let before = segment.maps.work();
         let mut out = Chunk::new();
@@ -203,6 +221,7 @@ impl Worker {
             work: work.map(|(now, then)| (now.0 - then.0, now.1 - then.1, now.2 - then.2)).collect(),
             asked: segment.lent.finish(),
             log: host.take_log(),
+            loaded: self.newly_loaded(),
         };
         Ok((Reply::Done(done), out))
     }

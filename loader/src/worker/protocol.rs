@@ -43,6 +43,8 @@ pub(crate) enum Reply {
     Begins(usize),
     /// A chunk is done; its samples are beside.
     Done(Done),
+    /// A chunk is done, and something in it cannot leave the process.
+    Unsendable,
 }
 
 /// What became of a chunk.
@@ -58,6 +60,8 @@ pub(crate) struct Done {
     pub(crate) asked: usize,
     /// Lines for the log.
     pub(crate) log: Vec<(u32, String)>,
+    /// Plugins, when there are new ones.
+    pub(crate) loaded: Vec<String>,
 }
 
 /// An error on its way.

@@ -28,7 +28,9 @@ impl Table {
 
     /// A segment with a full output, and another one that is empty, which everything waits for.
     fn starving(&self) -> Option<usize> {
-        if self.running > 0 || self.has_output() {
+        let waits =
+            |segment: &Segment| matches!(segment.kind, Kind::Serial { pending: true, woken: false, .. });
+        if self.running > 0 || self.has_output() || self.segments.iter().any(waits) {
             return None;
         }
         let one_empty = |segment: &Segment| {

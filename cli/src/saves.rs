@@ -1,0 +1,174 @@
+//! What a run leaves for a later one: snapshot files, read and written, and the list of lost samples.
+
+use std::{
+    collections::HashSet,
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process,
+};
+
+use forebay_loader::{Error, Loader, LostSample, Result, Snapshot};
+use serde::Serialize;
+
+/// Reads a snapshot, as JSON or as the bytes that the library makes.
+pub(crate) fn read(path: &Path) -> Result<Snapshot> {
+    let bytes = fs::read(path).map_err(|error| in_file(error.into(), path))?;
+    let is_json = bytes.trim_ascii_start().starts_with(b"{");
+    let snapshot = match str::from_utf8(&bytes) {
+        Ok(text) if is_json => Snapshot::from_json(text),
+        _ => Snapshot::from_bytes(&bytes),
+    };
+    snapshot.map_err(|error| in_file(error, path))
+}
+
+/// Says which file an error is about.
+pub(crate) fn in_file(error: Error, path: &Path) -> Error {
+    error.context("file", path.display())
+}
+
+/// A name for what is not yet whole, in the same folder.
+fn beside(path: &Path) -> io::Result<PathBuf> {
+    let mut name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_owned();
+    name.push(format!(".{}.tmp", process::id()));
+    Ok(path.with_file_name(name))
+}
+
+/// Finds out whether a file can be [replaced](replace), before hours are spent on what it is to hold.
+fn try_replace(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let beside = beside(path)?;
+    File::create(&beside)?;
+    fs::remove_file(&beside)
+}
+
+/// Puts `bytes` into a file so that nobody ever finds half of them there, not after a crash either.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = beside(path)?;
+    let write = || {
+        let mut file = File::create(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    };
+    write().inspect_err(|_| {
+        // It may not be there at all.
+        let _ = fs::remove_file(&beside);
+    })
+}
+
+/// A place in the data: epoch, samples of it that were delivered, and whether it has ended.
+type Place = (u64, u64, bool);
+
+/// Writes snapshots and lost samples as a run goes on, where that was asked for.
+pub(crate) struct Saves {
+    snapshot: Option<PathBuf>,
+    every: u64,
+    /// Deliveries since the last snapshot.
+    since: u64,
+    /// The place that is in the file, or that the run began at.
+    saved: Option<Place>,
+    quarantine: Option<Quarantine>,
+}
+
+impl Saves {
+    /// Writes to `snapshot` after every so many deliveries, and lost samples to `quarantine`. `resumed` is where the run
+    /// begins: then the list of lost samples is gone on with, too.
+    pub(crate) fn new(
+        snapshot: Option<PathBuf>,
+        every: u64,
+        quarantine: Option<&Path>,
+        resumed: Option<&Snapshot>,
+    ) -> Result<Self> {
+        if let Some(path) = &snapshot {
+            try_replace(path).map_err(|error| in_file(error.into(), path))?;
+        }
+        let quarantine = quarantine.map(|path| Quarantine::open(path, resumed.is_some())).transpose()?;
+        Ok(Self { snapshot, every, since: 0, saved: resumed.map(place), quarantine })
+    }
+
+    /// Takes note of one more delivery.
+    pub(crate) fn delivered(&mut self, loader: &Loader) -> Result<()> {
+        self.since += 1;
+        if self.since == self.every && self.snapshot.is_some() { self.save(loader) } else { Ok(()) }
+    }
+
+    /// Writes where the run is, unless that is in the file already.
+    pub(crate) fn save(&mut self, loader: &Loader) -> Result<()> {
+        self.since = 0;
+        if let Some(quarantine) = &mut self.quarantine {
+            quarantine.add(&loader.quarantine())?;
+        }
+        let Some(path) = &self.snapshot else { return Ok(()) };
+        let snapshot = loader.snapshot()?;
+        if self.saved.replace(place(&snapshot)) == Some(place(&snapshot)) {
+            return Ok(());
+        }
+        let text = snapshot.to_json() + "\n";
+        replace(path, text.as_bytes()).map_err(|error| in_file(error.into(), path))
+    }
+}
+
+fn place(snapshot: &Snapshot) -> Place {
+    (snapshot.epoch, snapshot.delivered, snapshot.ended)
+}
+
+/// A file with a line for each lost sample, none of them twice.
+struct Quarantine {
+    path: PathBuf,
+    file: File,
+    lines: HashSet<String>,
+    /// How many of the loader's were looked at.
+    seen: usize,
+}
+
+impl Quarantine {
+    fn open(path: &Path, go_on: bool) -> Result<Self> {
+        let open = || {
+            let file = File::options().create(true).append(true).open(path)?;
+            if !go_on {
+                file.set_len(0)?;
+            }
+            let lines = fs::read_to_string(path)?.lines().map(str::to_owned).collect();
+            io::Result::Ok((file, lines))
+        };
+        let (file, lines) = open().map_err(|error| in_file(error.into(), path))?;
+        Ok(Self { path: path.to_owned(), file, lines, seen: 0 })
+    }
+
+    fn add(&mut self, lost: &[LostSample]) -> Result<()> {
+        let mut text = String::new();
+        for sample in lost.get(self.seen..).unwrap_or_default() {
+            let line = Line::new(sample).to_json();
+            if self.lines.insert(line.clone()) {
+                text.push_str(&line);
+                text.push('\n');
+            }
+        }
+        self.seen = lost.len();
+        self.file.write_all(text.as_bytes()).map_err(|error| in_file(error.into(), &self.path))
+    }
+}
+
+/// One lost sample.
+#[derive(Serialize)]
+struct Line<'a> {
+    node: &'a str,
+    key: Option<&'a str>,
+    uid: Option<u64>,
+    error: String,
+}
+
+impl<'a> Line<'a> {
+    fn new(lost: &'a LostSample) -> Self {
+        let LostSample { node, key, uid, error, .. } = lost;
+        Self { node, key: key.as_deref(), uid: *uid, error: error.to_string() }
+    }
+
+    fn to_json(&self) -> String {
+        // Invariant: text and numbers always have a JSON form.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

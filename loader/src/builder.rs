@@ -1,0 +1,218 @@
+//! How a graph is to run, said step by step.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use forebay_core::{Error, Limits, Result};
+
+use crate::{
+    Executor, Loader, Registry,
+    executor::{BATCHES, Body, Crew, Inline, Job, Run, Threads},
+    graph::Graph,
+    host::Host,
+    loader::At,
+    make::{Maker, course},
+    plan::Plan,
+    ranks,
+    worker::{self, protocol::Setup},
+};
+
+/// The most bytes that wait between segments, unless set: enough to stay ahead, little beside a model.
+pub const DEFAULT_BUDGET: u64 = 64 << 20;
+/// How often nodes with state leave marks, unless set: about the work that a resume does again.
+pub const DEFAULT_MARKS: Duration = Duration::from_millis(5);
+/// The most bytes of output memory that wait to be used again, unless the budget is larger.
+const KEEP: u64 = 256 << 20;
+
+/// How a graph is to run. What is not set here is taken from the graph's `[run]` table.
+pub struct LoaderBuilder {
+    graph: Graph,
+    executor: Option<Executor>,
+    seed: Option<u64>,
+    budget: Option<u64>,
+    limits: Limits,
+    chunk: Option<usize>,
+    marks: Duration,
+    ranks: Option<(u32, u32)>,
+    worker: Option<PathBuf>,
+}
+
+impl LoaderBuilder {
+    pub(crate) fn new(graph: Graph) -> Self {
+        Self {
+            graph,
+            executor: None,
+            seed: None,
+            budget: None,
+            limits: Limits::DEFAULT,
+            chunk: None,
+            marks: DEFAULT_MARKS,
+            ranks: None,
+            worker: None,
+        }
+    }
+
+    /// The program of worker processes, which must call [`serve_if_worker`](crate::serve_if_worker) first thing. Unless set,
+    /// it is what `FOREBAY_WORKER_PROGRAM` names, or the command `forebay` beside this program, or in the `PATH`.
+    #[must_use]
+    pub fn worker(mut self, program: impl Into<PathBuf>) -> Self {
+        self.worker = Some(program.into());
+        self
+    }
+
+    /// Where the work runs.
+    #[must_use]
+    pub fn executor(mut self, executor: Executor) -> Self {
+        self.executor = Some(executor);
+        self
+    }
+
+    /// The number that all random choices come from; 0 unless set.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// The most bytes that wait between segments; 64 MiB unless set. One chunk may always pass.
+    #[must_use]
+    pub fn budget(mut self, bytes: u64) -> Self {
+        self.budget = Some(bytes);
+        self
+    }
+
+    /// What decoders may take.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// This loader is one of `world_size` that share the data, and gives the samples of `rank`, counted from 0. The graph
+    /// gets a pipe that deals them out, if it has none: after the last pipe with state, before maps and batches. So all
+    /// ranks agree on one order, and a [snapshot](Loader::snapshot) of any rank resumes on any number of ranks, as long as
+    /// ranks were given, if only one of one, and all had delivered as many samples.
+    #[must_use]
+    pub fn ranks(mut self, rank: u32, world_size: u32) -> Self {
+        self.ranks = Some((rank, world_size));
+        self
+    }
+
+    /// How often nodes with state note where they are; 5 ms unless set, zero for after every call. A resume does about
+    /// so much work again. A state that takes long to save is saved less often: it takes at most a fiftieth of the time.
+    #[must_use]
+    pub fn marks(mut self, every: Duration) -> Self {
+        self.marks = every;
+        self
+    }
+
+    /// Gives every call this many samples, where the loader would adapt the number. It never changes
+    /// what comes out; for tests and measurements.
+    #[must_use]
+    pub fn chunk(mut self, samples: usize) -> Self {
+        self.chunk = Some(samples.max(1));
+        self
+    }
+
+    /// Checks the graph whole, and makes its pipes; nothing of the data is opened yet.
+    ///
+    /// # Errors
+    /// `Invalid`, for all that is wrong with the graph; `Abi` and `Panic` of plugins; `Io` when no thread starts.
+    pub fn build(self, registry: &Registry) -> Result<Loader> {
+        let executor = self.place()?;
+        let graph = self.checked(registry)?;
+        let seed = self.seed.or(graph.run.seed).unwrap_or(0);
+        let budget = self.budget.or(graph.run.budget).unwrap_or(DEFAULT_BUDGET);
+        let ranks = self.ranks.unwrap_or((0, 1));
+        let plan = Plan::new(&graph, registry)?;
+        let dealt = if self.ranks.is_some() { ranks::dealt(&graph, registry)? } else { Vec::new() };
+        let course = course(&graph, registry, &plan, &dealt)?;
+        let crew = self.crew(executor, || worker::setup(&graph, registry, (seed, ranks, self.limits)))?;
+        let heap = crew.as_ref().map(|crew| crew.arena.heap(BATCHES)).transpose()?;
+        let host = Host::new(registry.clone(), self.limits, as_size(budget.max(KEEP)), heap);
+        let mut maker = Maker {
+            graph: &graph,
+            registry,
+            host: &host,
+            seed,
+            ranks,
+            chunk: self.chunk,
+            most: as_size(self.limits.bytes),
+            marks: self.marks,
+            course: &course,
+            nodes: graph.nodes().iter().map(|_| None).collect(),
+        };
+        let bodies = plan.segments.iter().map(|segment| maker.body(segment)).collect::<Result<Vec<_>>>()?;
+        let nodes = maker.nodes.into_iter().flatten().collect();
+        let len = match &bodies[..] {
+            [Body::Serial(chain)] => chain.len(),
+            _ => None,
+        };
+        let job = Job {
+            output: plan.output()?,
+            plan: plan.clone(),
+            bodies,
+            host: Arc::clone(&host),
+            budget: as_size(budget),
+            chunk: self.chunk,
+        };
+        Ok(Loader {
+            run: start(job, executor, crew)?,
+            graph,
+            plan,
+            nodes,
+            begun: None,
+            ran: Duration::ZERO,
+            len,
+            host,
+            registry: registry.clone(),
+            course,
+            seed,
+            ranks,
+            at: At::default(),
+        })
+    }
+
+    /// Where the work runs.
+    fn place(&self) -> Result<Executor> {
+        match (self.executor, &self.graph.run.executor) {
+            (Some(executor), _) => Ok(executor),
+            (None, Some(text)) => text.parse(),
+            (None, None) => Ok(Executor::default()),
+        }
+    }
+
+    /// The graph, checked, with what deals samples out to ranks.
+    fn checked(&self, registry: &Registry) -> Result<Graph> {
+        let graph = self.graph.check(registry)?;
+        match self.ranks {
+            Some((rank, world_size)) if rank >= world_size => {
+                Err(Error::invalid(format!("rank is {rank}, expected one below the world size {world_size}")))
+            }
+            Some(_) => ranks::deal(graph, registry),
+            None => Ok(graph),
+        }
+    }
+
+    /// The worker processes, if there are to be any.
+    fn crew(&self, executor: Executor, setup: impl FnOnce() -> Result<Setup>) -> Result<Option<Crew>> {
+        let Executor::Processes(count) = executor else { return Ok(None) };
+        let (count, program) = (count.max(1), worker::program(self.worker.clone())?);
+        Ok(Some(Crew { count, program, setup: setup()?, arena: Crew::arena(count)? }))
+    }
+}
+
+/// Starts what runs the job; it waits for an epoch.
+fn start(job: Job, executor: Executor, crew: Option<Crew>) -> Result<Box<dyn Run>> {
+    Ok(match executor {
+        Executor::Inline => Box::new(Inline::new(job)),
+        Executor::Threads(count) => Box::new(Threads::new(job, count.max(1), None)?),
+        Executor::Processes(_) => {
+            let serial = job.plan.segments.iter().filter(|segment| !segment.parallel).count();
+            Box::new(Threads::new(job, serial.clamp(1, 2), crew)?)
+        }
+    })
+}
+
+fn as_size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
