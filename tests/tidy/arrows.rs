@@ -38,7 +38,7 @@ fn may_depend(from: &str, to: &str, optional: bool) -> bool {
         "cli" | "python" => to == "loader",
         "tests" => to.starts_with("tests/") || !is_leaf(to),
         // The misbehaving plugin has the cheapest map there is, which benches run.
-        "benches" => to == "tests/rogue" || !is_leaf(to),
+        "benches" => matches!(to, "tests/rogue" | "benches/plugin") || !is_leaf(to),
         "fuzz" => !is_leaf(to),
         // A plugin, in the tree or outside of it as its author's would be; of the examples, a program too.
         _ => to == "core" || (from.starts_with("examples/") && !is_leaf(to)),
