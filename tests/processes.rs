@@ -72,7 +72,7 @@ impl Killer {
             let mut rng = Rng::new(seed, 9);
             let mut kills = 0;
             while kills < most && !stop.load(Ordering::Relaxed) {
-                let until = Instant::now() + Duration::from_micros(rng.below(150_000));
+                let until = Instant::now() + Duration::from_micros(rng.below(25_000));
                 while Instant::now() < until && !stop.load(Ordering::Relaxed) {
                     thread::yield_now();
                 }
@@ -117,7 +117,7 @@ fn killed_workers_change_nothing() {
     within_deadline(|| {
         let registry = registry();
         let graph =
-            line("range 6000 | increment | rogue_map spin=60000 at=-1 | shuffle 500 | increment | batch 16");
+            line("range 12000 | increment | rogue_map spin=60000 at=-1 | shuffle 500 | increment | batch 16");
         let truth = outcome(&mut build(&graph, &registry, Setting::INLINE).unwrap(), 0);
         for signal in ["-KILL", "-SEGV", "-ABRT"] {
             let mut loader = processes(&graph, &registry, 3);

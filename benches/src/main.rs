@@ -1,32 +1,48 @@
-//! End-to-end measurements, each beside its floor in one run: `bench engine|tar|photos|manifests|startup [PATH]`.
+//! End-to-end measurements, each beside its floor or what is wanted, in one run: `bench NAME [PATH]`; see the README.
 //!
 //! Rounds of Forebay and of the floor take turns, so that a machine whose speed drifts slows both; the
 //! table shows the median and the best. CPU time is of the whole process and steadier than wall time.
 
 mod engine;
+mod idle;
+mod kills;
 mod manifests;
 mod measure;
+mod paths;
 mod photos;
+mod snapshots;
 mod startup;
+mod steps;
 mod tar;
+mod workers;
 
 use std::{env, io::Write, path::PathBuf, process::ExitCode};
 
-use forebay_loader::{Error, Graph, Registry, Result, Search};
+use forebay_loader::{
+    Error, Executor, Graph, Loader, LoaderBuilder, Registry, Result, Search, serve_if_worker,
+};
+
+const USAGE: &str = "usage: bench engine|manifests|workers|steps|paths|kills|idle, \
+                     bench tar|photos|snapshots FOLDER, or bench startup FOREBAY";
 
 fn main() -> ExitCode {
+    serve_if_worker();
     let mut arguments = env::args().skip(1);
     let which = arguments.next().unwrap_or_default();
     let path = arguments.next().map(PathBuf::from);
     let rows = match (which.as_str(), path) {
         ("engine", None) => engine::run(),
         ("manifests", None) => manifests::run(),
+        ("workers", None) => workers::run(),
+        ("steps", None) => steps::run(),
+        ("paths", None) => paths::run(),
+        ("kills", None) => kills::run(),
+        ("idle", None) => idle::run(),
+        ("snapshots", Some(path)) => snapshots::run(&path),
         ("tar", Some(path)) => tar::run(&path),
         ("photos", Some(path)) => photos::run(&path),
         ("startup", Some(path)) => startup::run(&path),
-        _ => Err(Error::invalid(
-            "usage: bench engine | bench manifests | bench tar FOLDER | bench photos FOLDER | bench startup FOREBAY",
-        )),
+        _ => Err(Error::invalid(USAGE)),
     };
     let mut out = std::io::stdout().lock();
     let written = match rows {
@@ -52,4 +68,13 @@ fn registry() -> Result<Registry> {
 
 fn graph(line: &str) -> Result<Graph> {
     Graph::from_line(line)
+}
+
+/// A loader whose worker processes run this program.
+fn loader(line: &str, executor: Executor, registry: &Registry) -> Result<Loader> {
+    of_graph(graph(line)?, executor)?.build(registry)
+}
+
+fn of_graph(graph: Graph, executor: Executor) -> Result<LoaderBuilder> {
+    Ok(Loader::builder(graph).executor(executor).worker(env::current_exe()?))
 }

@@ -1,8 +1,8 @@
 //! Clocks, and the rows of a table.
 
-use std::{fmt, time::Instant};
+use std::{fmt, fs, time::Instant};
 
-use forebay_loader::Result;
+use forebay_loader::{Loader, Result};
 
 /// Wall and CPU seconds of one round.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +15,45 @@ pub(crate) struct Spent {
 pub(crate) fn cpu() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// As [`cpu`], with the worker processes that live.
+pub(crate) fn cpu_of_all(loader: &Loader) -> f64 {
+    cpu() + loader.worker_processes().into_iter().map(cpu_of).sum::<f64>()
+}
+
+/// Seconds of CPU that another process used so far, over all threads that live.
+fn cpu_of(process: u32) -> f64 {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return 0.0 };
+    let nanos = threads.flatten().filter_map(|thread| {
+        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<f64>().ok()
+    });
+    nanos.sum::<f64>() * 1e-9
+}
+
+/// Bytes of memory that a process shares with no other.
+pub(crate) fn private_memory(process: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
+    let private = text.lines().filter(|line| line.starts_with("Private_"));
+    private.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum::<u64>() * 1024
+}
+
+/// The middle of some numbers, which are put in order.
+pub(crate) fn median(numbers: &mut [f64]) -> f64 {
+    percentile(numbers, 0.5)
+}
+
+/// The number that this share of all numbers does not exceed; they are put in order.
+pub(crate) fn percentile(numbers: &mut [f64], share: f64) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    let at = (numbers.len() as f64 * share) as usize;
+    numbers.get(at.min(numbers.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+}
+
+/// A line of a table of what is wanted and what was measured.
+pub(crate) fn verdict(name: &str, wanted: &str, got: &str) -> String {
+    format!("{name:<44} wanted {wanted:<12} | got {got}")
 }
 
 /// What `work` costs, and what it gives.

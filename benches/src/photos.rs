@@ -1,4 +1,4 @@
-//! Photos to training batches on two threads, beside a bare two-thread loop around the same calls.
+//! Photos to training batches on two threads and in two processes, beside a bare two-thread loop around the same calls.
 
 use std::{
     fs,
@@ -10,9 +10,9 @@ use std::{
 use forebay_image::{
     CropRange, Filter, IMAGENET_MEAN, IMAGENET_STD, Jpeg, Pixels, flip, levels, normalize, resize,
 };
-use forebay_loader::{Executor, Loader, Result};
+use forebay_loader::{Executor, Result};
 
-use crate::measure::{Row, Unit, spend};
+use crate::measure::{Row, Spent, Unit, cpu_of_all, spend, verdict};
 
 const ROUNDS: usize = 3;
 const SIDE: usize = 224;
@@ -28,27 +28,45 @@ pub(crate) fn run(folder: &Path) -> Result<Vec<String>> {
     );
     let samples = photos.len() as u64;
     let row = |name: &str| Row { name: name.to_owned(), samples, rounds: Vec::new(), unit: Unit::Micros };
-    let (mut floor_row, mut ours) = (row("floor: bare loop, two threads"), row("threads:2"));
-    let mut limiting = String::new();
+    let mut floor_row = row("floor: bare loop, two threads");
+    let mut ours = [Executor::Threads(THREADS), Executor::Processes(THREADS)]
+        .map(|executor| (executor, row(&executor.to_string()), String::new()));
     for round in 0..=ROUNDS {
         let (floor_spent, ()) = spend(|| floor(&photos))?;
-        let mut loader =
-            Loader::builder(crate::graph(&line)?).executor(Executor::Threads(THREADS)).build(&registry)?;
-        let (spent, batches) =
-            spend(|| loader.epoch(0).try_fold(0, |count, batch| batch.map(|_| count + 1)))?;
-        assert_eq!(batches, photos.len().div_ceil(BATCH), "the run lost batches");
-        limiting = loader.stats().limiting();
-        loader.finish()?;
         if round > 0 {
             floor_row.rounds.push(floor_spent); // The first round warms the page cache.
-            ours.rounds.push(spent);
+        }
+        for (executor, row, limiting) in &mut ours {
+            let mut loader = crate::loader(&line, *executor, &registry)?;
+            let before = cpu_of_all(&loader);
+            let (spent, batches) =
+                spend(|| loader.epoch(0).try_fold(0, |count, batch| batch.map(|_| count + 1)))?;
+            assert_eq!(batches, photos.len().div_ceil(BATCH), "the run lost batches");
+            let spent = Spent { cpu: cpu_of_all(&loader) - before, ..spent };
+            *limiting = loader.stats().limiting();
+            loader.finish()?;
+            if round > 0 {
+                row.rounds.push(spent);
+            }
         }
     }
+    let rate = |(_, row, limiting): &(Executor, Row, String)| {
+        format!(
+            "{}: rate {:.1} % of the floor's; limiting: {limiting}",
+            row.name,
+            100.0 * floor_row.wall() / row.wall()
+        )
+    };
+    let [threads, processes] = &ours;
+    let got = format!("{:.1} %", 100.0 * threads.1.wall() / processes.1.wall());
     Ok(vec![
         format!("{samples} photos"),
         floor_row.to_string(),
-        ours.to_string(),
-        format!("rate {:.1} % of the floor's; limiting: {limiting}", 100.0 * floor_row.wall() / ours.wall()),
+        threads.1.to_string(),
+        processes.1.to_string(),
+        rate(threads),
+        rate(processes),
+        verdict("processes:2 beside threads:2", ">= 90 %", &got),
     ])
 }
 

@@ -84,6 +84,7 @@ impl Maker<'_> {
             pipe,
             rewinds: spec.rewinds,
             deals: spec.shards,
+            stacks: !spec.stacks.is_empty(),
             cx: NodeContext::new(self.host, &node.name, self.seed, self.ranks),
             destination: None,
             counters,

@@ -28,6 +28,8 @@ pub(crate) struct Link {
     pub(crate) rewinds: bool,
     /// Whether it gives each rank its share.
     pub(crate) deals: bool,
+    /// Whether it stacks samples: then a mark goes with each batch, since making one again takes long.
+    pub(crate) stacks: bool,
     pub(crate) cx: NodeContext,
     /// Where a map's output is to lie, if its samples are stacked next.
     pub(crate) destination: Option<Destination>,
@@ -150,7 +152,7 @@ impl Link {
         self.counters.add(samples, bytes, now - begin);
         self.grain.learn(samples, bytes, now - begin);
         let call = self.forgive(call, host);
-        if self.pace.is_due(now, &self.place) {
+        if self.pace.is_due(now, &self.place) || self.stacks && samples > 0 {
             self.mark(&call, host);
         }
         moved |= self.drop_delivered(outs);

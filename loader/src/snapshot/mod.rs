@@ -217,7 +217,8 @@ impl NodeMark {
 
 impl PipeState {
     fn new(state: &State) -> Self {
-        let hex = || state.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0');
+        let hex = || state.bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
         let text = std::str::from_utf8(&state.bytes).ok().map(str::to_owned);
         Self { version: state.version, hex: if text.is_none() { Some(hex()) } else { None }, text }
     }

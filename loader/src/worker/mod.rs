@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, thread};
 
 use forebay_core::{Chunk, Error, ErrorKind, Limits, Result};
 
-use self::protocol::{Done, Order, Reply, Setup, pack, unpack};
+use self::protocol::{Done, Order, Reply, Setup, Stamp, pack, unpack};
 use crate::{
     Graph, Registry, Search,
     executor::{Body, Parallel},
@@ -50,7 +50,7 @@ pub(crate) fn setup(
     (seed, ranks, limits): (u64, (u32, u32), Limits),
 ) -> Result<Setup> {
     let files = registry.plugins().iter().filter(|record| record.path().is_some());
-    let plugins = files.map(|record| Ok((record.file(), record.hash()?))).collect::<Result<_>>()?;
+    let plugins = files.filter_map(|record| record.path()).map(Stamp::of).collect::<Result<_>>()?;
     Ok(Setup { graph: graph.to_json()?, plugins, seed, ranks, limits: (limits.bytes, limits.pixels) })
 }
 
@@ -140,18 +140,18 @@ struct Segment {
 
 impl Worker {
     fn new(setup: &Setup, heap: &Heap) -> Result<Self> {
-        let search =
-            setup.plugins.iter().rev().fold(Search::nowhere(), |search, (file, _)| search.first(file));
-        let registry = Registry::new(search)?;
-        for (file, hash) in &setup.plugins {
-            let record = registry.plugins().iter().find(|record| record.file() == *file);
-            let record = record.ok_or_else(|| {
-                Error::invalid(format!("the worker does not find this plugin; {}", registry.looked_at()))
-                    .context("file", file)
-            })?;
-            if record.hash()? != *hash {
-                return Err(Error::invalid("the plugin's file changed since the loader read it")
-                    .context("file", file));
+        let files = setup.plugins.iter().rev();
+        let registry =
+            Registry::new(files.fold(Search::nowhere(), |search, stamp| search.first(&stamp.file)))?;
+        for stamp in &setup.plugins {
+            let found = registry.plugins().iter().any(|record| record.path() == Some(&stamp.file));
+            if !found {
+                let error = format!("the worker does not find this plugin; {}", registry.looked_at());
+                return Err(Error::invalid(error).context("file", stamp.file.display()));
+            }
+            if Stamp::of(&stamp.file)? != *stamp {
+                let error = Error::invalid("the plugin's file changed since the loader found it");
+                return Err(error.context("file", stamp.file.display()));
             }
         }
         let graph = Graph::from_json(&setup.graph)?;

@@ -1,5 +1,10 @@
 //! What a loader and its workers say to each other: the heads of messages, as JSON. Samples travel beside them.
 
+use std::{
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
 use forebay_core::{Error, Limits, Result, abi::Fault};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -10,11 +15,35 @@ use crate::queue::process::Loan;
 pub(crate) struct Setup {
     /// The checked graph, as JSON.
     pub(crate) graph: String,
-    /// The files of the plugins, each with its hash.
-    pub(crate) plugins: Vec<(String, String)>,
+    /// The files of the plugins.
+    pub(crate) plugins: Vec<Stamp>,
     pub(crate) seed: u64,
     pub(crate) ranks: (u32, u32),
     pub(crate) limits: (u64, u64),
+}
+
+/// A plugin's file, and what tells it from any other: on one machine that is as sure as a hash, which would take longer
+/// than all else that a worker does to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stamp {
+    pub(crate) file: PathBuf,
+    /// Device, inode, size, and when it was last written and changed, in nanoseconds.
+    identity: [u64; 5],
+}
+
+impl Stamp {
+    pub(crate) fn of(file: &Path) -> Result<Self> {
+        let data = file.metadata().map_err(|error| Error::from(error).context("file", file.display()))?;
+        let nanos = |seconds: i64, nanos: i64| (seconds * 1_000_000_000 + nanos).unsigned_abs();
+        let identity = [
+            data.dev(),
+            data.ino(),
+            data.size(),
+            nanos(data.mtime(), data.mtime_nsec()),
+            nanos(data.ctime(), data.ctime_nsec()),
+        ];
+        Ok(Self { file: file.to_owned(), identity })
+    }
 }
 
 /// A chunk of a parallel segment, to be worked on.

@@ -1,0 +1,71 @@
+//! Maps of a known cost, for the benches.
+
+use std::{thread, time::Duration};
+
+use forebay_core::{Context, DType, DataPipe, Map, PipeInfo, Result, Sample, Tensor, TensorExt, options};
+
+options! {
+    /// Options of `bench_wait`.
+    pub struct BenchWaitOptions {
+        /// How long each sample waits, without CPU: the stand-in for a read from afar.
+        micros: u64 = 500, in 0..=10000000;
+    }
+}
+
+/// Lets each sample wait.
+#[derive(Debug)]
+pub struct BenchWait(Duration);
+
+impl DataPipe for BenchWait {
+    const INFO: PipeInfo =
+        PipeInfo { name: "bench_wait", summary: "Lets each sample wait", ..PipeInfo::DEFAULT };
+    type Options = BenchWaitOptions;
+
+    fn new(options: BenchWaitOptions) -> Result<Self> {
+        Ok(Self(Duration::from_micros(options.micros)))
+    }
+}
+
+impl Map for BenchWait {
+    fn map(&self, _: &mut Sample, _: &Context) -> Result<()> {
+        thread::sleep(self.0);
+        Ok(())
+    }
+}
+
+options! {
+    /// Options of `bench_fill`.
+    pub struct BenchFillOptions {
+        /// The tensor's length.
+        bytes: u64 = 600000, in 0..=1000000000;
+    }
+}
+
+/// Gives each sample a tensor of bytes, all written anew, in the field `tensor`.
+#[derive(Debug)]
+pub struct BenchFill {
+    bytes: usize,
+}
+
+impl DataPipe for BenchFill {
+    const INFO: PipeInfo =
+        PipeInfo { name: "bench_fill", summary: "Gives each sample a tensor", ..PipeInfo::DEFAULT };
+    type Options = BenchFillOptions;
+
+    fn new(options: BenchFillOptions) -> Result<Self> {
+        Ok(Self { bytes: usize::try_from(options.bytes).unwrap_or(usize::MAX) })
+    }
+}
+
+impl Map for BenchFill {
+    fn map(&self, sample: &mut Sample, cx: &Context) -> Result<()> {
+        let mut memory = cx.alloc(self.bytes)?;
+        memory.fill(sample.uid().to_le_bytes()[0]);
+        sample.set("tensor", Tensor::new(DType::U8, &[self.bytes], memory.freeze())?);
+        Ok(())
+    }
+}
+
+forebay_core::export_plugin! {
+    maps: [BenchFill, BenchWait],
+}
