@@ -14,7 +14,7 @@
 //!
 //! [[node]]
 //! pipe = "files"               # `name` defaults to the pipe's, made unique by -2, -3
-//! paths = "shards/*.tar"       # options stand beside; reserved: name, pipe, inputs, and those of every pipe: on_error
+//! paths = "shards/*.tar"       # options stand beside; reserved: name, pipe, inputs, on; every pipe has on_error
 //!
 //! [[node]]
 //! pipe = "untar"               # `inputs` defaults to the node before

@@ -283,7 +283,7 @@ fn documents_errors_show_the_place() {
     assert!(toml("[[node]]\nsize = 3").contains("the node has no `pipe`"));
     assert!(toml("[[node]]\npipe = 'a'\nx = nan").starts_with("3:5: found NaN, expected a finite number"));
     assert!(toml("[[node]]\npipe = 'a'\nx = 1979-05-27").contains("found a date"));
-    assert!(toml("[[node]]\npipe = 'a'\non_error = 'skip'").contains("`on_error` is a reserved word"));
+    assert!(toml("[[node]]\npipe = 'a'\non = 'gpu'").contains("`on` is a reserved word"));
     assert!(toml("[run]\nbudget = '5 apples'\n[[node]]\npipe='a'").starts_with("2:10: size is `5 apples`"));
     assert!(toml("").contains("the graph has no nodes"));
     let json = |text| refused(Graph::from_json(text));
