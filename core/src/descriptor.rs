@@ -22,8 +22,6 @@ pub struct PipeInfo {
     pub rewinds: bool,
     /// Gives each rank its share of the samples, by [`Context::rank`](crate::Context::rank).
     pub shards: bool,
-    /// Runs better in a process of its own: it blocks others, keeps global state, or may crash.
-    pub own_process: bool,
 }
 
 impl PipeInfo {
@@ -38,7 +36,6 @@ impl PipeInfo {
         indexed: false,
         rewinds: false,
         shards: false,
-        own_process: false,
     };
 }
 

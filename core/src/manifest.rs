@@ -242,8 +242,6 @@ impl Writer<'_> {
         self.raw(",");
         self.truth("shards", info.shards);
         self.raw(",");
-        self.truth("own_process", info.own_process);
-        self.raw(",");
         self.options(pipe.options);
         self.raw("}");
     }

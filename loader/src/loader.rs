@@ -141,6 +141,16 @@ impl Loader {
                 self.host.note(2, format!("node {name} was changed, and {again} samples before this place are counted as it gives them now"));
             }
         }
+        for node in snapshot.nodes.iter().filter(|node| node.state.is_none()) {
+            let again: u64 = node.skip.iter().sum();
+            if again > 0 {
+                let name = &node.name;
+                self.host.note(
+                    3,
+                    format!("node {name} does not save its position: {again} samples are made again"),
+                );
+            }
+        }
         if snapshot.ended {
             return Ok(self.epoch(snapshot.epoch + 1));
         }

@@ -150,8 +150,8 @@ impl Chain {
             port.ended = false;
         }
         before.iter_mut().try_for_each(Link::reset)?;
-        Ok(Some(((0..self.ports.len()).collect(), pass))
-            .filter(|(inputs, _): &(Vec<_>, _)| !inputs.is_empty()))
+        let inputs: Vec<_> = (0..self.ports.len()).collect();
+        Ok(if inputs.is_empty() { None } else { Some((inputs, pass)) })
     }
 
     /// Calls one node once.

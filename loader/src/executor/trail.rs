@@ -122,9 +122,9 @@ impl Trail {
     }
 
     /// Forgets what lies before a mark: nobody will ask for it any more. Says whether the mark itself is still there.
-    pub(crate) fn forget(&self, before: &Mark) -> bool {
+    pub(crate) fn forget(&self, before: &Place) -> bool {
         let mut marks = self.marks();
-        let at = marks.iter().position(|mark| mark.place == before.place);
+        let at = marks.iter().position(|mark| mark.place == *before);
         marks.drain(..at.unwrap_or(0));
         at.is_some()
     }
@@ -202,7 +202,7 @@ mod tests {
         }
         let found = |pass, wanted| trail.before(pass, &[wanted], 0).place.given[0];
         assert_eq!([found(0, 4), found(0, 8), found(0, 100), found(1, 6), found(2, 6)], [0, 5, 9, 2, 0]);
-        assert!(trail.forget(&mark(1, 2)));
+        assert!(trail.forget(&mark(1, 2).place));
         assert_eq!([found(0, 100), found(1, 6), found(1, 7)], [0, 2, 7]);
     }
 

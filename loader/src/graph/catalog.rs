@@ -49,9 +49,6 @@ pub struct PipeSpec {
     /// Whether it gives each rank its share.
     #[serde(default)]
     pub shards: bool,
-    /// Whether it runs better in a process of its own.
-    #[serde(default)]
-    pub own_process: bool,
 }
 
 impl PipeSpec {

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use forebay_core::State;
-
 use crate::executor::{Mark, Origin, Place, Trail, pass_of_input};
 
 /// The nodes of a graph with their marks, as a walk needs them.
@@ -39,21 +37,21 @@ impl Course {
         self.stops.iter().map(|stop| Origin::fresh(stop.inputs.len(), stop.outputs)).collect()
     }
 
-    /// Where each node goes on after so many samples of the epoch, and its own mark for that.
+    /// Where each node goes on after so many samples of the epoch, and the place of its mark for that.
     ///
     /// From the end up: a node goes on from its last mark that had given no more than is wanted of it; what it has given
     /// since is given again, and skipped. Its inputs must then go on from what that mark had taken of them, less what
     /// its pipe wants again.
-    fn locate(&self, delivered: u64) -> Vec<(Mark, Origin)> {
+    fn locate(&self, delivered: u64) -> Vec<(Place, Origin)> {
         let mut wanted: Vec<_> = self.stops.iter().map(|stop| vec![(0, 0); stop.outputs]).collect();
-        let mut found = vec![(Mark::default(), Origin::default()); self.stops.len()];
+        let mut found = vec![(Place::default(), Origin::default()); self.stops.len()];
         if let Some(output) = wanted.get_mut(self.output.0).and_then(|outputs| outputs.get_mut(self.output.1))
         {
             *output = (0, delivered);
         }
         for &at in self.order.iter().rev() {
             let stop = &self.stops[at];
-            let (mark, origin) = stop.locate(&wanted[at]);
+            let (marked, origin) = stop.locate(&wanted[at]);
             for (input, &(from, port)) in stop.inputs.iter().enumerate() {
                 let place = &origin.mark.place;
                 let pass = match stop.rewinds {
@@ -62,7 +60,7 @@ impl Course {
                 };
                 wanted[from][port] = (pass, place.taken[input]);
             }
-            found[at] = (mark, origin);
+            found[at] = (marked, origin);
         }
         found
     }
@@ -76,9 +74,9 @@ impl Course {
     pub(crate) fn trim(&self, delivered: u64) {
         let found = self.locate(delivered);
         for &at in self.order.iter().rev() {
-            let mark = &found[at].0;
+            let (marked, origin) = &found[at];
             // A node that has thinned its trail since goes on from an older mark, and so does all above it.
-            if !self.stops[at].trail.forget(mark) && mark.state.is_some() {
+            if !self.stops[at].trail.forget(marked) && origin.mark.state.is_some() {
                 return;
             }
         }
@@ -86,7 +84,7 @@ impl Course {
 }
 
 impl Stop {
-    fn locate(&self, wanted: &[(u64, u64)]) -> (Mark, Origin) {
+    fn locate(&self, wanted: &[(u64, u64)]) -> (Place, Origin) {
         let pass = wanted.first().map_or(0, |(pass, _)| *pass);
         let wanted: Vec<u64> = wanted.iter().map(|(_, count)| *count).collect();
         if self.map {
@@ -95,21 +93,20 @@ impl Stop {
             let since = wanted[0] - mark.place.given[0];
             let place =
                 Place { taken: vec![mark.place.taken[0] + since], given: wanted, ..mark.place.clone() };
-            return (mark, Origin { mark: Mark { place, state: None }, skip: vec![0], again: vec![0] });
+            return (mark.place, Origin { mark: Mark { place, state: None }, skip: vec![0], again: vec![0] });
         }
         let just_at = if self.dealt { self.trail.just_at(pass, &wanted) } else { None };
-        let mark = just_at.unwrap_or_else(|| self.trail.before(pass, &wanted, self.inputs.len()));
+        let mut mark = just_at.unwrap_or_else(|| self.trail.before(pass, &wanted, self.inputs.len()));
         let skip = wanted.iter().zip(&mark.place.given).map(|(wanted, given)| wanted - given).collect();
-        let mut from = mark.clone();
+        let marked = mark.place.clone();
         let mut again = vec![0; self.inputs.len()];
-        if let Some(state) = &mut from.state {
+        if let Some(state) = &mut mark.state {
             let wanted = std::mem::take(&mut state.again);
-            for ((taken, again), wanted) in from.place.taken.iter_mut().zip(&mut again).zip(wanted) {
+            for ((taken, again), wanted) in mark.place.taken.iter_mut().zip(&mut again).zip(wanted) {
                 *again = wanted.min(*taken);
                 *taken -= *again;
             }
-            from.state = Some(State { again: Default::default(), ..state.clone() });
         }
-        (mark, Origin { mark: from, skip, again })
+        (marked, Origin { mark, skip, again })
     }
 }
