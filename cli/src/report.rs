@@ -7,7 +7,10 @@ use std::{
 };
 
 use forebay_loader::{Loader, NodeStats};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::{
+    param::clock_ticks_per_second,
+    time::{ClockId, clock_gettime},
+};
 use serde::Serialize;
 
 use crate::{
@@ -26,6 +29,7 @@ pub(crate) struct Report {
     /// From the start of the first epoch to the end of the last.
     seconds: f64,
     /// Processor time of the whole process.
+    /// Of this process and of its workers.
     cpu_seconds: f64,
     /// From the start of the process to the first delivery.
     first_batch_ms: Option<f64>,
@@ -79,7 +83,7 @@ impl Report {
             samples: tally.samples,
             batches: tally.batches(),
             seconds: tally.seconds,
-            cpu_seconds: cpu_seconds(),
+            cpu_seconds: cpu_seconds(loader),
             first_batch_ms: tally.first.as_ref().map(|(_, after)| *after),
             peak_rss_bytes: peak_rss(),
             limiting: stats.limiting(),
@@ -175,10 +179,25 @@ pub(crate) fn near(file: &str) -> String {
     inside.unwrap_or_else(|| file.to_owned())
 }
 
-/// Processor time of all threads so far.
-fn cpu_seconds() -> f64 {
+/// Processor time of all threads so far, and of the worker processes, those that are gone included.
+fn cpu_seconds(loader: &Loader) -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+    let living = loader.worker_processes().into_iter().filter_map(|worker| {
+        let [user, system, ..] = ticks(&format!("/proc/{worker}/stat"))?;
+        Some(user + system)
+    });
+    let gone = ticks("/proc/self/stat").map_or(0, |[_, _, user, system]| user + system);
+    let workers = (living.sum::<u64>() + gone) as f64 / clock_ticks_per_second() as f64;
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9 + workers
+}
+
+/// Time in user code and in the system, of a process and of its children that ended: the fields from 14 on of proc(5).
+fn ticks(stat: &str) -> Option<[u64; 4]> {
+    let text = fs::read_to_string(stat).ok()?;
+    // The second field is a name in parentheses, which may hold spaces.
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11).map(str::parse);
+    let mut next = || fields.next()?.ok();
+    Some([next()?, next()?, next()?, next()?])
 }
 
 /// The most memory this process had, files it mapped included, as Linux says it.

@@ -80,10 +80,19 @@ impl Item {
 pub(super) struct Edge {
     pub(super) plan: plan::Edge,
     pub(super) items: VecDeque<Item>,
+    /// What the items keep, and those that wait within the writer for their turn.
+    pub(super) bytes: usize,
     pub(super) ended: bool,
 }
 
 impl Edge {
+    /// Takes what came first.
+    pub(super) fn pop(&mut self) -> Option<Item> {
+        let item = self.items.pop_front()?;
+        self.bytes -= item.bytes();
+        Some(item)
+    }
+
     /// Whether a reader gets something: samples, an error, or the end.
     pub(super) fn can_give(&self) -> bool {
         !self.items.is_empty() || self.ended
@@ -113,7 +122,8 @@ impl Segment {
 
     /// Starts an epoch, and gives what was waiting within; nothing runs now.
     pub(super) fn start(&mut self, epoch: u64, origins: &[Origin]) -> Vec<Item> {
-        let waiting = self.restart();
+        let waiting = self.take_done();
+        self.restart();
         match &mut self.kind {
             Kind::Serial { chain, .. } => chain.iter_mut().for_each(|chain| chain.start(epoch, origins)),
             Kind::Parallel { maps, lane, taken, .. } => {
@@ -124,11 +134,11 @@ impl Segment {
         waiting
     }
 
-    /// Starts another pass, and gives what was waiting within and the pass of the inputs.
+    /// Starts another pass, and gives that of the inputs; nothing waits within any more.
     ///
     /// What is worked on now comes back with a number below `due`, or to a chain that missed the start of a pass.
-    pub(super) fn start_pass(&mut self, pass: u64) -> (Vec<Item>, u64) {
-        let waiting = self.restart();
+    pub(super) fn start_pass(&mut self, pass: u64) -> u64 {
+        self.restart();
         match &mut self.kind {
             Kind::Serial { chain: Some(chain), .. } => drop(chain.start_pass(pass)),
             Kind::Serial { missed, .. } => *missed = Some(pass),
@@ -138,18 +148,17 @@ impl Segment {
             }
         }
         let up = |pass, &rewinds: &bool| if rewinds { pass_of_input(pass, 0) } else { pass };
-        (waiting, self.rewinds.iter().rev().fold(pass, up))
+        self.rewinds.iter().rev().fold(pass, up)
     }
 
-    /// Forgets what belongs to one pass, and gives what was waiting within.
-    fn restart(&mut self) -> Vec<Item> {
+    /// Forgets what belongs to one pass.
+    fn restart(&mut self) {
         self.ended = false;
         self.idle = None;
         match &mut self.kind {
             Kind::Serial { wants, pending, woken, .. } => (*wants, *pending, *woken) = (None, false, false),
             Kind::Parallel { next, taken, due, .. } => (*taken, *due) = (0, *next),
         }
-        self.take_done()
     }
 
     /// Takes what waits within for its turn.

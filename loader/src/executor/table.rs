@@ -28,8 +28,6 @@ pub(crate) struct Table {
     output: usize,
     budget: usize,
     window: usize,
-    /// Bytes that wait on all edges, and within the windows.
-    held: usize,
     /// Empty chunks, whose memory is used again.
     spares: Vec<Chunk>,
     /// What is to be dropped once the lock is given back: a value's end may call a waker, which wants the lock.
@@ -72,11 +70,10 @@ impl Table {
         let edges = job.plan.edges.into_iter();
         Self {
             segments: segments.collect(),
-            edges: edges.map(|plan| Edge { plan, items: VecDeque::new(), ended: false }).collect(),
+            edges: edges.map(|plan| Edge { plan, items: VecDeque::new(), bytes: 0, ended: false }).collect(),
             output: job.output,
             budget: job.budget,
             window: 2 * threads + 2,
-            held: 0,
             spares: Vec::new(),
             trash: Vec::new(),
             host: job.host,
@@ -92,9 +89,8 @@ impl Table {
     pub(crate) fn start(&mut self, epoch: u64, origins: &[Origin]) {
         for edge in &mut self.edges {
             self.trash.extend(std::mem::take(&mut edge.items));
-            edge.ended = false;
+            (edge.ended, edge.bytes) = (false, 0);
         }
-        self.held = 0;
         for segment in &mut self.segments {
             self.trash.extend(segment.start(epoch, origins));
         }
@@ -175,9 +171,8 @@ impl Table {
                 // Invariant: `obstacle` refuses a segment whose chain is away.
                 let Some(mut chain) = chain.take() else { unreachable!("a segment was taken twice") };
                 if let Some(port) = wants.take() {
-                    match self.edges[segment.inputs[port]].items.pop_front() {
-                        Some(Item::Chunk(mut chunk, bytes)) => {
-                            self.held -= bytes;
+                    match self.edges[segment.inputs[port]].pop() {
+                        Some(Item::Chunk(mut chunk, _)) => {
                             chain.ports[port].chunk.take_from(&mut chunk, usize::MAX);
                             recycle(&mut self.spares, chunk);
                         }
@@ -210,18 +205,18 @@ impl Table {
     /// Takes up to `size` samples from the input of a parallel segment, or the error that waits there.
     fn cut(&mut self, at: usize, size: usize) -> (Chunk, Option<Error>) {
         let input = self.segments[at].inputs[0];
-        let items = &mut self.edges[input].items;
+        let edge = &mut self.edges[input];
         let mut part = self.spares.pop().unwrap_or_default();
-        match items.pop_front() {
+        match edge.pop() {
             Some(Item::Chunk(mut chunk, bytes)) => {
                 let whole = chunk.len();
                 part.take_from(&mut chunk, size);
                 let rest = bytes * chunk.len() / whole.max(1);
-                self.held -= bytes - rest;
                 if chunk.is_empty() {
                     recycle(&mut self.spares, chunk);
                 } else {
-                    items.push_front(Item::Chunk(chunk, rest));
+                    edge.bytes += rest;
+                    edge.items.push_front(Item::Chunk(chunk, rest));
                 }
                 (part, None)
             }
@@ -298,14 +293,14 @@ impl Table {
     ) {
         self.running -= 1;
         recycle(&mut self.spares, spent);
-        let ended = self.segments[at].ended;
+        let (ended, out) = (self.segments[at].ended, self.segments[at].outputs[0]);
         if let Kind::Parallel { grain, running, due, done, .. } = &mut self.segments[at].kind {
             *running -= 1;
             grain.learn(mapped.taken, mapped.bytes, busy);
             let item = Item::Chunk(chunk, mapped.bytes);
             // An error from upstream may hold the number already; a lower one is of a pass that was given up.
             if number >= *due && !ended && !done.contains_key(&number) {
-                self.held += mapped.bytes;
+                self.edges[out].bytes += mapped.bytes; // It waits for its turn on the edge.
                 done.insert(number, (item, mapped));
             } else {
                 self.trash.push(item);
@@ -324,7 +319,7 @@ impl Table {
             *due += 1;
             match item {
                 Item::Chunk(mut chunk, bytes) => {
-                    self.held -= bytes;
+                    self.edges[out].bytes -= bytes;
                     let error = lane.settle(mapped, &mut chunk, &self.host);
                     if !chunk.is_empty() {
                         self.push(out, Item::Chunk(chunk, bytes));
@@ -342,7 +337,7 @@ impl Table {
         if self.is_unread(edge) {
             self.trash.push(item);
         } else {
-            self.held += item.bytes();
+            self.edges[edge].bytes += item.bytes();
             self.edges[edge].items.push_back(item);
         }
     }
@@ -352,16 +347,12 @@ impl Table {
         self.edges[edge].plan.to.is_some_and(|reader| self.segments[reader].ended)
     }
 
+    /// Drops what waits on an edge, and in its writer for its turn there.
     fn drop_items(&mut self, edge: usize) {
-        let dropped = std::mem::take(&mut self.edges[edge].items);
-        self.held -= dropped.iter().map(Item::bytes).sum::<usize>();
-        self.trash.extend(dropped);
-    }
-
-    /// As [`drop_items`](Table::drop_items), for what waits within a segment.
-    fn drop_done(&mut self, done: Vec<Item>) {
-        self.held -= done.iter().map(Item::bytes).sum::<usize>();
-        self.trash.extend(done);
+        let Edge { items, bytes, plan, .. } = &mut self.edges[edge];
+        *bytes = 0;
+        self.trash.extend(std::mem::take(items));
+        self.trash.extend(self.segments[plan.from].take_done());
     }
 
     /// A segment gives nothing more; its error, if any, goes last. Whoever worked for it alone ends too.
@@ -376,8 +367,10 @@ impl Table {
                 self.settle(reader);
             }
         }
-        let done = self.segments[at].take_done();
-        self.drop_done(done);
+        for item in self.segments[at].take_done() {
+            self.edges[self.segments[at].outputs[0]].bytes -= item.bytes();
+            self.trash.push(item);
+        }
         for input in self.segments[at].inputs.clone() {
             self.drop_items(input);
             let from = self.edges[input].plan.from;
@@ -406,8 +399,7 @@ impl Table {
                 self.drop_items(out);
                 self.edges[out].ended = false;
             }
-            let (done, pass) = self.segments[from].start_pass(pass);
-            self.drop_done(done);
+            let pass = self.segments[from].start_pass(pass);
             todo.extend(self.segments[from].inputs.iter().map(|&input| (self.edges[input].plan.from, pass)));
         }
     }
@@ -430,9 +422,7 @@ impl Table {
 
     /// What waits for the consumer.
     pub(crate) fn take_output(&mut self) -> Option<Item> {
-        let item = self.edges[self.output].items.pop_front()?;
-        self.held -= item.bytes();
-        Some(item)
+        self.edges[self.output].pop()
     }
 
     pub(crate) fn has_output(&self) -> bool {

@@ -53,26 +53,32 @@ impl Table {
             Kind::Serial { wants: Some(port), .. } if !self.edges[segment.inputs[*port]].can_give() => {
                 Err(Some(Wait::Input))
             }
-            Kind::Serial { .. } => self.room(segment),
+            Kind::Serial { .. } => self.room(segment, false),
             Kind::Parallel { running, done, .. } => {
                 if running + done.len() >= self.window {
                     Err(None)
                 } else if self.edges[segment.inputs[0]].items.is_empty() {
                     Err(Some(Wait::Input))
-                } else if running + done.len() > 0 && self.held >= self.budget {
-                    Err(Some(Wait::Room)) // Beyond the budget, one chunk at a time passes.
                 } else {
-                    self.room(segment)
+                    self.room(segment, running + done.len() > 0)
                 }
             }
         }
     }
 
-    fn room(&self, segment: &Segment) -> Result<(), Option<Wait>> {
-        let full = |edge: &Edge| {
-            !edge.items.is_empty() && (self.held >= self.budget || edge.items.len() >= MOST_WAITING)
+    /// Whether each output takes one more chunk; `coming` says that one is on its way there.
+    ///
+    /// An empty one always does. Others do while they and all edges before them hold less than their part of the budget: the
+    /// last edge may use it up, the first of four a quarter. So what is cheap to read does not take the room of what is made
+    /// from it.
+    fn room(&self, segment: &Segment, coming: bool) -> Result<(), Option<Wait>> {
+        let full = |out: usize| {
+            let Edge { items, .. } = &self.edges[out];
+            let held = || self.edges[..=out].iter().map(|edge| edge.bytes).sum::<usize>();
+            let part = || (self.budget / self.edges.len()).saturating_mul(out + 1);
+            (coming || !items.is_empty()) && (items.len() >= MOST_WAITING || held() >= part())
         };
-        match segment.outputs.iter().any(|&out| full(&self.edges[out])) {
+        match segment.outputs.iter().any(|&out| full(out)) {
             true => Err(Some(Wait::Room)),
             false => Ok(()),
         }
