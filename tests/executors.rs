@@ -36,19 +36,9 @@ const GRAPHS: [&str; 16] = [
 /// What an epoch gave, and the error that ended it.
 fn outcome(graph: &Graph, registry: &Registry, setting: Setting, epoch: u64) -> (Run, Option<Error>) {
     let mut loader = build(graph, registry, setting).unwrap_or_else(|error| panic!("{graph}: {error}"));
-    let mut digest = forebay_loader::Digest::default();
-    let (mut samples, mut failed) = (0, None);
-    for sample in loader.epoch(epoch) {
-        match sample {
-            Ok(sample) => {
-                digest.update(&sample);
-                samples += 1;
-            }
-            Err(error) => failed = Some(error),
-        }
-    }
+    let outcome = forebay_tests::outcome(&mut loader, epoch, |_, _| {});
     loader.finish().unwrap();
-    (Run { samples, digest: digest.finish() }, failed)
+    outcome
 }
 
 /// Compares every executor and every chunk size with inline execution.

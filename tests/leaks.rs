@@ -1,7 +1,7 @@
 //! Loaders with worker processes come and go, and leave nothing: alone in its program, since it counts descriptors.
 
-use forebay_loader::{Executor, Loader};
-use forebay_tests::{line, registry, within_deadline};
+use forebay_loader::Executor;
+use forebay_tests::{Setting, build, line, registry, within_deadline};
 
 #[test]
 fn nothing_is_left_behind() {
@@ -12,9 +12,8 @@ fn nothing_is_left_behind() {
         let mut before = 0;
         let cycles = std::env::var("FOREBAY_CYCLES").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
         for cycle in 0..cycles {
-            let worker = env!("CARGO_BIN_EXE_forebay-test-worker");
-            let builder = Loader::builder(graph.clone()).executor(Executor::Processes(2)).worker(worker);
-            let mut loader = builder.build(&registry).unwrap();
+            let setting = Setting { executor: Executor::Processes(2), ..Setting::INLINE };
+            let mut loader = build(&graph, &registry, setting).unwrap();
             assert_eq!(loader.epoch(0).take(cycle % 3).count(), cycle % 3);
             let workers = loader.worker_processes();
             drop(loader);

@@ -1,38 +1,23 @@
 //! Worker processes give what inline gives, whoever kills them.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::{
-    process::{Command, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::{self, JoinHandle},
-    time::{Duration, Instant},
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
-use forebay_loader::{Digest, Error, Executor, Graph, Loader, Registry, Rng};
-use forebay_tests::{Setting, build, line, random_graph, registry, within_deadline};
+use forebay_loader::{Error, Executor, Graph, Loader, Registry, Rng};
+use forebay_tests::{
+    Run, Setting, build, kill_any, line, placed, registry, with_random_graphs, within_deadline,
+};
 
 fn processes(graph: &Graph, registry: &Registry, count: usize) -> Loader {
-    let worker = env!("CARGO_BIN_EXE_forebay-test-worker");
-    let builder = Loader::builder(graph.clone()).executor(Executor::Processes(count)).seed(7).worker(worker);
-    builder.build(registry).unwrap_or_else(|error| panic!("{graph}: {error}"))
+    let setting = Setting { executor: Executor::Processes(count), ..Setting::INLINE };
+    build(graph, registry, setting).unwrap_or_else(|error| panic!("{graph}: {error}"))
 }
 
-/// How many samples came, their digest, and the error that ended them.
-fn outcome(loader: &mut Loader, epoch: u64) -> (usize, String, Option<Error>) {
-    let (mut digest, mut samples, mut failed) = (Digest::default(), 0, None);
-    for sample in loader.epoch(epoch) {
-        match sample {
-            Ok(sample) => {
-                digest.update(&sample);
-                samples += 1;
-            }
-            Err(error) => failed = Some(error),
-        }
-    }
-    (samples, digest.finish(), failed)
+/// What an epoch gave, and the error that ended it.
+fn outcome(loader: &mut Loader, epoch: u64) -> (Run, Option<Error>) {
+    forebay_tests::outcome(loader, epoch, |_, _| {})
 }
 
 #[test]
@@ -57,61 +42,6 @@ fn processes_give_what_inline_gives() {
     });
 }
 
-/// Kills workers now and then, until it is dropped.
-struct Killer {
-    over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<u32>>,
-}
-
-impl Killer {
-    /// Kills any of the workers of this process, at most so many times, with random pauses.
-    fn start(signal: &'static str, seed: u64, most: u32) -> Self {
-        let over = Arc::new(AtomicBool::new(false));
-        let stop = Arc::clone(&over);
-        let thread = thread::spawn(move || {
-            let mut rng = Rng::new(seed, 9);
-            let mut kills = 0;
-            while kills < most && !stop.load(Ordering::Relaxed) {
-                let until = Instant::now() + Duration::from_micros(rng.below(25_000));
-                while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-                    thread::yield_now();
-                }
-                let all = children();
-                if let Some(pid) = all.get(rng.below(all.len().max(1) as u64) as usize) {
-                    let _ =
-                        Command::new("kill").args([signal, &pid.to_string()]).stderr(Stdio::null()).status();
-                    kills += 1;
-                }
-            }
-            kills
-        });
-        Self { over, thread: Some(thread) }
-    }
-
-    /// Stops, and says how many it killed.
-    fn stop(mut self) -> u32 {
-        self.over.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap()
-    }
-}
-
-/// The children of this process that are called as the worker is.
-fn children() -> Vec<u32> {
-    let me = std::process::id().to_string();
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
-        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
-        let Some((name, rest)) = stat.split_once(')') else { continue };
-        let mut fields = rest.split_whitespace();
-        let (state, parent) = (fields.next(), fields.next());
-        if name.contains("(forebay-test-wo") && state != Some("Z") && parent == Some(me.as_str()) {
-            found.push(pid);
-        }
-    }
-    found
-}
-
 #[test]
 fn killed_workers_change_nothing() {
     within_deadline(|| {
@@ -119,13 +49,16 @@ fn killed_workers_change_nothing() {
         let graph =
             line("range 12000 | increment | rogue_map spin=60000 at=-1 | shuffle 500 | increment | batch 16");
         let truth = outcome(&mut build(&graph, &registry, Setting::INLINE).unwrap(), 0);
-        for signal in ["-KILL", "-SEGV", "-ABRT"] {
-            let mut loader = processes(&graph, &registry, 3);
-            let killer = Killer::start(signal, 5, 12);
-            assert_eq!(outcome(&mut loader, 0), truth, "{signal}");
-            let kills = killer.stop();
-            assert!(kills >= 3, "only {kills} were killed by {signal}");
-        }
+        let mut rng = Rng::new(5, 9);
+        let mut kills = 0;
+        let mut loader = processes(&graph, &registry, 3);
+        let found = forebay_tests::outcome(&mut loader, 0, |loader, samples| {
+            if samples % 20 == 0 {
+                kills += u32::from(kill_any(loader, &mut rng));
+            }
+        });
+        assert_eq!(found, truth);
+        assert!(kills >= 20, "only {kills} were killed");
     });
 }
 
@@ -134,9 +67,9 @@ fn a_sample_that_kills_is_named_or_set_aside() {
     within_deadline(|| {
         let registry = registry();
         let fatal = line("range 200 | rogue_map fault=signal signal=11 at=77 | batch 10");
-        let (samples, _, error) = outcome(&mut processes(&fatal, &registry, 2), 0);
+        let (run, error) = outcome(&mut processes(&fatal, &registry, 2), 0);
         let text = error.unwrap().to_string();
-        assert_eq!(samples, 7);
+        assert_eq!(run.samples, 7);
         for part in ["SIGSEGV", "rogue_map", "forebay-rogue", "77"] {
             assert!(text.contains(part), "{part} is not in: {text}");
         }
@@ -159,14 +92,33 @@ fn a_sample_that_kills_is_named_or_set_aside() {
 
 #[test]
 fn processes_give_what_inline_gives_for_random_graphs() {
-    within_deadline(|| {
-        let registry = registry();
-        for seed in 0..60 {
-            let mut rng = Rng::new(seed, 3);
-            let graph = line(&random_graph(&mut rng));
-            let truth = outcome(&mut build(&graph, &registry, Setting::INLINE).unwrap(), 0);
-            let mut loader = processes(&graph, &registry, 1 + rng.below(4) as usize);
-            assert_eq!(outcome(&mut loader, 0), truth, "{graph}, seed {seed}");
-        }
+    let counts = Arc::new([const { AtomicUsize::new(0) }; 3]);
+    let counted = Arc::clone(&counts);
+    let count = move |at: usize| {
+        counted[at].fetch_add(1, Ordering::Relaxed);
+    };
+    with_random_graphs(1000, move |graph, registry, rng| {
+        let truth = outcome(&mut build(graph, registry, Setting::INLINE).unwrap(), 0);
+        let workers = 1 + rng.below(4) as usize;
+        let executor = if rng.bool(0.5) { Executor::Processes(workers) } else { Executor::Threads(workers) };
+        let chunk = [Some(1), Some(5), Some(64), None][rng.below(4) as usize];
+        let setting = Setting { executor, chunk, ..Setting::INLINE };
+        let graph = placed(graph, rng);
+        let mut loader = build(&graph, registry, setting).unwrap();
+        // Half of the runs lose workers, at moments that differ.
+        let often = if rng.bool(0.5) { 1 + rng.below(20) } else { u64::MAX };
+        let found = forebay_tests::outcome(&mut loader, 0, |loader, samples| {
+            if samples as u64 % often == often - 1 && kill_any(loader, rng) {
+                count(2);
+            }
+        });
+        assert_eq!(found, truth, "{graph} on {executor}, chunk {chunk:?}");
+        count(usize::from(loader.worker_processes().is_empty()));
+        loader.finish().unwrap();
     });
+    let [with_workers, without, kills] = [0, 1, 2].map(|at| counts[at].load(Ordering::Relaxed));
+    assert!(
+        with_workers + without < 100 || (2 * with_workers > without && 2 * kills > with_workers),
+        "{with_workers} had workers, {without} had none, {kills} workers were killed"
+    );
 }

@@ -7,8 +7,8 @@ use std::{
 
 use clap::Args as Arguments;
 use forebay_loader::{
-    DEFAULT_BUDGET, Executor, Graph, Plan, Registry,
-    graph::{Catalog, Node, OptionSpec, PipeSpec},
+    DEFAULT_BUDGET, Executor, Graph, Plan, Registry, Segment,
+    graph::{Catalog, Node, On, OptionSpec, PipeSpec},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -25,6 +25,9 @@ use crate::{
 pub(crate) struct Args {
     /// A graph file (.toml or .json), or a graph in one line
     graph: String,
+    /// Where it is to run: inline, threads, threads:N or processes:N [default: the graph's, else threads]
+    #[arg(long)]
+    executor: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -71,16 +74,21 @@ pub(crate) fn explain(args: &Args, plugins: &[PathBuf]) -> Result {
     let graph = open::graph(&args.graph)?;
     let registry = open::registry(plugins)?;
     let graph = graph.check(&registry).map_err(Stop::early)?;
-    let plan = Plan::new(&graph, &registry).map_err(Stop::early)?;
-    let explained = explained(&graph, &plan, &registry)?;
-    if args.json { print::json(&explained) } else { print::text(|out| explained.write(out)) }
-}
-
-fn explained<'a>(graph: &'a Graph, plan: &'a Plan, registry: &'a Registry) -> Result<Explained<'a>> {
-    let executor = match &graph.run.executor {
+    let executor = match args.executor.as_ref().or(graph.run.executor.as_ref()) {
         Some(text) => text.parse().map_err(Stop::Usage)?,
         None => Executor::default(),
     };
+    let plan = Plan::new(&graph, &registry, executor).map_err(Stop::early)?;
+    let explained = explained(&graph, &plan, &registry, executor);
+    if args.json { print::json(&explained) } else { print::text(|out| explained.write(out)) }
+}
+
+fn explained<'a>(
+    graph: &'a Graph,
+    plan: &'a Plan,
+    registry: &'a Registry,
+    executor: Executor,
+) -> Explained<'a> {
     let nodes = graph.nodes().iter().filter_map(|node| {
         let spec = registry.pipe(&node.pipe)?;
         let record = registry.plugin_of(&node.pipe)?;
@@ -94,7 +102,7 @@ fn explained<'a>(graph: &'a Graph, plan: &'a Plan, registry: &'a Registry) -> Re
             options: options(node, spec),
         })
     });
-    Ok(Explained {
+    Explained {
         line: graph.to_line(Some(registry)),
         fingerprint: graph.fingerprint().to_string(),
         executor: executor.to_string(),
@@ -104,7 +112,7 @@ fn explained<'a>(graph: &'a Graph, plan: &'a Plan, registry: &'a Registry) -> Re
         nodes: nodes.collect(),
         plan,
         toml: graph.to_toml(),
-    })
+    }
 }
 
 fn options<'a>(node: &'a Node, spec: &'a PipeSpec) -> Vec<Chosen<'a>> {
@@ -164,7 +172,7 @@ impl Explained<'_> {
             let nodes: Vec<_> = segment.nodes.iter().filter_map(|&at| self.nodes.get(at)).collect();
             table.row([
                 at.to_string(),
-                if segment.parallel { "in parallel" } else { "in order" }.to_owned(),
+                runs(segment),
                 nodes.iter().map(|node| node.node).collect::<Vec<_>>().join(" | "),
                 name(&segment.inputs),
                 name(&segment.outputs),
@@ -173,4 +181,16 @@ impl Explained<'_> {
         writeln!(out)?;
         table.write(out, "")
     }
+}
+
+/// How a segment runs, and where.
+fn runs(segment: &Segment) -> String {
+    let how = if segment.parallel { "in parallel" } else { "in order" };
+    let place = match segment.on {
+        On::Caller => "the caller's thread",
+        On::OwnThread => "a thread of its own",
+        On::Process => "processes",
+        _ => "threads",
+    };
+    format!("{how}, {place}")
 }

@@ -22,6 +22,31 @@ pub struct PipeInfo {
     pub rewinds: bool,
     /// Gives each rank its share of the samples, by [`Context::rank`](crate::Context::rank).
     pub shards: bool,
+    /// Where its work is done best; a graph may say otherwise.
+    pub on: On,
+}
+
+/// Where the work of a pipe is done best. It never changes what comes out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum On {
+    /// On any thread.
+    Threads,
+    /// On a thread that does nothing else: its calls wait for a disk or a server. For pipes that see samples in order.
+    OwnThread,
+    /// In a process of its own: it may crash, or keeps state of the whole process that threads must not share. For maps.
+    Process,
+}
+
+impl On {
+    /// The name in a manifest, and in a graph.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Threads => "threads",
+            Self::OwnThread => "own_thread",
+            Self::Process => "process",
+        }
+    }
 }
 
 impl PipeInfo {
@@ -36,6 +61,7 @@ impl PipeInfo {
         indexed: false,
         rewinds: false,
         shards: false,
+        on: On::Threads,
     };
 }
 

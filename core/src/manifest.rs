@@ -242,6 +242,8 @@ impl Writer<'_> {
         self.raw(",");
         self.truth("shards", info.shards);
         self.raw(",");
+        self.member("on", info.on.name());
+        self.raw(",");
         self.options(pipe.options);
         self.raw("}");
     }

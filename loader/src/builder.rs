@@ -6,8 +6,8 @@ use forebay_core::{Error, Limits, Result};
 
 use crate::{
     Executor, Loader, Registry,
-    executor::{BATCHES, Body, Crew, Inline, Job, Run, Threads},
-    graph::Graph,
+    executor::{BATCHES, Body, Counts, Crew, Inline, Job, Run, Threads},
+    graph::{Graph, On},
     host::Host,
     loader::At,
     make::{Maker, course},
@@ -22,6 +22,9 @@ pub const DEFAULT_BUDGET: u64 = 64 << 20;
 pub const DEFAULT_MARKS: Duration = Duration::from_millis(5);
 /// The most bytes of output memory that wait to be used again, unless the budget is larger.
 const KEEP: u64 = 256 << 20;
+
+/// The most threads for pipes that want one of their own; beyond, they share them.
+const OWN: usize = 16;
 
 /// How a graph is to run. What is not set here is taken from the graph's `[run]` table.
 pub struct LoaderBuilder {
@@ -123,10 +126,11 @@ impl LoaderBuilder {
         let seed = self.seed.or(graph.run.seed).unwrap_or(0);
         let budget = self.budget.or(graph.run.budget).unwrap_or(DEFAULT_BUDGET);
         let ranks = self.ranks.unwrap_or((0, 1));
-        let plan = Plan::new(&graph, registry)?;
+        let plan = Plan::new(&graph, registry, executor)?;
         let dealt = if self.ranks.is_some() { ranks::dealt(&graph, registry)? } else { Vec::new() };
         let course = course(&graph, registry, &plan, &dealt)?;
-        let crew = self.crew(executor, || worker::setup(&graph, registry, (seed, ranks, self.limits)))?;
+        let setup = || worker::setup(&graph, registry, executor, (seed, ranks, self.limits));
+        let crew = self.crew(executor, &plan, setup)?;
         let heap = crew.as_ref().map(|crew| crew.arena.heap(BATCHES)).transpose()?;
         let host = Host::new(registry.clone(), self.limits, as_size(budget.max(KEEP)), heap);
         let mut maker = Maker {
@@ -194,8 +198,16 @@ impl LoaderBuilder {
     }
 
     /// The worker processes, if there are to be any.
-    fn crew(&self, executor: Executor, setup: impl FnOnce() -> Result<Setup>) -> Result<Option<Crew>> {
-        let Executor::Processes(count) = executor else { return Ok(None) };
+    fn crew(
+        &self,
+        executor: Executor,
+        plan: &Plan,
+        setup: impl FnOnce() -> Result<Setup>,
+    ) -> Result<Option<Crew>> {
+        let (Executor::Threads(count) | Executor::Processes(count)) = executor else { return Ok(None) };
+        if plan.segments_on(On::Process) == 0 {
+            return Ok(None);
+        }
         let (count, program) = (count.max(1), worker::program(self.worker.clone())?);
         Ok(Some(Crew { count, program, setup: setup()?, arena: Crew::arena(count)? }))
     }
@@ -205,10 +217,13 @@ impl LoaderBuilder {
 fn start(job: Job, executor: Executor, crew: Option<Crew>) -> Result<Box<dyn Run>> {
     Ok(match executor {
         Executor::Inline => Box::new(Inline::new(job)),
-        Executor::Threads(count) => Box::new(Threads::new(job, count.max(1), None)?),
-        Executor::Processes(_) => {
-            let serial = job.plan.segments.iter().filter(|segment| !segment.parallel).count();
-            Box::new(Threads::new(job, serial.clamp(1, 2), crew)?)
+        Executor::Threads(count) | Executor::Processes(count) => {
+            let maps = job.plan.segments.iter().any(|segment| segment.parallel && segment.on == On::Threads);
+            let serial = job.plan.segments_on(On::Threads);
+            // Beside worker processes, threads that have maps to run have as much to do; others hand on.
+            let threads = if maps || crew.is_none() { count.max(1) } else { serial.clamp(1, 2) };
+            let own = job.plan.segments_on(On::OwnThread).min(OWN);
+            Box::new(Threads::new(job, Counts { threads, own }, crew)?)
         }
     })
 }

@@ -14,7 +14,7 @@
 //!
 //! [[node]]
 //! pipe = "files"               # `name` defaults to the pipe's, made unique by -2, -3
-//! paths = "shards/*.tar"       # options stand beside; reserved: name, pipe, inputs, on; every pipe has on_error
+//! paths = "shards/*.tar"       # options stand beside; reserved: name, pipe, inputs; every pipe has on_error and on
 //!
 //! [[node]]
 //! pipe = "untar"               # `inputs` defaults to the node before
@@ -52,6 +52,7 @@ mod fingerprint;
 mod line;
 mod nearest;
 mod options;
+mod place;
 mod policy;
 mod print;
 mod settings;
@@ -67,6 +68,7 @@ use serde_json::Value;
 pub use builder::{Builder, Draft};
 pub use catalog::{Catalog, Class, Kind, List, OptionSpec, PipeSpec};
 pub use fingerprint::Fingerprint;
+pub use place::On;
 pub use policy::{Action, Most, OnError};
 pub use settings::{Settings, parse_bytes};
 
@@ -76,8 +78,11 @@ pub const POSITIONAL: &str = "";
 /// The option of every pipe that says what happens to a sample it fails on: see [`OnError`].
 pub const ON_ERROR: &str = "on_error";
 
+/// The option of every pipe that says where its work is done: see [`On`].
+pub const ON: &str = "on";
+
 /// The options that every pipe has, and that the loader reads.
-pub(crate) const COMMON: [&str; 1] = [ON_ERROR];
+pub(crate) const COMMON: [&str; 2] = [ON_ERROR, ON];
 
 /// The most nodes one graph may have.
 pub const MAX_NODES: usize = 10_000;
@@ -228,6 +233,11 @@ impl Node {
     pub(crate) fn own_options(&self) -> BTreeMap<&str, &Value> {
         let options = self.options.iter().map(|(name, value)| (name.as_str(), value));
         options.filter(|(name, _)| !COMMON.contains(name)).collect()
+    }
+
+    /// Where the graph wants its work done; of a checked graph.
+    pub(crate) fn on(&self) -> Option<On> {
+        self.options.get(ON)?.as_str()?.parse().ok()
     }
 
     /// Says that `error` happened at this node.

@@ -8,8 +8,8 @@ use forebay_core::{Error, Result};
 use serde::Serialize;
 
 use crate::{
-    Registry,
-    graph::{Catalog, Class, Graph, PipeSpec},
+    Executor, Registry,
+    graph::{Catalog, Class, Graph, Node, On, PipeSpec},
 };
 
 /// A checked graph, cut into segments; each comes after all it reads from.
@@ -30,6 +30,8 @@ pub struct Segment {
     pub nodes: Vec<usize>,
     /// Whether several chunks may be worked on at once.
     pub parallel: bool,
+    /// Where that is done.
+    pub on: On,
     /// The edges it reads.
     pub inputs: Vec<usize>,
     /// The edges it writes.
@@ -37,6 +39,24 @@ pub struct Segment {
     /// For each node whether it may start its inputs over.
     #[serde(skip)]
     pub(crate) rewinds: Vec<bool>,
+}
+
+impl Segment {
+    /// Whether a node may run with these: what follows a node on a thread of its own runs there too, unless told otherwise.
+    fn joins(&self, node: &Node, on: On) -> bool {
+        self.on == on || self.on == On::OwnThread && node.on().is_none()
+    }
+}
+
+/// Where the work of a node is done: as the graph says, else where its pipe is best, else where the executor does most.
+fn place(node: &Node, spec: &PipeSpec, executor: Executor) -> On {
+    match (executor, node.on(), spec.on, spec.class == Class::Map) {
+        (Executor::Inline, ..) => On::Caller,
+        (_, Some(on), ..) => on,
+        (_, None, On::OwnThread, false) => On::OwnThread,
+        (_, None, On::Process, true) | (Executor::Processes(_), None, _, true) => On::Process,
+        _ => On::Threads,
+    }
 }
 
 /// A queue between two segments.
@@ -50,11 +70,11 @@ pub struct Edge {
 }
 
 impl Plan {
-    /// Cuts a checked graph.
+    /// Cuts a checked graph for an executor.
     ///
     /// # Errors
     /// `Invalid` for a circle, which a checked graph has not.
-    pub fn new(graph: &Graph, registry: &Registry) -> Result<Self> {
+    pub fn new(graph: &Graph, registry: &Registry, executor: Executor) -> Result<Self> {
         let order = graph.order()?;
         let spec = |at: usize| {
             let pipe = &graph.nodes()[at].pipe;
@@ -65,10 +85,12 @@ impl Plan {
         let mut segment_of = vec![usize::MAX; graph.nodes().len()];
         for &at in &order {
             let parallel = spec(at)?.class == Class::Map;
+            let on = place(&graph.nodes()[at], spec(at)?, executor);
             let before = readers.only_input(at).map(|input| segment_of[input]);
             let joined = before.filter(|&segment| {
                 let last = plan.segments[segment].nodes.last().copied();
                 plan.segments[segment].parallel == parallel
+                    && plan.segments[segment].joins(&graph.nodes()[at], on)
                     && last == readers.only_input(at)
                     && last.is_some_and(|last| {
                         spec(last).is_ok_and(|spec| spec.outputs_of(&graph.nodes()[last]) == 1)
@@ -80,6 +102,7 @@ impl Plan {
                 None => plan.segments.push(Segment {
                     nodes: vec![at],
                     parallel,
+                    on,
                     inputs: Vec::new(),
                     outputs: Vec::new(),
                     rewinds: Vec::new(),
@@ -118,6 +141,11 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// How many segments run there.
+    pub(crate) fn segments_on(&self, on: On) -> usize {
+        self.segments.iter().filter(|segment| segment.on == on).count()
     }
 
     /// The edge that leads to the consumer.

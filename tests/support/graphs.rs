@@ -7,6 +7,7 @@ use std::{
 };
 
 use forebay_loader::{Graph, Registry, Rng};
+use serde_json::Value;
 
 use crate::{line, registry, within_deadline};
 
@@ -58,6 +59,27 @@ pub fn random_graph(rng: &mut Rng) -> String {
         maker.chain(0);
     }
     maker.nodes.join(" ; ")
+}
+
+/// The same graph with some of its nodes told where to run.
+///
+/// # Panics
+/// When a node cannot be told so.
+#[must_use]
+pub fn placed(graph: &Graph, rng: &mut Rng) -> Graph {
+    let mut text: Value = serde_json::from_str(&graph.to_json().unwrap()).unwrap();
+    let nodes = text["node"].as_array_mut().unwrap();
+    for node in nodes {
+        let map = ["increment", "rogue_map"].contains(&node["pipe"].as_str().unwrap());
+        let place = match (rng.below(3), map) {
+            (0, true) => "process",
+            (0, false) => "own_thread",
+            (1, _) => "threads",
+            _ => continue,
+        };
+        node["on"] = place.into();
+    }
+    Graph::from_json(&text.to_string()).unwrap()
 }
 
 /// The most samples that an output may be thought to have, for pipes that make more of them.

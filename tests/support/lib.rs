@@ -23,8 +23,8 @@ use forebay_loader::{Registry, Search};
 pub use crate::{
     build::{Cargo, beside, lock_file, write},
     gate::Gate,
-    graphs::{random_graph, with_random_graphs},
-    runs::{ALL, Run, Setting, build, error_of, line, run, uids},
+    graphs::{placed, random_graph, with_random_graphs},
+    runs::{ALL, Run, Setting, build, error_of, kill_any, line, outcome, run, uids, worker},
 };
 
 /// The plugins of the workspace, by crate.

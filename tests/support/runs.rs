@@ -1,8 +1,9 @@
 //! Running graphs, and comparing what came out.
 
-use std::time::Duration;
+use std::{env::consts::EXE_SUFFIX, path::PathBuf, time::Duration};
 
-use forebay_loader::{Digest, Error, Executor, Graph, Loader, Registry, Result, Sample};
+use forebay_loader::{Digest, Error, Executor, Graph, Loader, Registry, Result, Rng, Sample};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// How a graph is run.
 #[derive(Debug, Clone, Copy)]
@@ -65,12 +66,19 @@ pub fn line(text: &str) -> Graph {
     Graph::from_line(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
+/// The program of worker processes: cargo puts it into the folder above the tests'.
+#[must_use]
+pub fn worker() -> PathBuf {
+    crate::plugins().parent().unwrap().join(format!("forebay-test-worker{EXE_SUFFIX}"))
+}
+
 /// A loader for this graph.
 ///
 /// # Errors
 /// Those of the builder.
 pub fn build(graph: &Graph, registry: &Registry, setting: Setting) -> Result<Loader> {
-    let mut builder = Loader::builder(graph.clone()).executor(setting.executor).seed(setting.seed);
+    let mut builder =
+        Loader::builder(graph.clone()).executor(setting.executor).seed(setting.seed).worker(worker());
     if let Some(chunk) = setting.chunk {
         builder = builder.chunk(chunk);
     }
@@ -95,6 +103,37 @@ pub fn run(loader: &mut Loader, epoch: u64) -> Result<Run> {
         samples += 1;
     }
     Ok(Run { samples, digest: digest.finish() })
+}
+
+/// What an epoch gave, and the error that ended it. `each` is called after each sample, with how many there were.
+pub fn outcome(
+    loader: &mut Loader,
+    epoch: u64,
+    mut each: impl FnMut(&Loader, usize),
+) -> (Run, Option<Error>) {
+    let (mut digest, mut samples, mut failed) = (Digest::default(), 0, None);
+    let mut epoch = loader.epoch(epoch);
+    while let Some(sample) = epoch.next() {
+        match sample {
+            Ok(sample) => {
+                digest.update(&sample);
+                samples += 1;
+                each(&epoch, samples);
+            }
+            Err(error) => failed = Some(error),
+        }
+    }
+    (Run { samples, digest: digest.finish() }, failed)
+}
+
+/// Ends any of the loader's worker processes, if there are some, with any of the signals that a crash or a user may send.
+/// Says whether there was one.
+pub fn kill_any(loader: &Loader, rng: &mut Rng) -> bool {
+    let all = loader.worker_processes();
+    let signal = [Signal::KILL, Signal::SEGV, Signal::ABORT, Signal::TERM][rng.below(4) as usize];
+    let chosen = all.get(rng.below(all.len().max(1) as u64) as usize);
+    let pid = chosen.and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
 }
 
 /// The uids of one epoch, in order.

@@ -28,7 +28,7 @@ pub(crate) use self::{
     link::{Blame, Link},
     parallel::Parallel,
     remote::{BATCHES, Crew},
-    threads::Threads,
+    threads::{Counts, Threads},
     trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},
 };
 use crate::{host::Host, plan::Plan};

@@ -12,11 +12,12 @@ use super::{
     parallel::Mapped,
     trail::{Origin, pass_of_input},
 };
-use crate::plan;
+use crate::{graph::On, plan};
 
 /// A segment with its place in the graph.
 pub(super) struct Segment {
     pub(super) kind: Kind,
+    pub(super) on: On,
     pub(super) inputs: Vec<usize>,
     pub(super) outputs: Vec<usize>,
     /// For each node whether it may start its inputs over.
@@ -116,8 +117,8 @@ impl Segment {
                 done: BTreeMap::new(),
             },
         };
-        let (inputs, outputs, rewinds) = (plan.inputs, plan.outputs, plan.rewinds);
-        Self { kind, inputs, outputs, rewinds, ended: false, waker, idle: None }
+        let (on, inputs, outputs, rewinds) = (plan.on, plan.inputs, plan.outputs, plan.rewinds);
+        Self { kind, on, inputs, outputs, rewinds, ended: false, waker, idle: None }
     }
 
     /// Starts an epoch, and gives what was waiting within; nothing runs now.

@@ -17,7 +17,7 @@ use super::{
     segment::{Edge, Item, Kind, Segment},
     trail::Origin,
 };
-use crate::host::Host;
+use crate::{graph::On, host::Host};
 
 /// The most chunks that wait on one edge.
 const MOST_WAITING: usize = 64;
@@ -33,8 +33,6 @@ pub(crate) struct Table {
     /// What is to be dropped once the lock is given back: a value's end may call a waker, which wants the lock.
     trash: Vec<Item>,
     host: Arc<Host>,
-    /// Whether chunks of parallel segments are worked on by other processes alone.
-    elsewhere: bool,
     running: usize,
     paused: bool,
     stopped: bool,
@@ -64,7 +62,7 @@ pub(crate) struct Task {
 }
 
 impl Table {
-    pub(crate) fn new(job: Job, wakers: Vec<Waker>, threads: usize, elsewhere: bool) -> Self {
+    pub(crate) fn new(job: Job, wakers: Vec<Waker>, workers: usize) -> Self {
         let bodies = job.plan.segments.into_iter().zip(job.bodies).zip(wakers);
         let segments = bodies.map(|((plan, body), waker)| Segment::new(plan, body, waker, job.chunk));
         let edges = job.plan.edges.into_iter();
@@ -73,11 +71,10 @@ impl Table {
             edges: edges.map(|plan| Edge { plan, items: VecDeque::new(), bytes: 0, ended: false }).collect(),
             output: job.output,
             budget: job.budget,
-            window: 2 * threads + 2,
+            window: 2 * workers + 2,
             spares: Vec::new(),
             trash: Vec::new(),
             host: job.host,
-            elsewhere,
             running: 0,
             paused: true,
             stopped: false,
@@ -144,21 +141,11 @@ impl Table {
         }
     }
 
-    /// The most downstream work there is.
-    pub(crate) fn take_work(&mut self) -> Option<Work> {
-        let segment = self.runnable(false)?;
+    /// The most downstream work there is for who works there.
+    pub(crate) fn take_work(&mut self, on: On) -> Option<Work> {
+        let segment = self.runnable(on)?;
         self.running += 1;
         Some(self.take(segment))
-    }
-
-    /// The most downstream chunk there is for another process.
-    pub(crate) fn take_elsewhere(&mut self) -> Option<Task> {
-        let segment = self.runnable(true)?;
-        self.running += 1;
-        match self.take(segment) {
-            Work::Task(task) => Some(task),
-            Work::Serial { .. } => unreachable!("a serial segment runs in this process"),
-        }
     }
 
     /// Takes a segment that can run.

@@ -29,7 +29,10 @@ use super::{
     table::{Table, Task, Work},
     trail::Origin,
 };
-use crate::host::{Host, stopped};
+use crate::{
+    graph::On,
+    host::{Host, stopped},
+};
 
 /// The executor with threads of its own.
 pub(crate) struct Threads {
@@ -38,6 +41,17 @@ pub(crate) struct Threads {
     ready: Chunk,
     over: bool,
     waited: Duration,
+    /// How many threads or processes do most of the work.
+    count: usize,
+}
+
+/// How many work where.
+#[derive(Clone, Copy)]
+pub(crate) struct Counts {
+    /// Threads that all nodes share.
+    pub(crate) threads: usize,
+    /// Threads for what waits for files or servers.
+    pub(crate) own: usize,
 }
 
 pub(super) struct Shared {
@@ -48,13 +62,13 @@ pub(super) struct Shared {
     output: Condvar,
     host: Arc<Host>,
     children: Mutex<Children>,
-    /// Whether there are worker processes, which wait for other work than the threads here.
-    mixed: bool,
+    /// Where work is done: who waits for it waits for one of these.
+    places: Vec<On>,
 }
 
 impl Threads {
-    /// Starts `count` threads, and the crew's processes; they wait until an epoch begins.
-    pub(crate) fn new(job: Job, count: usize, crew: Option<Crew>) -> Result<Self> {
+    /// Starts threads, and the crew's processes; they wait until an epoch begins.
+    pub(crate) fn new(job: Job, counts: Counts, crew: Option<Crew>) -> Result<Self> {
         let host = Arc::clone(&job.host);
         let shared = Arc::new_cyclic(|shared: &Weak<Shared>| {
             let wakers = (0..job.plan.segments.len()).map(|segment| {
@@ -67,14 +81,17 @@ impl Threads {
                 })
             });
             let processes = crew.as_ref().map_or(0, |crew| crew.count);
-            let table = Table::new(job, wakers.collect(), count + processes, processes > 0);
+            let places =
+                [(On::Threads, counts.threads), (On::OwnThread, counts.own), (On::Process, processes)];
+            let places = places.into_iter().filter(|(_, count)| *count > 0).map(|(on, _)| on).collect();
+            let table = Table::new(job, wakers.collect(), counts.threads + processes);
             Shared {
                 table: Mutex::new(table),
                 work: Condvar::new(),
                 output: Condvar::new(),
                 host,
                 children: Mutex::default(),
-                mixed: processes > 0,
+                places,
             }
         });
         let bell = Arc::downgrade(&shared);
@@ -85,12 +102,20 @@ impl Threads {
                 shared.work.notify_all();
             }
         }));
-        let mut threads =
-            Self { shared, workers: Vec::new(), ready: Chunk::new(), over: false, waited: Duration::ZERO };
-        for index in 0..count {
-            let shared = Arc::clone(&threads.shared);
-            let name = format!("forebay-{index}");
-            threads.workers.push(thread::Builder::new().name(name).spawn(move || shared.serve())?);
+        let mut threads = Self {
+            shared,
+            workers: Vec::new(),
+            ready: Chunk::new(),
+            over: false,
+            waited: Duration::ZERO,
+            count: crew.as_ref().map_or(counts.threads, |crew| crew.count),
+        };
+        for (on, letter, count) in [(On::Threads, "", counts.threads), (On::OwnThread, "own", counts.own)] {
+            for index in 0..count {
+                let shared = Arc::clone(&threads.shared);
+                let name = format!("forebay-{letter}{index}");
+                threads.workers.push(thread::Builder::new().name(name).spawn(move || shared.serve(on))?);
+            }
         }
         if let Some(crew) = crew {
             let crew = Arc::new(crew);
@@ -186,7 +211,7 @@ impl Run for Threads {
     }
 
     fn threads(&self) -> usize {
-        self.workers.len()
+        self.count
     }
 
     fn processes(&self) -> Vec<u32> {
@@ -227,7 +252,7 @@ impl Shared {
     }
 
     /// A worker's life: take work, do it, hand it in.
-    fn serve(&self) {
+    fn serve(&self, on: On) {
         let mut table = self.lock();
         loop {
             if table.is_stopped() || self.host.is_cancelled() {
@@ -240,11 +265,11 @@ impl Shared {
                 table = self.lock();
                 continue;
             }
-            let Some(work) = table.take_work() else {
+            let Some(work) = table.take_work(on) else {
                 table = self.work.wait(table).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let more = table.has_work() || self.mixed && table.has_work_elsewhere();
+            let more = self.has_work(&table);
             drop(table);
             if more {
                 self.call_worker();
@@ -258,7 +283,8 @@ impl Shared {
             if table.has_output() || table.running() == 0 {
                 self.output.notify_all();
             }
-            if self.mixed && table.has_work_elsewhere() {
+            if self.places.len() > 1 && self.places.iter().any(|&place| place != on && table.has_work(place))
+            {
                 self.work.notify_all();
             }
         }
@@ -266,11 +292,15 @@ impl Shared {
         self.output.notify_all();
     }
 
+    fn has_work(&self, table: &Table) -> bool {
+        self.places.iter().any(|&on| table.has_work(on))
+    }
+
     /// Wakes one who waits for work that there may be now.
     fn call_worker(&self) {
-        match self.mixed {
-            true => self.work.notify_all(),
-            false => self.work.notify_one(),
+        match self.places.len() {
+            1 => self.work.notify_one(),
+            _ => self.work.notify_all(),
         }
     }
 
@@ -321,7 +351,7 @@ impl Shared {
                 return false;
             }
             while taken < most
-                && let Some(task) = table.take_elsewhere()
+                && let Some(Work::Task(task)) = table.take_work(On::Process)
             {
                 taken += 1;
                 each(task);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Graph, Input, MAX_NODES, Node, POSITIONAL, Settings};
 
 /// Words that are no option's name: they are, or are kept for, words about the node itself.
-const RESERVED: [&str; 4] = ["name", "pipe", "inputs", "on"];
+const RESERVED: [&str; 3] = ["name", "pipe", "inputs"];
 
 /// How deep lists and maps in an option's value may nest.
 pub(super) const MAX_DEPTH: usize = 32;

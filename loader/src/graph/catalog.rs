@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
-use super::{Node, POSITIONAL};
+use super::{Node, On, POSITIONAL};
 
 /// The pipes that exist.
 pub trait Catalog {
@@ -49,6 +49,9 @@ pub struct PipeSpec {
     /// Whether it gives each rank its share.
     #[serde(default)]
     pub shards: bool,
+    /// Where its work is done best.
+    #[serde(default)]
+    pub on: On,
 }
 
 impl PipeSpec {

@@ -5,11 +5,12 @@ use std::fmt;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Graph, Input, Node};
+use super::{Graph, Input, Node, ON};
 
 /// The identity of a graph: names, pipes, given options and inputs, in the order of its nodes.
 ///
-/// Prints as 32 hex digits. Settings under `run` are no part of it, nor is an option that was not given. It is the
+/// Prints as 32 hex digits. Settings under `run` are no part of it, nor is an option that was not given, nor `on`, which changes no
+/// sample. It is the
 /// 128-bit XXH3 of the text `[["name","pipe",["input",..],{"option":value,..}],..]` with keys sorted and no space.
 /// Take it of a graph from [`Graph::check`], which gives options by position their names and numbers their type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -59,7 +60,7 @@ impl Node {
         text.push(',');
         push(&mut text, &self.inputs.iter().map(Input::to_string).collect());
         text.push(',');
-        push_entries(&mut text, self.options.iter());
+        push_entries(&mut text, self.options.iter().filter(|(name, _)| *name != ON));
         text.push(']');
         text
     }

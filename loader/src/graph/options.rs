@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use forebay_core::Error;
 use serde_json::{Number, Value};
 
-use super::{COMMON, Kind, List, Node, ON_ERROR, OnError, OptionSpec, POSITIONAL, PipeSpec, nearest, print};
+use super::{
+    COMMON, Class, Kind, List, Node, ON_ERROR, On, OnError, OptionSpec, POSITIONAL, PipeSpec, nearest, print,
+};
 
 /// The most characters of a wrong value that an error shows.
 const SHOWN: usize = 60;
@@ -16,7 +18,7 @@ pub(super) fn resolve(node: &Node, spec: &PipeSpec) -> (BTreeMap<String, Value>,
     let mut problems = Vec::new();
     for (given, value) in &node.options {
         if COMMON.contains(&given.as_str()) {
-            match common(value) {
+            match common(given, value, spec) {
                 Ok(()) => drop(resolved.insert(given.clone(), value.clone())),
                 Err(error) => problems.push(error),
             }
@@ -42,12 +44,26 @@ pub(super) fn resolve(node: &Node, spec: &PipeSpec) -> (BTreeMap<String, Value>,
     (resolved, problems)
 }
 
-/// Checks `on_error`, the one option that every pipe has.
-fn common(value: &Value) -> Result<(), Error> {
+/// Checks `on_error` or `on`, the options that every pipe has.
+fn common(given: &str, value: &Value, spec: &PipeSpec) -> Result<(), Error> {
     let text = value.as_str();
     let text =
-        text.ok_or_else(|| Error::invalid(format!("option `{ON_ERROR}` is {}, expected text", show(value))))?;
-    text.parse::<OnError>().map(drop)
+        text.ok_or_else(|| Error::invalid(format!("option `{given}` is {}, expected text", show(value))))?;
+    if given == ON_ERROR {
+        return text.parse::<OnError>().map(drop);
+    }
+    match (text.parse::<On>()?, spec.class == Class::Map) {
+        (On::Process, false) => Err(Error::invalid(format!(
+            "option `on` is process, which is for maps; {} sees samples in order and runs in this process, \
+             on threads or own_thread",
+            spec.name
+        ))),
+        (On::OwnThread, true) => Err(Error::invalid(format!(
+            "option `on` is own_thread, which is for pipes that see samples in order; {} is a map, for threads or process",
+            spec.name
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn find<'a>(given: &str, value: &Value, node: &Node, spec: &'a PipeSpec) -> Result<&'a OptionSpec, String> {

@@ -8,7 +8,7 @@ use forebay_core::{Chunk, Error, ErrorKind, Limits, Result};
 
 use self::protocol::{Done, Order, Reply, Setup, Stamp, pack, unpack};
 use crate::{
-    Graph, Registry, Search,
+    Executor, Graph, Registry, Search,
     executor::{Body, Parallel},
     host::{Destination, Host, Lent},
     make::{Maker, course},
@@ -47,11 +47,19 @@ pub(crate) fn program(given: Option<PathBuf>) -> Result<PathBuf> {
 pub(crate) fn setup(
     graph: &Graph,
     registry: &Registry,
+    executor: Executor,
     (seed, ranks, limits): (u64, (u32, u32), Limits),
 ) -> Result<Setup> {
     let files = registry.plugins().iter().filter(|record| record.path().is_some());
     let plugins = files.filter_map(|record| record.path()).map(Stamp::of).collect::<Result<_>>()?;
-    Ok(Setup { graph: graph.to_json()?, plugins, seed, ranks, limits: (limits.bytes, limits.pixels) })
+    Ok(Setup {
+        graph: graph.to_json()?,
+        executor: executor.to_string(),
+        plugins,
+        seed,
+        ranks,
+        limits: (limits.bytes, limits.pixels),
+    })
 }
 
 /// In a process that a loader started as a worker: works until that loader is gone, and never returns. In any other
@@ -155,7 +163,7 @@ impl Worker {
             }
         }
         let graph = Graph::from_json(&setup.graph)?;
-        let plan = Plan::new(&graph, &registry)?;
+        let plan = Plan::new(&graph, &registry, setup.executor.parse()?)?;
         let host = Host::for_worker(registry.clone(), setup.limits(), heap.clone());
         Ok(Self { graph, registry, plan, host, setup: setup.clone(), segments: BTreeMap::new(), loaded: 0 })
     }

@@ -15,6 +15,8 @@ use crate::queue::process::Loan;
 pub(crate) struct Setup {
     /// The checked graph, as JSON.
     pub(crate) graph: String,
+    /// Where it runs, which says how it is cut into segments.
+    pub(crate) executor: String,
     /// The files of the plugins.
     pub(crate) plugins: Vec<Stamp>,
     pub(crate) seed: u64,

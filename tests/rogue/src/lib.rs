@@ -2,6 +2,7 @@
 //!
 //! Nothing in here sleeps or looks at a clock: what is to wait waits at a [gate].
 
+mod alone;
 mod decoder;
 mod expand;
 pub mod gate;
@@ -12,6 +13,7 @@ mod source;
 mod stream;
 
 pub use crate::{
+    alone::RogueAlone,
     decoder::RogueDecoder,
     expand::{RogueExpand, RogueExpandOptions},
     increment::Increment,
@@ -23,7 +25,7 @@ pub use crate::{
 
 forebay_core::export_plugin! {
     sources: [RogueSource],
-    maps: [Increment, RogueMap],
+    maps: [Increment, RogueAlone, RogueMap],
     flat_maps: [RogueExpand],
     streams: [RogueLag, RogueStream],
     decoders: [RogueDecoder],

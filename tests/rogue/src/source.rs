@@ -1,7 +1,8 @@
 //! `rogue_source`: integers, until something goes wrong.
 
 use forebay_core::{
-    Buffer, Context, DataPipe, Error, Key, PipeInfo, Result, Sample, Source, State, StateExt, Str, options,
+    Buffer, Context, DataPipe, Error, Key, On, PipeInfo, Result, Sample, Source, State, StateExt, Str,
+    options,
 };
 
 use crate::gate;
@@ -36,6 +37,7 @@ impl DataPipe for RogueSource {
     const INFO: PipeInfo = PipeInfo {
         name: "rogue_source",
         summary: "Integers, until something goes wrong",
+        on: On::OwnThread, // It may wait at a gate.
         ..PipeInfo::DEFAULT
     };
     type Options = RogueSourceOptions;

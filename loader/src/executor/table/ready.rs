@@ -1,29 +1,26 @@
 //! Which segment can run.
 
+use crate::graph::On;
+
 use super::{
     super::segment::{Edge, Kind, Segment, Wait},
     MOST_WAITING, Table,
 };
 
 impl Table {
-    pub(crate) fn has_work(&self) -> bool {
-        self.runnable(false).is_some()
+    /// Whether there is work for who works there.
+    pub(crate) fn has_work(&self, on: On) -> bool {
+        self.runnable(on).is_some()
     }
 
-    /// Whether there is a chunk for another process.
-    pub(crate) fn has_work_elsewhere(&self) -> bool {
-        self.runnable(true).is_some()
-    }
-
-    /// The most downstream segment that can run here, or elsewhere.
-    pub(super) fn runnable(&self, elsewhere: bool) -> Option<usize> {
+    /// The most downstream segment that can run there.
+    pub(super) fn runnable(&self, on: On) -> Option<usize> {
         if self.paused || self.stopped {
             return None;
         }
-        let place = |at: usize| self.elsewhere && matches!(self.segments[at].kind, Kind::Parallel { .. });
         let mut segments = (0..self.segments.len()).rev();
-        let ready = segments.find(|&at| place(at) == elsewhere && self.obstacle(at).is_ok());
-        ready.or_else(|| self.starving().filter(|_| !elsewhere))
+        let ready = segments.find(|&at| self.segments[at].on == on && self.obstacle(at).is_ok());
+        ready.or_else(|| self.starving().filter(|&at| self.segments[at].on == on))
     }
 
     /// A segment with a full output, and another one that is empty, which everything waits for.
