@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::*;
+use super::{asleep::start_until_asleep, *};
 
 type Ends = (Box<dyn Sender>, Box<dyn Receiver>);
 
@@ -261,14 +261,13 @@ fn a_sender_that_waits_goes_on_when_there_is_room() {
         |kind| kind.waits,
         Bounds { items: 2, bytes: 1 << 30 },
         |kind, (mut sender, mut receiver)| {
-            let sending = thread::spawn(move || {
+            let sending = start_until_asleep(move || {
                 for n in 0..20 {
                     sender.send(&mut message(numbered(n, 1))).unwrap();
                 }
                 sender.close().unwrap();
                 sender
             });
-            thread::sleep(Duration::from_millis(20));
             for n in 0..20 {
                 assert_eq!(samples(receiver.recv().unwrap().unwrap().chunk)[0].uid(), n, "{}", kind.name);
             }
@@ -356,14 +355,13 @@ fn a_receiver_that_is_dropped_is_an_error() {
         |kind| kind.waits && kind.is_direct,
         Bounds { items: 1, bytes: 1 },
         |kind, (mut sender, receiver)| {
-            let sending = thread::spawn(move || {
+            let sending = start_until_asleep(move || {
                 loop {
                     if let Err(error) = sender.send(&mut message(numbered(0, 1))) {
                         return error;
                     }
                 }
             });
-            thread::sleep(Duration::from_millis(20));
             drop(receiver);
             assert_eq!(sending.join().unwrap().kind(), ErrorKind::Worker, "{}", kind.name);
         },

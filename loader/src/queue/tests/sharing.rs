@@ -2,7 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::{super::process::*, worker::start, *};
+use super::{
+    super::process::*,
+    asleep::{start_until_asleep, wait_until_asleep},
+    worker::start,
+    *,
+};
 
 const LANE: usize = 8 << 20;
 
@@ -101,8 +106,9 @@ fn a_sender_that_waits_learns_of_its_receivers_death() {
     let (mut connection, mut child) = start(&arena, "echo", LANE, Bounds { items: 4, bytes: 1 << 30 });
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let sending = rustix::thread::gettid();
     let killer = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(100));
+        wait_until_asleep(sending);
         child.kill().unwrap();
         let since = Instant::now();
         child.wait().unwrap();
@@ -127,14 +133,13 @@ fn a_sender_that_waits_for_its_socket_learns_that_the_receiver_left() {
     here.sender.send(&mut message(large(0, 100_000))).unwrap();
     // A view keeps the lane and its socket.
     let view = tensor_of(there.receiver.recv().unwrap().unwrap());
-    let sending = std::thread::spawn(move || {
+    let sending = start_until_asleep(move || {
         loop {
             if let Err(error) = here.sender.send(&mut message(numbered(0, 1))) {
                 return error;
             }
         }
     });
-    std::thread::sleep(Duration::from_millis(50));
     drop(there);
     assert_eq!(sending.join().unwrap().message(), "the receiver was dropped");
     assert_eq!(view.as_slice(), pattern(0, 100_000));
