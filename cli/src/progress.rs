@@ -103,6 +103,11 @@ impl Progress {
     }
 }
 
+/// Says that something may be wrong, on a line of its own.
+pub(crate) fn warn(line: &str) {
+    say(&format!("warning: {line}"));
+}
+
 fn say(line: &str) {
     // A run goes on when nobody can be told about it.
     let _ = writeln!(io::stderr(), "{line}");

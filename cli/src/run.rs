@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use clap::Args as Arguments;
@@ -21,10 +21,13 @@ use crate::{
     outcome::{Result, Stop},
     preview::Field,
     print,
-    progress::Progress,
+    progress::{self, Progress},
     report::Report,
     saves::{self, Saves},
 };
+
+/// After how long without a sample a run says who works on what.
+const STALL: Duration = Duration::from_secs(10);
 
 /// What `forebay run` is told.
 #[derive(Arguments)]
@@ -62,6 +65,9 @@ pub(crate) struct Args {
     /// A node or plugin that may differ from what it was at the snapshot; can be given several times
     #[arg(long, value_name = "NAME", requires = "resume")]
     allow: Vec<String>,
+    /// End a worker process that takes longer than so many seconds over one sample: it counts as one that crashed it
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
     /// Write the samples that were left out by on_error=quarantine to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     quarantine: Option<PathBuf>,
@@ -122,6 +128,13 @@ pub(crate) fn run(args: &Args, plugins: &[PathBuf], begun: Instant) -> Result {
     }
 }
 
+/// Reads a number of seconds.
+fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds: &f64| *seconds > 0.0);
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.ok_or_else(|| format!("the time is `{text}`, expected seconds such as 30 or 0.5"))
+}
+
 /// Reads `R/W`.
 fn rank(text: &str) -> std::result::Result<(u32, u32), String> {
     let parts =
@@ -152,6 +165,10 @@ fn build(
     if let Some((rank, world_size)) = args.rank {
         builder = builder.ranks(rank, world_size);
     }
+    if let Some(limit) = args.timeout {
+        builder = builder.timeout(limit);
+    }
+    builder = builder.on_stall(STALL, |stall| progress::warn(&stall.to_string()));
     let loader = builder.build(registry).map_err(Stop::early)?;
     for name in &args.allow {
         let is_node = loader.graph().node(name).is_some();

@@ -13,6 +13,7 @@ use crate::{
     make::{Maker, course},
     plan::Plan,
     ranks,
+    stall::{Stall, Watch},
     worker::{self, protocol::Setup},
 };
 
@@ -37,6 +38,8 @@ pub struct LoaderBuilder {
     marks: Duration,
     ranks: Option<(u32, u32)>,
     worker: Option<PathBuf>,
+    timeout: Option<Duration>,
+    watch: Option<Watch>,
 }
 
 impl LoaderBuilder {
@@ -51,7 +54,27 @@ impl LoaderBuilder {
             marks: DEFAULT_MARKS,
             ranks: None,
             worker: None,
+            timeout: None,
+            watch: None,
         }
+    }
+
+    /// Calls `tell` when the consumer has waited so long for a sample, and again each time the wait has doubled: with who
+    /// works on what. It is called on the consumer's thread, which runs the pipes itself on the executor inline, so there
+    /// it never is.
+    #[must_use]
+    pub fn on_stall(mut self, after: Duration, tell: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
+        self.watch = Some(Watch { after: after.max(Duration::from_millis(1)), tell: Arc::new(tell) });
+        self
+    }
+
+    /// How long a worker process may take over one sample; any time unless set. One that takes longer is ended, as if it
+    /// had crashed: the sample is tried once more, and is then an error of its map, which `on_error` may forgive. Pipes
+    /// on threads cannot be ended: see [`on_stall`](Self::on_stall).
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
     }
 
     /// The program of worker processes, which must call [`serve_if_worker`](crate::serve_if_worker) first thing. Unless set,
@@ -158,6 +181,8 @@ impl LoaderBuilder {
             host: Arc::clone(&host),
             budget: as_size(budget),
             chunk: self.chunk,
+            names: graph.nodes().iter().map(|node| node.name.clone()).collect(),
+            watch: self.watch,
         };
         Ok(Loader {
             run: start(job, executor, crew)?,
@@ -209,7 +234,8 @@ impl LoaderBuilder {
             return Ok(None);
         }
         let (count, program) = (count.max(1), worker::program(self.worker.clone())?);
-        Ok(Some(Crew { count, program, setup: setup()?, arena: Crew::arena(count)? }))
+        let (setup, arena, timeout) = (setup()?, Crew::arena(count)?, self.timeout);
+        Ok(Some(Crew { count, program, setup, arena, timeout }))
     }
 }
 

@@ -23,6 +23,7 @@ pub mod queue;
 mod ranks;
 pub mod registry;
 mod snapshot;
+mod stall;
 mod stats;
 mod worker;
 
@@ -41,6 +42,7 @@ pub use crate::{
     plan::{Edge, Plan, Segment},
     registry::{Registry, Search},
     snapshot::{NodeMark, PipeState, PluginMark, Snapshot},
+    stall::{AtWork, Stall},
     stats::{NodeStats, Stats},
     worker::serve_if_worker,
 };

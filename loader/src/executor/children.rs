@@ -58,6 +58,11 @@ impl Children {
         self.by_index.remove(&index)
     }
 
+    /// The process of one worker.
+    pub(crate) fn id(&self, index: usize) -> Option<u32> {
+        self.by_index.get(&index).map(Child::id)
+    }
+
     pub(crate) fn ids(&self) -> Vec<u32> {
         self.by_index.values().map(Child::id).collect()
     }

@@ -31,7 +31,7 @@ pub(crate) use self::{
     threads::{Counts, Threads},
     trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},
 };
-use crate::{host::Host, plan::Plan};
+use crate::{host::Host, plan::Plan, stall::Watch};
 
 /// Where the work of a graph runs. The samples are the same wherever it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +106,10 @@ pub(crate) struct Job {
     pub(crate) budget: usize,
     /// Pins the chunk size.
     pub(crate) chunk: Option<usize>,
+    /// The names of the nodes.
+    pub(crate) names: Vec<String>,
+    /// Whom to tell when no sample comes for long.
+    pub(crate) watch: Option<Watch>,
 }
 
 /// Runs a plan, epoch by epoch.

@@ -56,6 +56,8 @@ pub(crate) struct Crew {
     pub(crate) program: PathBuf,
     pub(crate) setup: Setup,
     pub(crate) arena: Arena,
+    /// How long a worker may take over one sample.
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl Crew {
@@ -100,11 +102,13 @@ pub(crate) struct Driver {
     flights: VecDeque<Flight>,
     /// Deaths since a map last began, those by a crash counted as many.
     fruitless: usize,
+    /// Whether the worker is to be ended because it took too long.
+    overdue: bool,
 }
 
 impl Driver {
     pub(crate) fn new(shared: Arc<Shared>, crew: Arc<Crew>, index: usize) -> Self {
-        Self { shared, crew, index, line: None, flights: VecDeque::new(), fruitless: 0 }
+        Self { shared, crew, index, line: None, flights: VecDeque::new(), fruitless: 0, overdue: false }
     }
 
     /// Starts the worker and gives it chunks, until the run is stopped; an error is one of the whole run.
@@ -132,8 +136,8 @@ impl Driver {
 
     /// Takes chunks, and waits for one if it has none; says whether the run goes on.
     fn take(&mut self) -> bool {
-        let (most, must) = (AHEAD - self.flights.len(), self.flights.is_empty());
-        self.shared.take_remote(most, must, |task| {
+        let wanted = (AHEAD - self.flights.len(), self.flights.is_empty());
+        self.shared.take_remote(self.index, wanted, |task| {
             self.flights.push_back(Flight { task, loans: Vec::new(), sent: false, deaths: 0 });
         })
     }
@@ -312,6 +316,7 @@ impl Driver {
     /// Waits until a chunk is done, and notes the map that began last; `None` when the samples cannot leave the worker.
     fn hear_done(&mut self, map: &mut usize) -> Result<Option<(Done, Chunk)>> {
         loop {
+            self.wait_for_reply()?;
             match self.hear()? {
                 (Reply::Done(done), chunk) => {
                     self.fruitless = 0;
@@ -324,6 +329,16 @@ impl Driver {
                 }
                 _ => return Err(Error::bug("a worker gave an answer to another question")),
             }
+        }
+    }
+
+    /// Waits for a reply no longer than a sample may take; a chunk that takes so long is given out again, sample by sample.
+    fn wait_for_reply(&mut self) -> Result<()> {
+        let Some(limit) = self.crew.timeout else { return Ok(()) };
+        self.overdue = !self.line()?.connection.receiver.wait(limit)?;
+        match self.overdue {
+            true => Err(Error::new(ErrorKind::Worker, format!("it took longer than {limit:?}"))),
+            false => Ok(()),
         }
     }
 
@@ -382,8 +397,12 @@ impl Driver {
     /// How the worker ended, and whether by itself; an error when too many have, and none began a map.
     fn mourn(&mut self, error: &Error) -> Result<(String, bool)> {
         let status = self.shared.wait_for(self.index);
-        let how = describe(self.index, status, error);
-        let crashed = status.is_some_and(|(_, status)| is_crash(status));
+        let overdue = std::mem::take(&mut self.overdue);
+        let how = match overdue {
+            true => format!("worker {} was ended: {}", self.index, error.message()),
+            false => describe(self.index, status, error),
+        };
+        let crashed = overdue || status.is_some_and(|(_, status)| is_crash(status));
         self.fruitless += if crashed { PATIENCE / FRUITLESS } else { 1 };
         if self.fruitless >= PATIENCE && !self.shared.is_stopped() {
             let message = format!("{how}, and others before it, none of which began to work");

@@ -18,6 +18,8 @@ use crate::{graph::On, plan};
 pub(super) struct Segment {
     pub(super) kind: Kind,
     pub(super) on: On,
+    /// Places in the graph's list, upstream first.
+    pub(super) nodes: Vec<usize>,
     pub(super) inputs: Vec<usize>,
     pub(super) outputs: Vec<usize>,
     /// For each node whether it may start its inputs over.
@@ -118,7 +120,7 @@ impl Segment {
             },
         };
         let (on, inputs, outputs, rewinds) = (plan.on, plan.inputs, plan.outputs, plan.rewinds);
-        Self { kind, on, inputs, outputs, rewinds, ended: false, waker, idle: None }
+        Self { kind, on, nodes: plan.nodes, inputs, outputs, rewinds, ended: false, waker, idle: None }
     }
 
     /// Starts an epoch, and gives what was waiting within; nothing runs now.
@@ -168,6 +170,11 @@ impl Segment {
             Kind::Serial { .. } => Vec::new(),
             Kind::Parallel { done, .. } => std::mem::take(done).into_values().map(|(item, _)| item).collect(),
         }
+    }
+
+    /// Whether it waits to be woken.
+    pub(super) fn is_pending(&self) -> bool {
+        matches!(self.kind, Kind::Serial { pending: true, woken: false, .. })
     }
 
     /// Counts how long it could not run, now that it does.

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use forebay_core::{Chunk, Error, Waker};
+use forebay_core::{Chunk, Error, Key, Waker};
 
 use super::{
     Body, Chain, Job, Parallel,
@@ -17,7 +17,11 @@ use super::{
     segment::{Edge, Item, Kind, Segment},
     trail::Origin,
 };
-use crate::{graph::On, host::Host};
+use crate::{
+    graph::On,
+    host::Host,
+    stall::{AtWork, Stall},
+};
 
 /// The most chunks that wait on one edge.
 const MOST_WAITING: usize = 64;
@@ -33,11 +37,23 @@ pub(crate) struct Table {
     /// What is to be dropped once the lock is given back: a value's end may call a waker, which wants the lock.
     trash: Vec<Item>,
     host: Arc<Host>,
-    running: usize,
+    /// What is being worked on.
+    in_hand: Vec<InHand>,
     paused: bool,
     stopped: bool,
     /// Why the run was lost.
     lost: Option<Error>,
+}
+
+/// What a worker has.
+struct InHand {
+    segment: usize,
+    /// Of a chunk, its place among the segment's; none for a chain.
+    number: Option<u64>,
+    worker: usize,
+    since: Instant,
+    samples: usize,
+    first: Option<Key>,
 }
 
 /// What a worker takes.
@@ -75,7 +91,7 @@ impl Table {
             spares: Vec::new(),
             trash: Vec::new(),
             host: job.host,
-            running: 0,
+            in_hand: Vec::new(),
             paused: true,
             stopped: false,
             lost: None,
@@ -99,7 +115,7 @@ impl Table {
     }
 
     pub(crate) fn running(&self) -> usize {
-        self.running
+        self.in_hand.len()
     }
 
     pub(crate) fn stop(&mut self) {
@@ -141,11 +157,44 @@ impl Table {
         }
     }
 
-    /// The most downstream work there is for who works there.
-    pub(crate) fn take_work(&mut self, on: On) -> Option<Work> {
+    /// The most downstream work there is for who works there, as the thread or process with this number.
+    pub(crate) fn take_work(&mut self, on: On, worker: usize) -> Option<Work> {
         let segment = self.runnable(on)?;
-        self.running += 1;
-        Some(self.take(segment))
+        let work = self.take(segment);
+        let mut hand =
+            InHand { segment, number: None, worker, since: Instant::now(), samples: 0, first: None };
+        if let Work::Task(task) = &work {
+            (hand.number, hand.samples) = (Some(task.number), task.chunk.len());
+            hand.first = task.chunk.front().map(|(_, key)| key.clone());
+        }
+        self.in_hand.push(hand);
+        Some(work)
+    }
+
+    /// Notes that work came back: a chunk's number, or none for a chain.
+    fn put_back(&mut self, segment: usize, number: Option<u64>) {
+        let at = self.in_hand.iter().position(|hand| hand.segment == segment && hand.number == number);
+        at.map(|at| self.in_hand.swap_remove(at));
+    }
+
+    /// What is being worked on, and what waits to be woken, for people.
+    pub(crate) fn stall(&self, waited: Duration, names: &[String]) -> Stall {
+        let names = |segment: &Segment| -> Vec<String> {
+            segment.nodes.iter().filter_map(|&at| names.get(at).cloned()).collect()
+        };
+        let at_work = self.in_hand.iter().map(|hand| AtWork {
+            nodes: names(&self.segments[hand.segment]),
+            on: self.segments[hand.segment].on,
+            index: hand.worker,
+            process: None,
+            since: hand.since.elapsed(),
+            samples: hand.samples,
+            first: hand.first.as_ref().map(ToString::to_string),
+        });
+        let mut at_work: Vec<_> = at_work.collect();
+        at_work.sort_by_key(|work| std::cmp::Reverse(work.since));
+        let pending = self.segments.iter().filter(|segment| segment.is_pending());
+        Stall { waited, at_work, pending: pending.map(|segment| names(segment).join(" | ")).collect() }
     }
 
     /// Takes a segment that can run.
@@ -227,7 +276,7 @@ impl Table {
         stop: Stop,
         given: Vec<(usize, usize, Chunk)>,
     ) {
-        self.running -= 1;
+        self.put_back(at, None);
         let ended = self.segments[at].ended;
         if let Kind::Serial { chain, missed, .. } = &mut self.segments[at].kind
             && (missed.is_some() || ended)
@@ -278,7 +327,7 @@ impl Table {
         spent: Chunk,
         busy: Duration,
     ) {
-        self.running -= 1;
+        self.put_back(at, Some(number));
         recycle(&mut self.spares, spent);
         let (ended, out) = (self.segments[at].ended, self.segments[at].outputs[0]);
         if let Kind::Parallel { grain, running, due, done, .. } = &mut self.segments[at].kind {

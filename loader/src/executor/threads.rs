@@ -32,6 +32,7 @@ use super::{
 use crate::{
     graph::On,
     host::{Host, stopped},
+    stall::Watch,
 };
 
 /// The executor with threads of its own.
@@ -64,11 +65,14 @@ pub(super) struct Shared {
     children: Mutex<Children>,
     /// Where work is done: who waits for it waits for one of these.
     places: Vec<On>,
+    /// The names of the nodes.
+    names: Vec<String>,
+    watch: Option<Watch>,
 }
 
 impl Threads {
     /// Starts threads, and the crew's processes; they wait until an epoch begins.
-    pub(crate) fn new(job: Job, counts: Counts, crew: Option<Crew>) -> Result<Self> {
+    pub(crate) fn new(mut job: Job, counts: Counts, crew: Option<Crew>) -> Result<Self> {
         let host = Arc::clone(&job.host);
         let shared = Arc::new_cyclic(|shared: &Weak<Shared>| {
             let wakers = (0..job.plan.segments.len()).map(|segment| {
@@ -84,6 +88,7 @@ impl Threads {
             let places =
                 [(On::Threads, counts.threads), (On::OwnThread, counts.own), (On::Process, processes)];
             let places = places.into_iter().filter(|(_, count)| *count > 0).map(|(on, _)| on).collect();
+            let (names, watch) = (std::mem::take(&mut job.names), job.watch.take());
             let table = Table::new(job, wakers.collect(), counts.threads + processes);
             Shared {
                 table: Mutex::new(table),
@@ -92,6 +97,8 @@ impl Threads {
                 host,
                 children: Mutex::default(),
                 places,
+                names,
+                watch,
             }
         });
         let bell = Arc::downgrade(&shared);
@@ -114,7 +121,9 @@ impl Threads {
             for index in 0..count {
                 let shared = Arc::clone(&threads.shared);
                 let name = format!("forebay-{letter}{index}");
-                threads.workers.push(thread::Builder::new().name(name).spawn(move || shared.serve(on))?);
+                threads
+                    .workers
+                    .push(thread::Builder::new().name(name).spawn(move || shared.serve(on, index))?);
             }
         }
         if let Some(crew) = crew {
@@ -169,7 +178,7 @@ impl Run for Threads {
         if self.over {
             return Ok(None);
         }
-        let begin = Instant::now();
+        let (begin, mut told) = (Instant::now(), 0);
         let mut table = self.shared.lock();
         table.recycle(std::mem::take(&mut self.ready));
         let item = loop {
@@ -184,7 +193,7 @@ impl Run for Threads {
             match table.take_output() {
                 Some(item) => break Some(item),
                 None if table.is_over() => break None,
-                None => table = self.shared.output.wait(table).unwrap_or_else(PoisonError::into_inner),
+                None => table = self.shared.wait_for_output(table, begin, &mut told),
             }
         };
         drop(table);
@@ -252,7 +261,7 @@ impl Shared {
     }
 
     /// A worker's life: take work, do it, hand it in.
-    fn serve(&self, on: On) {
+    fn serve(&self, on: On, index: usize) {
         let mut table = self.lock();
         loop {
             if table.is_stopped() || self.host.is_cancelled() {
@@ -265,7 +274,7 @@ impl Shared {
                 table = self.lock();
                 continue;
             }
-            let Some(work) = table.take_work(on) else {
+            let Some(work) = table.take_work(on, index) else {
                 table = self.work.wait(table).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
@@ -290,6 +299,31 @@ impl Shared {
         }
         drop(table);
         self.output.notify_all();
+    }
+
+    /// Waits until there may be something for the consumer, who has waited since `begin` and was `told` so often.
+    fn wait_for_output<'a>(
+        &'a self,
+        table: MutexGuard<'a, Table>,
+        begin: Instant,
+        told: &mut u32,
+    ) -> MutexGuard<'a, Table> {
+        let wait = |table| self.output.wait(table).unwrap_or_else(PoisonError::into_inner);
+        let Some(watch) = &self.watch else { return wait(table) };
+        // Again after twice the time, so that a log does not fill with it.
+        let Some(due) = watch.after.checked_mul(2_u32.saturating_pow(*told)) else { return wait(table) };
+        let rest = due.saturating_sub(begin.elapsed());
+        if !rest.is_zero() {
+            return self.output.wait_timeout(table, rest).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *told += 1;
+        let mut stall = table.stall(begin.elapsed(), &self.names);
+        drop(table);
+        for work in stall.at_work.iter_mut().filter(|work| work.on == On::Process) {
+            work.process = self.children().id(work.index);
+        }
+        (watch.tell)(&stall);
+        self.lock()
     }
 
     fn has_work(&self, table: &Table) -> bool {
@@ -342,8 +376,14 @@ impl Shared {
         Some((pid, child.wait().ok()?))
     }
 
-    /// Gives up to `most` chunks for a worker process to `each`; waits for the first, if it `must`. Says whether the run goes on.
-    pub(super) fn take_remote(&self, most: usize, must: bool, mut each: impl FnMut(Task)) -> bool {
+    /// Gives up to `most` chunks for this worker process to `each`; waits for the first, if it `must`. Says whether the run
+    /// goes on.
+    pub(super) fn take_remote(
+        &self,
+        worker: usize,
+        (most, must): (usize, bool),
+        mut each: impl FnMut(Task),
+    ) -> bool {
         let mut table = self.lock();
         let mut taken = 0;
         loop {
@@ -351,7 +391,7 @@ impl Shared {
                 return false;
             }
             while taken < most
-                && let Some(Work::Task(task)) = table.take_work(On::Process)
+                && let Some(Work::Task(task)) = table.take_work(On::Process, worker)
             {
                 taken += 1;
                 each(task);

@@ -25,9 +25,7 @@ impl Table {
 
     /// A segment with a full output, and another one that is empty, which everything waits for.
     fn starving(&self) -> Option<usize> {
-        let waits =
-            |segment: &Segment| matches!(segment.kind, Kind::Serial { pending: true, woken: false, .. });
-        if self.running > 0 || self.has_output() || self.segments.iter().any(waits) {
+        if self.running() > 0 || self.has_output() || self.segments.iter().any(Segment::is_pending) {
             return None;
         }
         let one_empty = |segment: &Segment| {
@@ -46,7 +44,7 @@ impl Table {
         }
         match &segment.kind {
             Kind::Serial { chain: None, .. } => Err(None),
-            Kind::Serial { pending: true, woken: false, .. } => Err(Some(Wait::Input)),
+            Kind::Serial { .. } if segment.is_pending() => Err(Some(Wait::Input)),
             Kind::Serial { wants: Some(port), .. } if !self.edges[segment.inputs[*port]].can_give() => {
                 Err(Some(Wait::Input))
             }

@@ -5,11 +5,12 @@ use std::{
     ops::Range,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
 use forebay_core::{Buffer, Error, Result};
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     net::{RecvFlags, SendFlags, Shutdown},
 };
@@ -127,6 +128,22 @@ impl ProcessReceiver {
         match self.lane.control().ending.load(Ordering::Acquire) {
             ending::OPEN => Err(lost("the process at the other end died before it closed the queue")),
             how => ended(how),
+        }
+    }
+
+    /// Waits until something has come, or the other process is gone; says no when `limit` has passed before.
+    ///
+    /// # Errors
+    /// When the system cannot wait.
+    pub fn wait(&self, limit: Duration) -> Result<bool> {
+        let limit = Timespec::try_from(limit).ok(); // One that is too long for the system is none.
+        let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
+        loop {
+            match poll(&mut fds, limit.as_ref()) {
+                Ok(ready) => return Ok(ready > 0),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(std::io::Error::from(error).into()),
+            }
         }
     }
 

@@ -1,0 +1,75 @@
+//! What is told when no sample comes for long: who works on what, and since when.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::graph::On;
+
+/// No sample came for a while; see [`LoaderBuilder::on_stall`](crate::LoaderBuilder::on_stall).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Stall {
+    /// How long the consumer has waited for its next sample.
+    pub waited: Duration,
+    /// What is being worked on, the longest first.
+    pub at_work: Vec<AtWork>,
+    /// The nodes that wait to be woken by what they read from.
+    pub pending: Vec<String>,
+}
+
+/// A thread or a worker process that has not come back.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct AtWork {
+    /// The nodes that it runs, upstream first.
+    pub nodes: Vec<String>,
+    /// Where that is.
+    pub on: On,
+    /// Which thread or worker process of those there, from 0.
+    pub index: usize,
+    /// The worker's process id.
+    pub process: Option<u32>,
+    /// For how long.
+    pub since: Duration,
+    /// How many samples it was given, where it is given them at once.
+    pub samples: usize,
+    /// The key of the first of them.
+    pub first: Option<String>,
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no sample for {:.0} s", self.waited.as_secs_f64())?;
+        for (at, work) in self.at_work.iter().enumerate() {
+            write!(f, "{}{work}", if at == 0 { ": " } else { "; " })?;
+        }
+        if !self.pending.is_empty() {
+            let before = if self.at_work.is_empty() { ": " } else { "; " };
+            write!(f, "{before}{} wait for what they read from", self.pending.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for AtWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} for {:.1} s ", self.nodes.join(" | "), self.since.as_secs_f64())?;
+        match (self.on, self.process) {
+            (On::Process, Some(process)) => write!(f, "in worker {} (process {process})", self.index)?,
+            (On::Process, None) => write!(f, "in worker {}", self.index)?,
+            (On::OwnThread, _) => write!(f, "on thread forebay-own{}", self.index)?,
+            _ => write!(f, "on thread forebay-{}", self.index)?,
+        }
+        match (&self.first, self.samples) {
+            (Some(first), 1) => write!(f, ", at {first}"),
+            (Some(first), samples) => write!(f, ", at {samples} samples from {first} on"),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+/// Whom to tell of a stall, and after how long.
+#[derive(Clone)]
+pub(crate) struct Watch {
+    pub(crate) after: Duration,
+    pub(crate) tell: Arc<dyn Fn(&Stall) + Send + Sync>,
+}
