@@ -8,9 +8,12 @@ fn nothing_is_left_behind() {
     within_deadline(|| {
         let registry = registry();
         let graph = line("range 1000000000 | increment | batch 4");
-        let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
-        let mut before = 0;
-        let cycles = std::env::var("FOREBAY_CYCLES").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
+        let count = |folder: &str| std::fs::read_dir(folder).unwrap().count();
+        let shared = || std::fs::read_to_string("/proc/self/maps").unwrap().matches("memfd:forebay").count();
+        // Descriptors, threads, and pieces of shared memory.
+        let held = || [count("/proc/self/fd"), count("/proc/self/task"), shared()];
+        let mut before = [0; 3];
+        let cycles = std::env::var("FOREBAY_CYCLES").ok().and_then(|n| n.parse().ok()).unwrap_or(1000);
         for cycle in 0..cycles {
             let setting = Setting { executor: Executor::Processes(2), ..Setting::INLINE };
             let mut loader = build(&graph, &registry, setting).unwrap();
@@ -22,9 +25,9 @@ fn nothing_is_left_behind() {
                 assert!(alive.is_err(), "worker {pid} is still there: {alive:?}");
             }
             if cycle == 0 {
-                before = descriptors();
+                before = held();
             }
-            assert!(descriptors() <= before, "{} descriptors, {before} before", descriptors());
+            assert_eq!(held(), before, "descriptors, threads and shared memory, in cycle {cycle}");
         }
     });
 }

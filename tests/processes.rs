@@ -1,13 +1,23 @@
 //! Worker processes give what inline gives, whoever kills them.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use forebay_loader::{Error, Executor, Graph, Loader, Registry, Rng};
 use forebay_tests::{
-    Run, Setting, build, kill_any, line, placed, registry, with_random_graphs, within_deadline,
+    Gate, Run, Setting, build, kill_any, line, placed, registry, with_random_graphs, within_deadline,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Pid, PidfdFlags, pidfd_open},
 };
 
 fn processes(graph: &Graph, registry: &Registry, count: usize) -> Loader {
@@ -59,6 +69,42 @@ fn killed_workers_change_nothing() {
         });
         assert_eq!(found, truth);
         assert!(kills >= 20, "only {kills} were killed");
+    });
+}
+
+/// Two workers that a loader in another process has, while it runs this graph; and that process.
+fn loader_elsewhere(graph: &str) -> (Child, Vec<u32>) {
+    let mut program = Command::new(forebay_tests::worker());
+    program.arg("load").arg(forebay_tests::plugins()).arg(graph);
+    let mut child = program.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let workers: Vec<u32> = line.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+    assert_eq!(workers.len(), 2, "{line}");
+    (child, workers)
+}
+
+/// Waits until this process, which is no child of ours, is gone.
+fn wait_for_the_end_of(process: u32) {
+    let pid = Pid::from_raw(process.cast_signed()).unwrap();
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    poll(&mut [PollFd::new(&handle, PollFlags::IN)], None).unwrap();
+}
+
+#[test]
+fn a_killed_loader_leaves_no_worker() {
+    within_deadline(|| {
+        let gate = Gate::new();
+        // Workers that work, that wait for work, and that are stuck in a plugin.
+        let stuck = format!("range 1000000 | rogue_map at=100000 gate='{}'", gate.path());
+        for graph in ["range 1000000000 | rogue_map spin=100000 at=-1", "range 5 | increment", &stuck] {
+            let (mut loader, workers) = loader_elsewhere(graph);
+            let arrived = (graph == stuck).then(|| gate.arrival());
+            loader.kill().unwrap();
+            loader.wait().unwrap();
+            workers.into_iter().for_each(wait_for_the_end_of);
+            drop(arrived);
+        }
     });
 }
 

@@ -49,13 +49,24 @@ pub fn plugins() -> PathBuf {
 /// The file of one plugin of the workspace.
 #[must_use]
 pub fn plugin_file(name: &str) -> PathBuf {
-    plugins().join(format!("lib{}.so", name.replace('-', "_")))
+    file_in(&plugins(), name)
+}
+
+fn file_in(folder: &Path, plugin: &str) -> PathBuf {
+    folder.join(format!("lib{}.so", plugin.replace('-', "_")))
 }
 
 /// The plugins of the workspace, as files, and no others.
 #[must_use]
 pub fn registry() -> Registry {
-    let search = PLUGINS.iter().rev().fold(Search::nowhere(), |search, name| search.first(plugin_file(name)));
+    registry_in(&plugins())
+}
+
+/// As [`registry`], from a folder that has them all.
+#[must_use]
+pub fn registry_in(folder: &Path) -> Registry {
+    let search =
+        PLUGINS.iter().rev().fold(Search::nowhere(), |search, name| search.first(file_in(folder, name)));
     let registry = Registry::new(search).unwrap();
     let found: Vec<_> = registry.plugins().iter().map(|record| record.manifest().name.as_str()).collect();
     assert_eq!(found, PLUGINS, "{}", registry.looked_at());
