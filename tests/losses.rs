@@ -1,7 +1,7 @@
 //! Samples that pipes fail on: left out, counted, listed and limited as the graph says, alike on every executor.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use forebay_loader::{Digest, ErrorKind, Loader, Registry};
+use forebay_loader::{Digest, ErrorKind, Executor, Loader, Registry, Sample, Value};
 use forebay_tests::{ALL, Setting, build, error_of, line, registry, within_deadline};
 
 /// Each has samples to lose, in a map, a source, a stream and a flat map, and all that is lost is listed.
@@ -149,5 +149,41 @@ fn a_pipe_that_never_stops_failing_ends_the_run() {
             let (error, after) = error_of(&graph, &registry, Setting { executor, ..Setting::INLINE });
             assert_eq!((error.kind(), after), (ErrorKind::Bug, 2), "{executor}: {error}");
         }
+    });
+}
+
+#[test]
+fn the_sample_before_stands_in_for_one_that_fails() {
+    within_deadline(|| {
+        let registry = registry();
+        let given = |text: &str, setting| -> Vec<(u64, i64)> {
+            let mut loader = build(&line(text), &registry, setting).unwrap();
+            let value = |sample: &Sample| sample.get("value").and_then(Value::as_i64).unwrap();
+            loader
+                .epoch(0)
+                .map(|sample| sample.map(|sample| (sample.uid(), value(&sample))).unwrap())
+                .collect()
+        };
+        let plain = given("range 7", Setting::INLINE);
+        let with = |values: &[i64]| -> Vec<(u64, i64)> {
+            let lost = plain.len() - values.len();
+            plain[lost..].iter().zip(values).map(|((uid, _), value)| (*uid, *value)).collect()
+        };
+        for chunk in [Some(1), Some(3), None] {
+            for executor in [Executor::Inline, Executor::Threads(3), Executor::Processes(2)] {
+                let setting = Setting { executor, chunk, ..Setting::INLINE };
+                let map = |at: u64| format!("rogue_map at={at} fault=error on_error=replace");
+                // What comes after sees the one that stands in, under the name of the one it stands in for.
+                let text = format!("range 7 | {} | increment", map(3));
+                assert_eq!(given(&text, setting), with(&[1, 2, 3, 3, 5, 6, 7]), "{setting:?}");
+                // Two in a row, by two maps.
+                let text = format!("range 7 | {} | {}", map(3), map(4));
+                assert_eq!(given(&text, setting), with(&[0, 1, 2, 2, 2, 5, 6]), "{setting:?}");
+                // There is none before the first.
+                assert_eq!(given(&format!("range 7 | {}", map(0)), setting), with(&[1, 2, 3, 4, 5, 6]));
+            }
+        }
+        let (error, _) = error_of(&line("range 7 on_error=replace"), &registry, Setting::INLINE);
+        assert!(error.to_string().contains("option `on_error` is replace, which is for maps"), "{error}");
     });
 }

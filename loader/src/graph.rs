@@ -240,6 +240,12 @@ impl Node {
         self.options.get(ON)?.as_str()?.parse().ok()
     }
 
+    /// What happens to samples that it fails on; of a checked graph.
+    pub(crate) fn on_error(&self) -> OnError {
+        let policy = self.options.get(ON_ERROR).and_then(|policy| policy.as_str()?.parse().ok());
+        policy.unwrap_or_default()
+    }
+
     /// Says that `error` happened at this node.
     fn locate(&self, error: Error) -> Error {
         error.context("node", &self.name).context("pipe", &self.pipe)

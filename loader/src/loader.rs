@@ -141,7 +141,8 @@ impl Loader {
                 self.host.note(2, format!("node {name} was changed, and {again} samples before this place are counted as it gives them now"));
             }
         }
-        for node in snapshot.nodes.iter().filter(|node| node.state.is_none()) {
+        let is_map = |name: &str| self.nodes.iter().any(|node| node.node == name && node.parallel);
+        for node in snapshot.nodes.iter().filter(|node| node.state.is_none() && !is_map(&node.name)) {
             let again: u64 = node.skip.iter().sum();
             if again > 0 {
                 let name = &node.name;

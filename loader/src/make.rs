@@ -7,9 +7,9 @@ use forebay_core::{Error, Result};
 use crate::{
     Registry,
     executor::{Blame, Body, Chain, Grain, Link, Origin, Pace, Parallel, Trail},
-    graph::{self, Catalog, Class, Graph, Node, OnError, PipeSpec},
+    graph::{Catalog, Class, Graph, Node, PipeSpec},
     host::{Destination, Host, NodeContext, Stacker},
-    plan::{Plan, Segment},
+    plan::{Plan, Segment, replaces},
     snapshot::{Course, Stop},
     stats::{Counters, NodeInfo},
 };
@@ -89,7 +89,7 @@ impl Maker<'_> {
             destination: None,
             counters,
             blame,
-            on_error: on_error(node)?,
+            on_error: node.on_error(),
             grain: Grain::new(if exact { Some(1) } else { self.chunk }),
             deferred: None,
             place: origin.mark.place,
@@ -118,6 +118,7 @@ pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[b
             dealt: dealt.get(at) == Some(&true),
             deals: spec.shards,
             stacks: !spec.stacks.is_empty(),
+            replaces: replaces(node),
             trail: Arc::new(Trail::default()),
         });
     }
@@ -130,13 +131,6 @@ pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[b
 
 fn spec<'a>(registry: &'a Registry, node: &Node) -> Result<&'a PipeSpec> {
     registry.pipe(&node.pipe).ok_or_else(|| unknown(node))
-}
-
-fn on_error(node: &Node) -> Result<OnError> {
-    node.options
-        .get(graph::ON_ERROR)
-        .and_then(|policy| policy.as_str())
-        .map_or(Ok(OnError::default()), str::parse)
 }
 
 fn unknown(node: &Node) -> Error {

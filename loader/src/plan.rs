@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::{
     Executor, Registry,
-    graph::{Catalog, Class, Graph, Node, On, PipeSpec},
+    graph::{Action, Catalog, Class, Graph, Node, On, PipeSpec},
 };
 
 /// A checked graph, cut into segments; each comes after all it reads from.
@@ -59,6 +59,11 @@ fn place(node: &Node, spec: &PipeSpec, executor: Executor) -> On {
     }
 }
 
+/// Whether samples that are lost get a stand-in there, before any other map sees them: such a node ends its segment.
+pub(crate) fn replaces(node: &Node) -> bool {
+    node.on_error().action == Action::Replace
+}
+
 /// A queue between two segments.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
@@ -91,6 +96,7 @@ impl Plan {
                 let last = plan.segments[segment].nodes.last().copied();
                 plan.segments[segment].parallel == parallel
                     && plan.segments[segment].joins(&graph.nodes()[at], on)
+                    && !last.is_some_and(|last| replaces(&graph.nodes()[last]))
                     && last == readers.only_input(at)
                     && last.is_some_and(|last| {
                         spec(last).is_ok_and(|spec| spec.outputs_of(&graph.nodes()[last]) == 1)

@@ -163,6 +163,15 @@ impl Maker<'_> {
             return self.one(&["", " on_error=fail"]).to_owned();
         }
         let action = self.one(&["skip", "quarantine"]);
+        self.budget(action)
+    }
+
+    /// As [`policy`](Maker::policy), for maps.
+    fn map_policy(&mut self, forgiven: f64) -> String {
+        if self.rng.bool(0.4) { self.budget("replace") } else { self.policy(forgiven) }
+    }
+
+    fn budget(&mut self, action: &str) -> String {
         match self.below(8) {
             0 => format!(" on_error={action}:{}", self.below(4)),
             1 => format!(" on_error={action}:{}%", 5 + self.below(60)),
@@ -205,11 +214,11 @@ impl Maker<'_> {
             8 | 9 if len < MOST => self.expand(len, kind),
             10 | 11 if kind == Kind::Number => ("increment", String::new(), len, kind),
             12 => {
-                let (refuse, policy) = (5 + self.below(20), self.policy(0.9));
+                let (refuse, policy) = (2 + self.below(20), self.map_policy(0.9));
                 ("rogue_map", format!("at=-1 refuse={refuse} spin={}{policy}", 50 * number), len, kind)
             }
             13 => {
-                let policy = self.policy(0.5);
+                let policy = self.map_policy(0.5);
                 ("rogue_map", format!("fault=error at={}{policy}", 3 * number), len, kind)
             }
             14 | 15 if kind == Kind::Number => {

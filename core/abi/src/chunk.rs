@@ -116,6 +116,16 @@ impl Chunk {
         self.rows.iter().skip(self.head).map(|row| (row.uid, &row.key))
     }
 
+    /// A copy of the sample at the back, which shares its buffers.
+    #[must_use]
+    pub fn last(&self) -> Option<Sample> {
+        let row = self.rows.get(self.head..)?.last()?;
+        let schema = self.schemas[row.schema as usize].clone();
+        let first = row.first as usize;
+        let values = self.values[first..first + schema.len()].to_vec();
+        Some(Sample { uid: row.uid, key: row.key.clone(), schema, values })
+    }
+
     /// Lets the foremost sample go.
     #[inline]
     pub fn advance(&mut self) {

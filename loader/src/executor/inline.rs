@@ -100,7 +100,7 @@ impl Maps {
         let begin = Instant::now();
         self.spent.clear();
         self.spent.take_from(chunk, self.grain.size());
-        let first = self.taken.saturating_sub(self.lane.lost());
+        let first = self.taken.saturating_sub(self.lane.missing());
         self.taken += self.spent.len() as u64;
         let mapped = self.maps.run(first, &mut self.spent, out);
         self.grain.learn(mapped.taken, mapped.bytes, begin.elapsed());

@@ -2,20 +2,39 @@
 
 use std::sync::Arc;
 
-use forebay_core::{Chunk, Error, State};
+use forebay_core::{Chunk, Error, Sample, State, StateExt as _};
 
 use super::{
     link::{Blame, Link},
     parallel::{Lost, Mapped},
     trail::{Mark, Origin, Place, Trail},
 };
-use crate::{graph::OnError, host::Host, stats::Counters};
+use crate::{
+    graph::{Action, OnError},
+    host::Host,
+    stats::Counters,
+};
 
 /// A segment's chunks in order, after any thread has worked on them.
 ///
 /// Maps give one sample for each, so how far one is says how far all are, except where samples were lost: there, and
 /// nowhere else, they leave marks.
-pub(crate) struct Lane(Vec<Place1>);
+pub(crate) struct Lane {
+    maps: Vec<Place1>,
+    /// For the last map, if others take the place of its losses.
+    stand_in: Option<StandIn>,
+}
+
+/// What takes the place of lost samples.
+#[derive(Default)]
+struct StandIn {
+    /// The last sample that was not lost, in this pass.
+    last: Option<Sample>,
+    /// How many were lost since.
+    run: u64,
+    /// How many of the next samples were delivered before a resume.
+    skip: u64,
+}
 
 /// How far one map is.
 struct Place1 {
@@ -37,41 +56,57 @@ impl Lane {
             trail: Arc::clone(&link.trail),
             place: Place::start(0, 1, 1),
         };
-        Self(links.iter().map(map).collect())
+        let replaces = links.last().is_some_and(|link| link.on_error.action == Action::Replace);
+        Self { maps: links.iter().map(map).collect(), stand_in: replaces.then(StandIn::default) }
     }
 
     /// Starts an epoch; gives how many samples were taken before.
     pub(super) fn start(&mut self, origins: &[Origin]) -> u64 {
-        for map in &mut self.0 {
+        for map in &mut self.maps {
             map.place = origins[map.node].mark.place.clone();
             map.trail.clear();
-            if map.place.taken != map.place.given {
-                map.mark();
+            if map.place.taken != map.place.given || map.place.lost > 0 {
+                map.mark(0);
             }
         }
-        self.0.first().map_or(0, |map| map.place.taken[0])
+        if let (Some(stand_in), Some(map)) = (&mut self.stand_in, self.maps.last()) {
+            let skip = origins[map.node].skip[0];
+            *stand_in = StandIn { skip, ..StandIn::default() };
+            if skip > 0 {
+                // For a snapshot before those were made again: of them, all but the first stood in for others.
+                let (mut place, run) = (map.place.clone(), skip - 1);
+                (place.taken[0], place.given[0], place.lost) =
+                    (place.taken[0] + skip, place.given[0] + skip, place.lost + run);
+                map.trail.keep(Mark { place, state: Some(State::default().again(0, run)) });
+            }
+        }
+        self.maps.first().map_or(0, |map| map.place.taken[0])
     }
 
     /// Starts another pass.
     pub(super) fn start_pass(&mut self, pass: u64) {
-        self.0.iter_mut().for_each(|map| map.place = Place::start(pass, 1, 1));
+        self.maps.iter_mut().for_each(|map| map.place = Place::start(pass, 1, 1));
+        self.stand_in = self.stand_in.take().map(|_| StandIn::default());
     }
 
-    /// How many samples were lost in this pass, of those seen here.
-    pub(super) fn lost(&self) -> u64 {
-        self.0.iter().map(Place1::lost).sum()
+    /// How many samples went in and did not come out in this pass, of those seen here.
+    pub(super) fn missing(&self) -> u64 {
+        self.maps.iter().map(Place1::missing).sum()
     }
 
     /// Takes the next chunk in order and counts what it lost. Gives the error that ends the segment, after what is in
     /// `chunk` then.
     pub(super) fn settle(&mut self, done: Mapped, chunk: &mut Chunk, host: &Host) -> Option<Error> {
+        if self.stand_in.is_some() {
+            return self.settle_replacing(done, chunk, host);
+        }
         let (mut passed, mut at) = (0, 0);
         for lost in done.lost {
             let before = lost.at - at; // Those since the one lost before, which all came out.
             passed += before;
             at = lost.at + 1;
             self.pass(before as u64);
-            if let Err(error) = self.lose(lost, host) {
+            if let Err(error) = self.lose(lost, Some(host)) {
                 let mut whole = Chunk::new();
                 whole.take_from(chunk, passed);
                 *chunk = whole;
@@ -84,15 +119,57 @@ impl Lane {
 
     /// Counts samples that all maps passed on.
     fn pass(&mut self, count: u64) {
-        for map in &mut self.0 {
+        for map in &mut self.maps {
             map.place.taken[0] += count;
             map.place.given[0] += count;
         }
     }
 
-    /// Counts a sample that a map lost.
-    fn lose(&mut self, lost: Lost, host: &Host) -> Result<(), Error> {
-        let (before, rest) = self.0.split_at_mut(lost.map);
+    /// As [`settle`](Lane::settle), where what the last map lost is replaced.
+    fn settle_replacing(&mut self, done: Mapped, chunk: &mut Chunk, host: &Host) -> Option<Error> {
+        let (mut whole, mut at, mut failed) = (Chunk::new(), 0, done.failed);
+        for lost in done.lost {
+            self.pass_on(chunk, lost.at - at, &mut whole);
+            at = lost.at + 1;
+            let known = self.stand_in.as_ref().is_some_and(|stand_in| (whole.len() as u64) < stand_in.skip);
+            let (is_last, uid, key) = (lost.map + 1 == self.maps.len(), lost.uid, lost.key.clone());
+            // What was told before a resume is not told again.
+            if let Err(error) = self.lose(lost, Some(host).filter(|_| !known)) {
+                failed = Some(error);
+                chunk.clear();
+                break;
+            }
+            if let Some(copy) = self.stand_in.as_ref().and_then(|stand_in| stand_in.last.as_ref())
+                && is_last
+            {
+                whole.push(uid, key, copy.schema(), copy.values().iter().cloned());
+            }
+        }
+        self.pass_on(chunk, usize::MAX, &mut whole);
+        let Some(stand_in) = &mut self.stand_in else { return failed };
+        while stand_in.skip > 0 && !whole.is_empty() {
+            stand_in.skip -= 1;
+            whole.advance();
+        }
+        *chunk = whole;
+        failed
+    }
+
+    /// Moves samples that all maps passed on.
+    fn pass_on(&mut self, chunk: &mut Chunk, count: usize, whole: &mut Chunk) {
+        let before = whole.len();
+        whole.take_from(chunk, count);
+        let passed = whole.len() - before;
+        if let Some(stand_in) = self.stand_in.as_mut().filter(|_| passed > 0) {
+            (stand_in.last, stand_in.run) = (whole.last(), 0);
+        }
+        self.pass(passed as u64);
+    }
+
+    /// Counts a sample that a map lost, and tells the host.
+    fn lose(&mut self, lost: Lost, host: Option<&Host>) -> Result<(), Error> {
+        let stand_in = self.stand_in.as_mut().filter(|_| lost.map + 1 == self.maps.len());
+        let (before, rest) = self.maps.split_at_mut(lost.map);
         for map in before {
             map.place.taken[0] += 1;
             map.place.given[0] += 1;
@@ -102,8 +179,20 @@ impl Lane {
             return Err(lost.error.context("on_error", reason));
         }
         map.place.taken[0] += 1;
+        let run = match stand_in {
+            None => 0,
+            Some(stand_in) => {
+                map.place.lost += 1;
+                let replaced = u64::from(stand_in.last.is_some());
+                map.place.given[0] += replaced;
+                stand_in.run += replaced;
+                stand_in.run
+            }
+        };
+        let Some(host) = host else { return Ok(()) };
+        let many = map.mark(run);
         map.counters.lost(1);
-        if map.mark() {
+        if many {
             host.ask_for_trim();
         }
         host.lose(&map.blame.pipe, map.on_error, Some((lost.uid, &lost.key)), lost.error);
@@ -112,12 +201,17 @@ impl Lane {
 }
 
 impl Place1 {
-    fn lost(&self) -> u64 {
+    fn missing(&self) -> u64 {
         self.place.taken[0].saturating_sub(self.place.given[0])
     }
 
-    /// Leaves a mark after a loss; says whether old ones should be forgotten.
-    fn mark(&self) -> bool {
-        self.trail.keep(Mark { place: self.place.clone(), state: Some(State::default()) })
+    /// Those that were replaced are counted in the place.
+    fn lost(&self) -> u64 {
+        if self.on_error.action == Action::Replace { self.place.lost } else { self.missing() }
+    }
+
+    /// Leaves a mark after a loss, the last of a `run` that were replaced; says whether old ones should be forgotten.
+    fn mark(&self, run: u64) -> bool {
+        self.trail.keep(Mark { place: self.place.clone(), state: Some(State::default().again(0, run)) })
     }
 }

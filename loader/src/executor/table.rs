@@ -223,7 +223,7 @@ impl Table {
                 *running += 1;
                 let number = *next - 1;
                 // Less what is known to be lost, so that places in coming batches are used.
-                let first = taken.saturating_sub(lane.lost());
+                let first = taken.saturating_sub(lane.missing());
                 let (parallel, size) = (maps.clone(), grain.size());
                 let (chunk, error) = self.cut(at, size);
                 if let Kind::Parallel { taken, .. } = &mut self.segments[at].kind {

@@ -6,7 +6,8 @@ use forebay_core::Error;
 use serde_json::{Number, Value};
 
 use super::{
-    COMMON, Class, Kind, List, Node, ON_ERROR, On, OnError, OptionSpec, POSITIONAL, PipeSpec, nearest, print,
+    Action, COMMON, Class, Kind, List, Node, ON_ERROR, On, OnError, OptionSpec, POSITIONAL, PipeSpec,
+    nearest, print,
 };
 
 /// The most characters of a wrong value that an error shows.
@@ -49,10 +50,17 @@ fn common(given: &str, value: &Value, spec: &PipeSpec) -> Result<(), Error> {
     let text = value.as_str();
     let text =
         text.ok_or_else(|| Error::invalid(format!("option `{given}` is {}, expected text", show(value))))?;
+    let map = spec.class == Class::Map;
     if given == ON_ERROR {
-        return text.parse::<OnError>().map(drop);
+        return match text.parse::<OnError>()?.action {
+            Action::Replace if !map => Err(Error::invalid(format!(
+                "option `{ON_ERROR}` is {text}, which is for maps; {} makes samples of others, expected fail, skip or quarantine",
+                spec.name
+            ))),
+            _ => Ok(()),
+        };
     }
-    match (text.parse::<On>()?, spec.class == Class::Map) {
+    match (text.parse::<On>()?, map) {
         (On::Process, false) => Err(Error::invalid(format!(
             "option `on` is process, which is for maps; {} sees samples in order and runs in this process, \
              on threads or own_thread",

@@ -25,6 +25,9 @@ pub enum Action {
     Fail,
     /// It is left out, and counted.
     Skip,
+    /// The sample before it takes its place, with its uid and key; for maps. At the start of a pass, where there is none
+    /// before it, it is left out.
+    Replace,
     /// It is left out, and listed by key with its error: see [`Loader::quarantine`](crate::Loader::quarantine).
     Quarantine,
 }
@@ -70,11 +73,11 @@ impl OnError {
 impl FromStr for OnError {
     type Err = Error;
 
-    /// Reads `fail`, `skip` or `quarantine`; the last two at times with `:COUNT` or `:SHARE%`.
+    /// Reads `fail`, `skip`, `replace` or `quarantine`; all but the first at times with `:COUNT` or `:SHARE%`.
     fn from_str(text: &str) -> Result<Self> {
         let bad = || {
             Error::invalid(format!(
-                "on_error is `{text}`, expected fail, skip or quarantine, and after a colon the most \
+                "on_error is `{text}`, expected fail, skip, replace or quarantine, and after a colon the most \
                  that may fail, as in skip:100 or skip:1%"
             ))
         };
@@ -82,6 +85,7 @@ impl FromStr for OnError {
         let action = match action {
             "fail" if most.is_none() => Action::Fail,
             "skip" => Action::Skip,
+            "replace" => Action::Replace,
             "quarantine" => Action::Quarantine,
             _ => return Err(bad()),
         };
@@ -102,6 +106,7 @@ impl fmt::Display for OnError {
         f.write_str(match self.action {
             Action::Fail => "fail",
             Action::Skip => "skip",
+            Action::Replace => "replace",
             Action::Quarantine => "quarantine",
         })?;
         match self.most {
@@ -118,7 +123,7 @@ mod tests {
 
     #[test]
     fn policies_are_read_and_printed() {
-        for text in ["fail", "skip", "skip:10", "quarantine:0", "skip:2.5%"] {
+        for text in ["fail", "skip", "skip:10", "replace:1%", "quarantine:0", "skip:2.5%"] {
             assert_eq!(text.parse::<OnError>().unwrap().to_string(), text);
         }
         for text in ["", "fail:1", "skip:", "skip:-1", "skip:101%", "drop", "skip:x%"] {

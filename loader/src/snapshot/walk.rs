@@ -28,6 +28,8 @@ pub(crate) struct Stop {
     pub(crate) deals: bool,
     /// Stacks a fixed number of samples into one.
     pub(crate) stacks: bool,
+    /// A map that gives a sample in place of one that is lost: a copy of the one before.
+    pub(crate) replaces: bool,
     pub(crate) trail: Arc<Trail>,
 }
 
@@ -91,9 +93,20 @@ impl Stop {
             // Between two marks of a map it gives one sample for each.
             let mark = self.trail.before(pass, &wanted, 1);
             let since = wanted[0] - mark.place.given[0];
-            let place =
-                Place { taken: vec![mark.place.taken[0] + since], given: wanted, ..mark.place.clone() };
-            return (mark.place, Origin { mark: Mark { place, state: None }, skip: vec![0], again: vec![0] });
+            // The losses just before: the last sample that was not lost is made again, to take the place of the next.
+            let run = match &mark.state {
+                Some(state) if since == 0 => state.again.first().copied().unwrap_or(0),
+                _ => 0,
+            };
+            let back = if self.replaces { (run + 1).min(wanted[0]) } else { 0 };
+            let place = Place {
+                taken: vec![mark.place.taken[0] + since - back],
+                given: vec![wanted[0] - back],
+                lost: mark.place.lost - run,
+                ..mark.place.clone()
+            };
+            let origin = Origin { mark: Mark { place, state: None }, skip: vec![back], again: vec![0] };
+            return (mark.place, origin);
         }
         let just_at = if self.dealt { self.trail.just_at(pass, &wanted) } else { None };
         let mut mark = just_at.unwrap_or_else(|| self.trail.before(pass, &wanted, self.inputs.len()));
