@@ -192,7 +192,10 @@ fn a_killed_run_goes_on_where_its_snapshot_was_taken() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.snapshot");
     let path = file.to_str().unwrap();
-    let common = ["run", LONG, "--snapshot", path, "--every", "10", "--quiet"];
+    let audits = tempfile::tempdir().unwrap();
+    let audit = audits.path().join("audit");
+    let audit = audit.to_str().unwrap();
+    let common = ["run", LONG, "--audit", audit, "--snapshot", path, "--every", "10", "--quiet"];
     let first = within_deadline({
         let (args, file) =
             ([&common[..], &["--seed", "3", "--executor", "threads:2"]].concat().join("\n"), file.clone());
@@ -206,10 +209,13 @@ fn a_killed_run_goes_on_where_its_snapshot_was_taken() {
     assert!(second > first && second < 3000, "{first}, {second}");
     let left = fs::read_dir(folder.path()).unwrap().count();
     assert!(left <= 3, "at most one half-written file for each that was killed");
-    let report = json(&forebay(&[], &[&common[..6], &["--resume", path, "--digest", "--json"]].concat()));
+    let report = json(&forebay(&[], &[&common[..8], &["--resume", path, "--digest", "--json"]].concat()));
     let (digest, count) = rest(3, 0, second as usize);
     assert_eq!((report["digest"].as_str(), report["batches"].as_u64()), (Some(&*digest), Some(count)));
     assert_eq!(count + second, 3000);
+    let told = json(&forebay(&[], &["audit", audit, "--json"]));
+    let epoch = &told["epochs"][0];
+    assert_eq!((&epoch["exactly_once"], &epoch["delivered"]), (&true.into(), &30_000.into()), "{told}");
     // It has ended; so the next epoch begins, unless only one was asked for.
     let none = json(&forebay(&[], &["run", LONG, "--resume", path, "--epochs", "1", "--json"]));
     assert_eq!(none["batches"], 0);
@@ -351,4 +357,51 @@ fn a_file_that_is_no_plugin_is_told_and_ends_the_list_with_a_failure() {
     assert!(!output.status.success());
     let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(told.contains("libforebay_json.so") && told.contains("ABI 9.0"), "{told}");
+}
+
+#[test]
+fn an_audit_is_told_at_the_end_and_over_many_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (file, snapshot) = (path("audit"), path("snapshot"));
+    let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    let base = ["run", "examples/photos.toml", "--audit", &file, "--snapshot", &snapshot];
+    let begin = forebay(&[], &[&base[..], &["--limit", "2", "--executor", "inline"]].concat());
+    assert!(begin.status.success() && text(&begin).contains("epoch 0: not finished"), "{begin:?}");
+    assert_eq!(forebay(&[], &["audit", &file]).status.code(), Some(1), "not finished is not exactly once");
+    let rest = forebay(&[], &[&base[..], &["--resume", &snapshot, "--executor", "threads:2"]].concat());
+    assert!(rest.status.success() && text(&rest).contains("epoch 0: exactly once: "), "{rest:?}");
+    let told = forebay(&[], &["audit", &file]);
+    assert!(told.status.success() && text(&told).contains("exactly once"), "{told:?}");
+    assert!(text(&rest).ends_with(&text(&told)), "{rest:?}");
+
+    let graph = "range 100 | shuffle 9 | rogue_keep @bad fault=twice at=7 | batch 8";
+    let bad = forebay(&[], &["run", graph, "--audit", &path("bad"), "--json"]);
+    assert_eq!(bad.status.code(), Some(1), "{bad:?}");
+    let offence = &json(&bad)["audit"]["epochs"][0]["offences"][0];
+    assert_eq!((&offence["what"], &offence["node"]), (&"twice".into(), &"bad".into()), "{offence}");
+    assert!(String::from_utf8_lossy(&bad.stderr).contains("not every sample of epoch 0"), "{bad:?}");
+
+    let graph = "range 100 | shuffle 9 | batch 8 drop_last=true";
+    let ranks: Vec<String> = (0..3).map(|rank| path(&rank.to_string())).collect();
+    for (rank, file) in ranks.iter().enumerate() {
+        let rank = format!("{rank}/3");
+        let run = forebay(&[], &["run", graph, "--rank", &rank, "--audit", file]);
+        assert!(run.status.success() && text(&run).contains("given the files of all ranks"), "{run:?}");
+    }
+    let all = forebay(&[], &["audit", &ranks[2], &ranks[0], &ranks[1], "--json"]);
+    let told = json(&all);
+    assert!(all.status.success(), "{all:?}");
+    assert_eq!((&told["exactly_once"], &told["epochs"][0]["given"]), (&true.into(), &100.into()), "{told}");
+    // 34, 33 and 33 samples in batches of 8.
+    assert_eq!(
+        told["epochs"][0]["left_out"],
+        serde_json::json!([{"node": "batch", "samples": 4, "failed": false}])
+    );
+    let two = forebay(&[], &["audit", &ranks[0], &ranks[1]]);
+    assert_eq!(two.status.code(), Some(1));
+    assert!(text(&two).contains("rank 2 of 3: its file is not among these"), "{two:?}");
+    let none = forebay(&[], &["audit", &path("none")]);
+    assert_eq!(none.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&none.stderr).contains("file: "), "{none:?}");
 }

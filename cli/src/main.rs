@@ -1,5 +1,6 @@
 //! The command `forebay`: reads the command line and hands it to one file per subcommand.
 
+mod audit;
 mod explain;
 mod head;
 mod open;
@@ -31,7 +32,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run a graph, and tell what came out
-    Run(run::Args),
+    Run(Box<run::Args>),
     /// Show the first samples of a file, folder, glob or graph
     Head(head::Args),
     /// Show what a graph would do, without opening its data
@@ -39,6 +40,8 @@ enum Command {
     /// Show which plugins there are, and which takes a file
     #[command(subcommand)]
     Plugins(plugins::Command),
+    /// Say whether every sample came exactly once, over all runs and ranks
+    Audit(audit::Args),
     /// Show what is in snapshots
     #[command(subcommand)]
     Snapshot(snapshot::Command),
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Head(args) => (head::head(args, &plugins), false),
         Command::Explain(args) => (explain::explain(args, &plugins), args.json),
         Command::Plugins(command) => (plugins::plugins(command, &plugins), command.json()),
+        Command::Audit(args) => (audit::audit(args), args.json),
         Command::Snapshot(command) => (snapshot::snapshot(command), command.json()),
     };
     outcome::tell(result, json)

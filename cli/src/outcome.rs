@@ -22,6 +22,8 @@ pub(crate) enum Stop {
     Failed(Error),
     /// The answer is no, and was told already: exit code 1.
     No,
+    /// It was told on standard output, and is an error all the same: exit code 1.
+    Told(Error),
     /// Ctrl-C: exit code 130.
     Interrupted,
     /// Nobody reads the output any more, which is nobody's fault.
@@ -55,11 +57,16 @@ impl Stop {
 
 /// Tells how it ended, on standard error and for `json` on standard output too, and gives the exit code.
 pub(crate) fn tell(result: Result, json: bool) -> ExitCode {
+    let mut json = json;
     let (code, error) = match result {
         Ok(()) | Err(Stop::Closed) => return ExitCode::SUCCESS,
         Err(Stop::No) => return ExitCode::from(1),
         Err(Stop::Usage(error)) => (2, error),
         Err(Stop::Failed(error)) => (1, error),
+        Err(Stop::Told(error)) => {
+            json = false; // There is one object already.
+            (1, error)
+        }
         Err(Stop::Interrupted) => (130, Error::new(ErrorKind::Cancelled, "interrupted")),
     };
     // When standard error or output is gone there is nobody to tell.

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use forebay_loader::{Loader, NodeStats};
+use forebay_loader::{EpochAudit, Error, Loader, NodeStats};
 use rustix::{
     param::clock_ticks_per_second,
     time::{ClockId, clock_gettime},
@@ -14,6 +14,8 @@ use rustix::{
 use serde::Serialize;
 
 use crate::{
+    audit,
+    outcome::{self, Stop},
     preview::Field,
     print::{Table, bytes, count, counted, rate},
     run::{Settings, Tally},
@@ -53,6 +55,48 @@ pub(crate) struct Report {
     fingerprint: String,
     /// Where lost samples are listed, if that was asked for.
     quarantine: Option<PathBuf>,
+    /// What came exactly once, if that was asked for.
+    pub(crate) audit: Option<Audited>,
+}
+
+/// What the audit of a run's own file found.
+#[derive(Serialize)]
+pub(crate) struct Audited {
+    file: PathBuf,
+    /// None for one of several ranks, whose files must all be there.
+    epochs: Option<Vec<EpochAudit>>,
+}
+
+impl Audited {
+    /// Reads the file of a run that has ended.
+    pub(crate) fn new(file: &Path, rank: Option<(u32, u32)>) -> Result<Self, Error> {
+        let alone = rank.is_none_or(|(_, world_size)| world_size == 1);
+        let epochs = alone.then(|| forebay_loader::audit(&[file])).transpose()?;
+        Ok(Self { file: file.to_owned(), epochs })
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out)?;
+        match &self.epochs {
+            Some(epochs) => audit::write(epochs, out),
+            None => {
+                let file = self.file.display();
+                writeln!(out, "audit in {file}: `forebay audit` tells, given the files of all ranks")
+            }
+        }
+    }
+
+    /// The run fails, if its audit found an offence; one that is not finished may go on.
+    pub(crate) fn end(self) -> outcome::Result {
+        let epochs = self.epochs.unwrap_or_default();
+        match epochs.iter().find(|epoch| !epoch.offences.is_empty()) {
+            Some(epoch) => {
+                let message = format!("not every sample of epoch {} came exactly once", epoch.epoch);
+                Err(Stop::Told(Error::corrupt(message).context("audit", self.file.display())))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// Who served a node.
@@ -97,6 +141,7 @@ impl Report {
             epochs: settings.epochs.1,
             fingerprint: loader.graph().fingerprint().to_string(),
             quarantine: quarantine.map(Path::to_owned),
+            audit: None,
         }
     }
 
@@ -127,7 +172,8 @@ impl Report {
             line("digest", digest.clone());
         }
         writeln!(out)?;
-        table.write(out, "")
+        table.write(out, "")?;
+        self.audit.as_ref().map_or(Ok(()), |audit| audit.write(out))
     }
 
     /// How many samples were left out, and where; `None` if none was.

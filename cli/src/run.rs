@@ -22,7 +22,7 @@ use crate::{
     preview::Field,
     print,
     progress::{self, Progress},
-    report::Report,
+    report::{Audited, Report},
     saves::{self, Saves},
 };
 
@@ -71,6 +71,9 @@ pub(crate) struct Args {
     /// Write the samples that were left out by on_error=quarantine to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     quarantine: Option<PathBuf>,
+    /// Add to this file what `forebay audit` needs, and say at the end whether every sample came exactly once
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
     /// Print one number for all that this run delivered, in order
     #[arg(long)]
     digest: bool,
@@ -109,7 +112,7 @@ pub(crate) fn run(args: &Args, plugins: &[PathBuf], begun: Instant) -> Result {
     let mut tally = Tally::new(begun, stacks(loader.graph(), &registry), args.digest);
     let driven = drive(&mut loader, args, &settings, &mut tally, (&mut progress, &mut saves));
     progress.end(&loader);
-    let report = Report::new(&loader, &settings, &tally, args.quarantine.as_deref());
+    let mut report = Report::new(&loader, &settings, &tally, args.quarantine.as_deref());
     let finished = loader.finish();
     if interrupted.load(Ordering::Relaxed) {
         return match driven {
@@ -119,13 +122,15 @@ pub(crate) fn run(args: &Args, plugins: &[PathBuf], begun: Instant) -> Result {
     }
     driven?;
     finished?;
+    report.audit = args.audit.as_deref().map(|file| Audited::new(file, args.rank)).transpose()?;
     match (args.json, args.quiet) {
         (true, _) => print::json(&report),
         (false, true) => {
             print::text(|out| report.digest.iter().try_for_each(|digest| writeln!(out, "{digest}")))
         }
         (false, false) => print::text(|out| report.write(out)),
-    }
+    }?;
+    report.audit.map_or(Ok(()), Audited::end)
 }
 
 /// Reads a number of seconds.
@@ -161,6 +166,9 @@ fn build(
     let mut builder = Loader::builder(graph).executor(executor).seed(seed);
     if let Some(budget) = args.budget {
         builder = builder.budget(budget);
+    }
+    if let Some(file) = &args.audit {
+        builder = builder.audit(file);
     }
     if let Some((rank, world_size)) = args.rank {
         builder = builder.ranks(rank, world_size);

@@ -136,7 +136,7 @@ fn what_nobody_serves_is_said() {
 fn help_names_every_subcommand() {
     let output = forebay(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
-    for command in ["run", "head", "explain", "plugins", "snapshot"] {
+    for command in ["run", "head", "explain", "plugins", "audit", "snapshot"] {
         assert!(stdout(&output).contains(&format!("\n  {command} ")), "{}", stdout(&output));
         assert_eq!(forebay(&[command, "--help"]).status.code(), Some(0));
     }

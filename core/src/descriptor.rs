@@ -16,6 +16,14 @@ pub struct PipeInfo {
     /// The option that says how many consecutive samples are stacked into one, for pipes that do:
     /// the host lays output memory for that many side by side, so that stacking copies nothing.
     pub stacks: &'static str,
+    /// The option that names a field for the uids of the samples stacked into one, a u64 tensor `[n]` in their order; for
+    /// pipes that [stack](PipeInfo::stacks). Without one a run of it cannot be audited.
+    pub uids_option: &'static str,
+    /// Which uids the samples it gives have. Sources and flat maps make their own whatever stands here.
+    pub uids: Uids,
+    /// The option by which it leaves samples out on purpose, whenever it is not at its default; `*` for a pipe that always
+    /// may. To an audit, whatever else does not come out is lost.
+    pub drops: &'static str,
     /// A source that answers [`get`](crate::Source::get).
     pub indexed: bool,
     /// May answer [`Step::Rewind`](crate::Step::Rewind): what it reads from must feed nothing else.
@@ -58,11 +66,39 @@ impl PipeInfo {
         outputs: 1,
         outputs_option: "",
         stacks: "",
+        uids_option: "",
+        uids: Uids::Kept,
+        drops: "",
         indexed: false,
         rewinds: false,
         shards: false,
         on: On::Threads,
     };
+}
+
+/// Which uids the samples have that a stream gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uids {
+    /// Those they came with.
+    Kept,
+    /// Made of those they came with, by [`uid_from`](crate::random::uid_from), or by
+    /// [`uid_of_pass`](crate::random::uid_of_pass) for a pipe that takes one input at most: for pipes that would give
+    /// samples of different inputs or passes the same uid.
+    Derived,
+    /// New ones.
+    Made,
+}
+
+impl Uids {
+    /// The name in a manifest.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Derived => "derived",
+            Self::Made => "made",
+        }
+    }
 }
 
 /// Bytes that files of one kind have at one place.

@@ -56,7 +56,7 @@ pub use forebay_abi::{
 pub use crate::{
     context::{AnyDecoder, Context, Level, Wanted},
     decoder::{Decoder, Store},
-    descriptor::{DecoderInfo, Magic, On, PipeInfo, StoreInfo},
+    descriptor::{DecoderInfo, Magic, On, PipeInfo, StoreInfo, Uids},
     error::{Error, ErrorKind, Result},
     export::{Registrar, StaticPlugin},
     options::{Any, NoOptions, OneOrMany, OptionType, Options},

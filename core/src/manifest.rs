@@ -236,6 +236,12 @@ impl Writer<'_> {
         self.raw(",");
         self.member("stacks", info.stacks);
         self.raw(",");
+        self.member("uids_option", info.uids_option);
+        self.raw(",");
+        self.member("uids", info.uids.name());
+        self.raw(",");
+        self.member("drops", info.drops);
+        self.raw(",");
         self.truth("indexed", info.indexed);
         self.raw(",");
         self.truth("rewinds", info.rewinds);

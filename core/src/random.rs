@@ -97,6 +97,23 @@ pub fn mix(parts: &[u64]) -> u64 {
     })
 }
 
+/// The uid of a sample from input number `input`, in that input's pass number `pass`, for pipes that bring samples together
+/// which may have the same uid.
+///
+/// The first pass of the first input keeps its uids, so that a pipe with one input changes nothing.
+#[must_use]
+#[inline]
+pub fn uid_from(uid: u64, input: usize, pass: u64) -> u64 {
+    if input == 0 && pass == 0 { uid } else { mix(&[uid, input as u64, pass]) }
+}
+
+/// As [`uid_from`], for pipes that take one input at most.
+#[must_use]
+#[inline]
+pub fn uid_of_pass(uid: u64, pass: u64) -> u64 {
+    if pass == 0 { uid } else { mix(&[uid, pass]) }
+}
+
 #[expect(clippy::cast_possible_truncation, reason = "the halves are meant")]
 const fn split(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]

@@ -8,6 +8,7 @@
 //! Nothing in here knows a format or a pipe; with the feature `bundled` the in-tree plugins are linked
 //! in through the same `register` as anybody's, and nothing else changes.
 
+mod audit;
 mod builder;
 #[cfg(feature = "bundled")]
 mod bundled;
@@ -32,6 +33,7 @@ pub use forebay_core::{
 };
 
 pub use crate::{
+    audit::{EpochAudit, LeftOut, Named, Offence, What, audit},
     builder::{DEFAULT_BUDGET, DEFAULT_MARKS, LoaderBuilder},
     digest::Digest,
     executor::Executor,

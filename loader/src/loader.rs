@@ -10,6 +10,7 @@ use forebay_core::{Error, Result, Sample};
 
 use crate::{
     Registry,
+    audit::Log,
     builder::LoaderBuilder,
     executor::{Origin, Run},
     graph::{Graph, Node},
@@ -53,6 +54,7 @@ pub struct Loader {
     pub(crate) course: Course,
     pub(crate) seed: u64,
     pub(crate) ranks: (u32, u32),
+    pub(crate) audit: Option<Arc<Log>>,
     pub(crate) at: At,
 }
 
@@ -87,10 +89,14 @@ impl Loader {
     /// The samples of an epoch, from the first; whatever was left of another is dropped.
     pub fn epoch(&mut self, epoch: u64) -> Epoch<'_> {
         let origins = self.course.fresh();
-        self.start(At { epoch, ..At::default() }, &origins)
+        self.start(At { epoch, ..At::default() }, &origins, None)
     }
 
-    fn start(&mut self, at: At, origins: &[Origin]) -> Epoch<'_> {
+    /// Starts at a place; `resumed_of` is the world size of the snapshot that says so.
+    fn start(&mut self, at: At, origins: &[Origin], resumed_of: Option<u32>) -> Epoch<'_> {
+        if let Some(audit) = &self.audit {
+            audit.begin(at.epoch, at.delivered, origins, resumed_of);
+        }
         self.begun = Some(Instant::now());
         self.at = at;
         self.run.start(at.epoch, origins);
@@ -107,6 +113,8 @@ impl Loader {
     pub fn snapshot(&self) -> Result<Snapshot> {
         let At { epoch, delivered, ended, .. } = self.at;
         let origins = if ended { self.course.fresh() } else { self.course.origins(delivered) };
+        // What is before the marks it is made of must not be lost with this process.
+        self.audit.as_ref().map_or(Ok(()), |audit| audit.flush())?;
         let at = (epoch, delivered, ended);
         Ok(snapshot::assemble(self.seed, at, self.ranks, &self.graph, self.plugins_used()?, &origins))
     }
@@ -157,7 +165,7 @@ impl Loader {
         }
         snapshot::check_ranks(snapshot, &self.graph, &self.course, self.ranks)?;
         let at = At { epoch: snapshot.epoch, delivered: snapshot.delivered, ..At::default() };
-        Ok(self.start(at, &origins))
+        Ok(self.start(at, &origins, Some(snapshot.world_size)))
     }
 
     /// The plugins that serve the graph, or served a sample so far.
@@ -246,7 +254,8 @@ impl Loader {
     /// The first error of a pipe's end, such as a panic in its drop.
     pub fn finish(mut self) -> Result<()> {
         self.host.cancel();
-        self.run.finish()
+        let flushed = self.audit.as_ref().map_or(Ok(()), |audit| audit.flush());
+        self.run.finish().and(flushed)
     }
 
     fn pause_clock(&mut self) {
@@ -266,15 +275,27 @@ impl Iterator for Epoch<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let loader = &mut *self.loader;
-        let next = loader.run.next().transpose();
-        match next {
-            Some(Ok(_)) => loader.at.delivered += 1,
+        let mut next = loader.run.next().transpose();
+        if let Some(error) = loader.audit.as_ref().and_then(|audit| audit.take_error()) {
+            next = Some(Err(error));
+        }
+        match &next {
+            Some(Ok(sample)) => {
+                loader.at.delivered += 1;
+                if let Some(audit) = &loader.audit {
+                    audit.delivered(sample.uid());
+                }
+            }
             Some(Err(_)) => {
                 loader.at.failed = true;
                 loader.pause_clock();
             }
             None => {
-                loader.at.ended |= !loader.at.failed && !loader.host.is_cancelled();
+                let ends = !loader.at.ended && !loader.at.failed && !loader.host.is_cancelled();
+                if let Some(audit) = loader.audit.as_ref().filter(|_| ends) {
+                    audit.ended(loader.at.delivered);
+                }
+                loader.at.ended |= ends;
                 loader.pause_clock();
             }
         }

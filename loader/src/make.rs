@@ -6,6 +6,7 @@ use forebay_core::{Error, Result};
 
 use crate::{
     Registry,
+    audit::{Log, Tap},
     executor::{Blame, Body, Chain, Grain, Link, Origin, Pace, Parallel, Trail},
     graph::{Catalog, Class, Graph, Node, PipeSpec},
     host::{Destination, Host, NodeContext, Stacker},
@@ -28,6 +29,8 @@ pub(crate) struct Maker<'a> {
     /// How often nodes with state leave marks.
     pub(crate) marks: Duration,
     pub(crate) course: &'a Course,
+    /// Where nodes leave word of what they take and give.
+    pub(crate) audit: Option<&'a Arc<Log>>,
     /// By place in the graph; filled on the way.
     pub(crate) nodes: Vec<Option<NodeInfo>>,
 }
@@ -61,8 +64,7 @@ impl Maker<'_> {
         let node: &Node = &self.graph.nodes()[at];
         let spec = spec(self.registry, node)?;
         let record = self.registry.plugin_of(&node.pipe).ok_or_else(|| unknown(node))?;
-        let options =
-            serde_json::to_string(&node.own_options()).map_err(|error| Error::bug(error.to_string()))?;
+        let (tap, options) = self.options(at, spec)?;
         let blame =
             Blame { pipe: node.name.clone(), plugin: format!("{} in {}", record.label(), record.file()) };
         let pipe = self.registry.make_pipe(&node.pipe, &options).map_err(|error| blame.on(error))?;
@@ -97,7 +99,21 @@ impl Maker<'_> {
             pace: if exact { Pace::exact(self.marks) } else { Pace::new(self.marks) },
             skip: origin.skip,
             restore: None,
+            tap,
         })
+    }
+
+    /// A node's options as its pipe is told them, in a run that is audited with the field for the uids in a batch.
+    fn options(&self, at: usize, spec: &PipeSpec) -> Result<(Option<Tap>, String)> {
+        let mut options = self.graph.nodes()[at].own_options();
+        let given = options.get(spec.uids_option.as_str()).and_then(|field| field.as_str());
+        let tap = self.audit.map(|log| Tap::new(log, at, given));
+        let field = tap.as_ref().and_then(Tap::field).map(serde_json::Value::from);
+        if let Some(field) = &field {
+            options.insert(&spec.uids_option, field);
+        }
+        let text = serde_json::to_string(&options).map_err(|error| Error::bug(error.to_string()))?;
+        Ok((tap, text))
     }
 }
 

@@ -10,6 +10,7 @@ use super::{
     trail::{Mark, Origin, Place, Trail},
 };
 use crate::{
+    audit::Tap,
     graph::{Action, OnError},
     host::Host,
     stats::Counters,
@@ -44,6 +45,7 @@ struct Place1 {
     counters: Arc<Counters>,
     trail: Arc<Trail>,
     place: Place,
+    tap: Option<Tap>,
 }
 
 impl Lane {
@@ -55,6 +57,7 @@ impl Lane {
             counters: Arc::clone(&link.counters),
             trail: Arc::clone(&link.trail),
             place: Place::start(0, 1, 1),
+            tap: link.tap.clone(),
         };
         let replaces = links.last().is_some_and(|link| link.on_error.action == Action::Replace);
         Self { maps: links.iter().map(map).collect(), stand_in: replaces.then(StandIn::default) }
@@ -65,6 +68,7 @@ impl Lane {
         for map in &mut self.maps {
             map.place = origins[map.node].mark.place.clone();
             map.trail.clear();
+            map.tap.iter_mut().for_each(Tap::start);
             if map.place.taken != map.place.given || map.place.lost > 0 {
                 map.mark(0);
             }
@@ -178,14 +182,17 @@ impl Lane {
         if let Some(reason) = map.on_error.exceeded(map.lost(), map.place.taken[0] + 1) {
             return Err(lost.error.context("on_error", reason));
         }
+        let replaced = stand_in.as_ref().is_some_and(|stand_in| stand_in.last.is_some());
+        if let Some(tap) = map.tap.as_ref().filter(|_| !replaced) {
+            tap.lost(map.place.pass, map.place.taken[0], Some(lost.uid));
+        }
         map.place.taken[0] += 1;
         let run = match stand_in {
             None => 0,
             Some(stand_in) => {
                 map.place.lost += 1;
-                let replaced = u64::from(stand_in.last.is_some());
-                map.place.given[0] += replaced;
-                stand_in.run += replaced;
+                map.place.given[0] += u64::from(replaced);
+                stand_in.run += u64::from(replaced);
                 stand_in.run
             }
         };

@@ -13,6 +13,7 @@ use super::{
     trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},
 };
 use crate::{
+    audit::Tap,
     graph::OnError,
     handles::PipeHandle,
     host::{Destination, Host, NodeContext},
@@ -47,6 +48,8 @@ pub(crate) struct Link {
     pub(crate) skip: Vec<u64>,
     /// What its next reset is followed by.
     pub(crate) restore: Option<State>,
+    /// Leaves word of what it takes and gives, in a run that is audited.
+    pub(crate) tap: Option<Tap>,
 }
 
 /// What is added to an error of a node.
@@ -79,6 +82,7 @@ impl Link {
     pub(crate) fn start(&mut self, epoch: u64, origin: &Origin) {
         let Mark { place, state } = &origin.mark;
         self.cx.start(epoch, place.pass);
+        self.tap.iter_mut().for_each(Tap::start);
         self.trail.clear();
         if state.is_some() {
             self.trail.keep(origin.mark.clone()); // For a snapshot before its own first mark.
@@ -136,6 +140,7 @@ impl Link {
             *given = given.wrapping_sub(out.len() as u64);
         }
         let had = held(outs);
+        let before = self.tap.as_ref().map(|tap| tap.before(ports, outs));
         let begin = Instant::now();
         let call = self.poll(ports, outs, waker);
         let now = Instant::now();
@@ -152,6 +157,9 @@ impl Link {
         self.counters.add(samples, bytes, now - begin);
         self.grain.learn(samples, bytes, now - begin);
         let call = self.forgive(call, host);
+        if let (Some(tap), Some(before)) = (&self.tap, before) {
+            tap.after(&before, &self.place, ports, outs, matches!(call, Call::End));
+        }
         if self.pace.is_due(now, &self.place) || self.stacks && samples > 0 {
             self.mark(&call, host);
         }
@@ -170,6 +178,9 @@ impl Link {
             return Call::Failed(error.context("on_error", reason));
         }
         self.place.lost += 1;
+        if let Some(tap) = &self.tap {
+            tap.lost(self.place.pass, self.place.lost, None);
+        }
         self.counters.lost(1);
         host.lose(&self.blame.pipe, self.on_error, None, error);
         Call::Again

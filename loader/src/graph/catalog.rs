@@ -40,6 +40,15 @@ pub struct PipeSpec {
     /// The option that says how many samples are stacked into one; empty for pipes that do not.
     #[serde(default)]
     pub stacks: String,
+    /// The option that names a field for the uids of the samples stacked into one; empty where there is none.
+    #[serde(default)]
+    pub uids_option: String,
+    /// Which uids the samples have that it gives.
+    #[serde(default)]
+    pub uids: Uids,
+    /// The option by which it leaves samples out, when not at its default; `*` for a pipe that always may.
+    #[serde(default)]
+    pub drops: String,
     /// Whether samples can be asked for by number.
     #[serde(default)]
     pub indexed: bool,
@@ -55,6 +64,17 @@ pub struct PipeSpec {
 }
 
 impl PipeSpec {
+    /// Whether `node`, which runs this pipe, may leave samples out on purpose.
+    #[must_use]
+    pub fn may_drop(&self, node: &Node) -> bool {
+        let option = self.options.iter().find(|option| option.name == self.drops);
+        let told = option.is_some_and(|option| {
+            let given = node.options.get(&self.drops);
+            option.required || given.is_some_and(|given| *given != option.default)
+        });
+        told || self.drops == "*"
+    }
+
     /// How many outputs `node` has, which runs this pipe: an option may say so.
     #[must_use]
     pub fn outputs_of(&self, node: &Node) -> u32 {
@@ -66,6 +86,20 @@ impl PipeSpec {
         let count = given.unwrap_or(&self.options[at].default).as_u64();
         count.and_then(|count| u32::try_from(count).ok()).unwrap_or(self.outputs)
     }
+}
+
+/// Which uids the samples of a stream have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Uids {
+    /// Those they came with.
+    #[default]
+    Kept,
+    /// Made of those they came with, by rules that are known.
+    Derived,
+    /// New ones.
+    Made,
 }
 
 /// What a pipe does to a stream.

@@ -183,6 +183,7 @@ impl Worker {
                 most: 0,
                 marks: std::time::Duration::MAX,
                 course: &course,
+                audit: None,
                 nodes: self.graph.nodes().iter().map(|_| None).collect(),
             };
             let lent = Arc::new(Lent::default());

@@ -1,8 +1,8 @@
 //! `batch`: consecutive samples stacked into one.
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, Key, PipeInfo, Result, Sample, Schema, State, StateExt, Step,
-    Stream, options,
+    Chunk, Context, DType, DataPipe, Error, Io, Key, PipeInfo, Result, Sample, Schema, State, StateExt, Step,
+    Str, Stream, Tensor, TensorExt, options,
 };
 
 use crate::stack::{Column, Place};
@@ -14,6 +14,8 @@ options! {
         size: usize = required, in 1..=1_000_000_000;
         /// Leave out the last batch if it is shorter.
         drop_last: bool = false;
+        /// A new field for the uids of the samples in a batch, in their order; null for none.
+        uids: Option<String> = null;
     }
 }
 
@@ -26,6 +28,8 @@ options! {
 pub struct Batch {
     size: usize,
     drop_last: bool,
+    /// The field for the uids.
+    uids: Option<Str>,
     rows: Rows,
 }
 
@@ -34,18 +38,27 @@ impl DataPipe for Batch {
         name: "batch",
         summary: "Consecutive samples stacked into one",
         stacks: "size",
+        uids_option: "uids",
+        drops: "drop_last",
         ..PipeInfo::DEFAULT
     };
     type Options = BatchOptions;
 
     fn new(options: BatchOptions) -> Result<Self> {
-        Ok(Self { size: options.size, drop_last: options.drop_last, rows: Rows::default() })
+        let BatchOptions { size, drop_last, uids } = options;
+        Ok(Self { size, drop_last, uids: uids.map(Str::from), rows: Rows::default() })
+    }
+}
+
+impl Batch {
+    fn fresh(&self) -> Rows {
+        Rows { field: self.uids.clone(), ..Rows::default() }
     }
 }
 
 impl Stream for Batch {
     fn reset(&mut self, _: &Context) -> Result<()> {
-        self.rows = Rows::default();
+        self.rows = self.fresh();
         Ok(())
     }
 
@@ -61,7 +74,7 @@ impl Stream for Batch {
                 if self.rows.count > 0 && !self.drop_last {
                     io.push(&mut self.rows.finish()?);
                 }
-                self.rows = Rows::default();
+                self.rows = self.fresh();
                 return Ok(Step::End);
             } else {
                 return Ok(Step::NeedInput(0));
@@ -94,6 +107,9 @@ struct Rows {
     key: Key,
     schema: Schema,
     columns: Vec<Column>,
+    /// The field for the uids, if they are wanted, and those so far.
+    field: Option<Str>,
+    uids: Vec<u64>,
     /// The schema of the last sample, and where it has the field of each column.
     last: Schema,
     order: Vec<usize>,
@@ -118,6 +134,9 @@ impl Rows {
                 self.told = self.taken;
                 return Err(if self.count > 0 { error.context("first of batch", &self.key) } else { error });
             }
+            if let (Some(_), Some((uid, _))) = (&self.field, input.front()) {
+                self.uids.push(uid);
+            }
             input.advance();
             self.count += 1;
             self.taken += 1;
@@ -129,6 +148,9 @@ impl Rows {
     fn add(&mut self, input: &mut Chunk, place: &Place) -> Result<()> {
         if self.count == 0 {
             self.start(input);
+            if let Some(field) = self.field.as_ref().filter(|field| self.schema.position(field).is_some()) {
+                return Err(Error::invalid("the field for the uids is there already").context("field", field));
+            }
         }
         let Some((schema, values)) = input.front_mut() else { return Ok(()) };
         if !schema.is(&self.last) {
@@ -168,7 +190,13 @@ impl Rows {
             let value = std::mem::take(column).finish(count);
             values.push(value.map_err(|error| error.context("field", name))?);
         }
-        Ok(Sample::with_schema(self.uid, std::mem::take(&mut self.key), self.schema.clone(), values))
+        let mut batch =
+            Sample::with_schema(self.uid, std::mem::take(&mut self.key), self.schema.clone(), values);
+        if let Some(field) = &self.field {
+            let uids: Vec<u8> = self.uids.drain(..).flat_map(u64::to_ne_bytes).collect();
+            batch.set(field, Tensor::new(DType::U64, &[count], uids.into())?);
+        }
+        Ok(batch)
     }
 }
 
@@ -193,7 +221,7 @@ fn order(schema: &Schema, other: &Schema) -> Result<Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{Buffer, BufferMut, DType, ErrorKind, Options, Tensor, TensorExt, Value, random::Rng};
+    use forebay_core::{Buffer, BufferMut, ErrorKind, Options, Value, random::Rng};
 
     use super::*;
     use crate::testing::{Drive, check, check_resume, ints, numbers, sample};
@@ -252,6 +280,22 @@ mod tests {
         assert_eq!(ints(&out, "step"), [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(out[1].get("x"), Some(&tensor(&[4, 2], vec![4, 104, 5, 105, 6, 106, 7, 107])));
         assert_eq!(out[1].key().to_string(), "test#4");
+    }
+
+    #[test]
+    fn the_uids_of_its_samples_go_into_a_field_that_is_named() {
+        let uids = |batch: &Sample| {
+            let words = batch.get("ids").unwrap().as_tensor().unwrap().data().to_vec();
+            words.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect::<Vec<_>>()
+        };
+        let out = check(batch(r#"{"size": 3, "uids": "ids"}"#), &numbers(7));
+        assert_eq!(out.iter().map(uids).collect::<Vec<_>>(), [vec![0, 1, 2], vec![3, 4, 5], vec![6]]);
+        check_resume(batch(r#"{"size": 3, "uids": "ids"}"#), &numbers(7));
+        let input = numbers(4);
+        let mut drive = Drive::new(batch(r#"{"size": 3, "uids": "value"}"#)(), &input, 2);
+        let error = drive.run(9, 100).unwrap_err();
+        assert_eq!(error.message(), "the field for the uids is there already");
+        assert_eq!(error.get("field"), Some("value"));
     }
 
     /// A plain definition: what one field of some samples becomes.

@@ -1,10 +1,9 @@
 //! `concat`: one input after the other.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, NoOptions, PipeInfo, Result, Sample, State, StateExt, Step, Stream,
+    Context, DataPipe, Error, Io, NoOptions, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids,
+    random::uid_from,
 };
-
-use crate::uid::uid_from;
 
 /// Gives all samples of its first input, then all of the second, and so on.
 ///
@@ -21,6 +20,7 @@ impl DataPipe for Concat {
         name: "concat",
         summary: "One input after the other",
         inputs: (1, u32::MAX),
+        uids: Uids::Derived,
         ..PipeInfo::DEFAULT
     };
     type Options = NoOptions;

@@ -33,6 +33,7 @@ impl DataPipe for Demux {
         summary: "Each sample to one of several outputs",
         outputs: 2,
         outputs_option: "count",
+        drops: "other",
         ..PipeInfo::DEFAULT
     };
     type Options = DemuxOptions;

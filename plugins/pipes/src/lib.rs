@@ -20,7 +20,6 @@ mod stack;
 mod take;
 #[cfg(test)]
 mod testing;
-mod uid;
 mod unbatch;
 mod zip;
 

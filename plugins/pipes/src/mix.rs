@@ -3,11 +3,9 @@
 use std::mem;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str, Stream,
-    Value, options,
+    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str, Stream, Uids,
+    Value, options, random::uid_from,
 };
-
-use crate::uid::uid_from;
 
 options! {
     /// Options of `mix`.
@@ -73,6 +71,7 @@ impl DataPipe for Mix {
         summary: "Samples of several inputs, drawn by weight",
         inputs: (1, u32::MAX),
         rewinds: true,
+        uids: Uids::Derived,
         ..PipeInfo::DEFAULT
     };
     type Options = MixOptions;

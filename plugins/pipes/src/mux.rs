@@ -1,10 +1,9 @@
 //! `mux`: one sample of each input in turn.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
+    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids, options,
+    random::uid_from,
 };
-
-use crate::uid::uid_from;
 
 options! {
     /// Options of `mux`.
@@ -32,6 +31,7 @@ impl DataPipe for Mux {
         name: "mux",
         summary: "One sample of each input in turn",
         inputs: (1, u32::MAX),
+        uids: Uids::Derived,
         ..PipeInfo::DEFAULT
     };
     type Options = MuxOptions;

@@ -1,8 +1,8 @@
 //! `repeat`: the whole stream several times.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
-    random::mix,
+    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids, options,
+    random::uid_of_pass,
 };
 
 options! {
@@ -31,6 +31,7 @@ impl DataPipe for Repeat {
         name: "repeat",
         summary: "The whole stream several times",
         rewinds: true,
+        uids: Uids::Derived,
         ..PipeInfo::DEFAULT
     };
     type Options = RepeatOptions;
@@ -47,7 +48,7 @@ impl Repeat {
             return;
         }
         while io.room() > 0 && io.pop_into(0, &mut self.sample) {
-            self.sample.set_uid(mix(&[self.sample.uid(), self.pass]));
+            self.sample.set_uid(uid_of_pass(self.sample.uid(), self.pass));
             io.push(&mut self.sample);
             self.gave = true;
         }

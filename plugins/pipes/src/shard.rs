@@ -36,6 +36,7 @@ impl DataPipe for Shard {
         name: "shard",
         summary: "Each rank its share of the samples",
         shards: true,
+        drops: "drop_last",
         ..PipeInfo::DEFAULT
     };
     type Options = ShardOptions;

@@ -19,7 +19,7 @@ pub struct Skip {
 
 impl DataPipe for Skip {
     const INFO: PipeInfo =
-        PipeInfo { name: "skip", summary: "All samples but the first", ..PipeInfo::DEFAULT };
+        PipeInfo { name: "skip", summary: "All samples but the first", drops: "count", ..PipeInfo::DEFAULT };
     type Options = SkipOptions;
 
     fn new(options: SkipOptions) -> Result<Self> {

@@ -18,8 +18,12 @@ pub struct Take {
 }
 
 impl DataPipe for Take {
-    const INFO: PipeInfo =
-        PipeInfo { name: "take", summary: "The first samples, and no more", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "take",
+        summary: "The first samples, and no more",
+        drops: "count",
+        ..PipeInfo::DEFAULT
+    };
     type Options = TakeOptions;
 
     fn new(options: TakeOptions) -> Result<Self> {

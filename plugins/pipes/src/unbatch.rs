@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn batch(input: &[Sample], size: usize) -> Vec<Sample> {
-        check(|| Batch::new(BatchOptions { size, drop_last: false }).unwrap(), input)
+        check(|| Batch::new(BatchOptions { size, drop_last: false, uids: None }).unwrap(), input)
     }
 
     fn tensor(dtype: DType, shape: &[usize], data: impl Into<Buffer>) -> Value {

@@ -3,11 +3,9 @@
 use std::mem;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str, Stream,
-    Value, options,
+    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str, Stream, Uids,
+    Value, options, random::uid_from,
 };
-
-use crate::uid::uid_from;
 
 options! {
     /// Options of `zip`.
@@ -54,6 +52,8 @@ impl DataPipe for Zip {
         name: "zip",
         summary: "The fields of one sample of each input in one sample",
         inputs: (1, u32::MAX),
+        uids: Uids::Derived,
+        drops: "*",
         ..PipeInfo::DEFAULT
     };
     type Options = ZipOptions;

@@ -7,6 +7,7 @@ mod decoder;
 mod expand;
 pub mod gate;
 mod increment;
+mod keep;
 mod lag;
 mod map;
 mod source;
@@ -17,6 +18,7 @@ pub use crate::{
     decoder::RogueDecoder,
     expand::{RogueExpand, RogueExpandOptions},
     increment::Increment,
+    keep::{RogueKeep, RogueKeepOptions},
     lag::{RogueLag, RogueLagOptions},
     map::{RogueMap, RogueMapOptions},
     source::{RogueSource, RogueSourceOptions},
@@ -27,6 +29,6 @@ forebay_core::export_plugin! {
     sources: [RogueSource],
     maps: [Increment, RogueAlone, RogueMap],
     flat_maps: [RogueExpand],
-    streams: [RogueLag, RogueStream],
+    streams: [RogueKeep, RogueLag, RogueStream],
     decoders: [RogueDecoder],
 }

@@ -1,0 +1,238 @@
+//! Where a run writes its audit.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use forebay_core::{Error, ErrorKind, Result};
+#[cfg(unix)]
+use rustix::fs::{FlockOperation, flock};
+
+use super::line::{Begin, Line, Part, Role, VERSION, write_uids};
+use crate::{Graph, Registry, executor::Origin, graph::Catalog, snapshot::Course};
+
+/// How many deliveries go into one line.
+const DELIVERIES: usize = 64;
+/// How far back the last whole line is looked for.
+const BLOCK: u64 = 4096;
+
+/// An audit file that is open for one loader, and whose audit it is.
+pub(crate) struct Log {
+    path: PathBuf,
+    out: Mutex<Out>,
+    /// Which start of the loader this is: what an earlier one still does is not of interest.
+    turn: AtomicU64,
+    whose: Whose,
+}
+
+/// What all runs of one loader have in common.
+struct Whose {
+    graph: String,
+    seed: u64,
+    rank: (u32, u32),
+    nodes: Vec<Part>,
+    output: (usize, usize),
+}
+
+struct Out {
+    file: BufWriter<File>,
+    /// Deliveries that are not written yet, and the place of the first.
+    delivered: (u64, Vec<u64>),
+    error: Option<Error>,
+}
+
+impl Log {
+    /// Opens a file, to add to it.
+    ///
+    /// # Errors
+    /// `Io`; `Invalid` for a graph that cannot be followed, and when another run writes to the file.
+    pub(crate) fn open(
+        path: &Path,
+        (graph, registry, course): (&Graph, &Registry, &Course),
+        seed: u64,
+        rank: (u32, u32),
+    ) -> Result<Self> {
+        let nodes = parts(graph, registry, course)?;
+        let file = append(path).map_err(|error| error.context("file", path.display()))?;
+        let out =
+            Out { file: BufWriter::with_capacity(1 << 16, file), delivered: (0, Vec::new()), error: None };
+        let whose =
+            Whose { graph: graph.fingerprint().to_string(), seed, rank, nodes, output: course.output };
+        Ok(Self { path: path.to_owned(), out: Mutex::new(out), turn: AtomicU64::new(0), whose })
+    }
+
+    /// What the node at this place does.
+    pub(super) fn part(&self, node: usize) -> &Part {
+        &self.whose.nodes[node]
+    }
+
+    /// Which start of the loader this is.
+    pub(super) fn turn(&self) -> u64 {
+        self.turn.load(Ordering::Acquire)
+    }
+
+    /// An epoch begins after so many deliveries, each node at its origin; `resumed_of` is the snapshot's world size.
+    pub(crate) fn begin(&self, epoch: u64, delivered: u64, origins: &[Origin], resumed_of: Option<u32>) {
+        let given = |origin: &Origin| {
+            let place = &origin.mark.place;
+            let given = place.given.iter().zip(&origin.skip).map(|(given, skip)| given + skip);
+            (place.pass, given.collect())
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let begin = Begin {
+            version: VERSION,
+            graph: self.whose.graph.clone(),
+            seed: self.whose.seed,
+            rank: self.whose.rank.0,
+            world_size: self.whose.rank.1,
+            epoch,
+            delivered,
+            resumed_of,
+            from: origins.iter().map(given).collect(),
+            begun: u64::try_from(now.as_nanos()).unwrap_or(u64::MAX),
+            output: self.whose.output,
+            nodes: self.whose.nodes.clone(),
+        };
+        let mut out = self.out();
+        out.write_delivered();
+        self.turn.fetch_add(1, Ordering::AcqRel);
+        out.delivered = (delivered, Vec::new());
+        out.write(&Line::Run(Box::new(begin)));
+    }
+
+    /// Writes a line that belongs to this start of the loader.
+    pub(super) fn write(&self, turn: u64, line: &Line) {
+        let mut out = self.out();
+        if turn == self.turn() {
+            out.write(line);
+        }
+    }
+
+    /// The consumer has the next sample.
+    pub(crate) fn delivered(&self, uid: u64) {
+        let mut out = self.out();
+        out.delivered.1.push(uid);
+        if out.delivered.1.len() >= DELIVERIES {
+            out.write_delivered();
+        }
+    }
+
+    /// The consumer has all of the epoch: so many.
+    pub(crate) fn ended(&self, delivered: u64) {
+        let mut out = self.out();
+        out.write_delivered();
+        out.write(&Line::Ended(delivered));
+        let flushed = out.file.flush();
+        out.error = out.error.take().or(flushed.err().map(Error::from));
+    }
+
+    /// What went wrong with the file, if anything did; told once.
+    pub(crate) fn take_error(&self) -> Option<Error> {
+        let error = self.out().error.take()?;
+        Some(error.context("audit", self.path.display()))
+    }
+
+    /// Puts all that was written into the file.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let mut out = self.out();
+        out.write_delivered();
+        let flushed = out.file.flush();
+        drop(out);
+        self.take_error().map_or(Ok(()), Err)?;
+        flushed.map_err(|error| Error::from(error).context("audit", self.path.display()))
+    }
+
+    fn out(&self) -> MutexGuard<'_, Out> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // A loader that is dropped has nobody to tell; `finish` tells.
+        let _ = self.flush();
+        // By closing it alone the file would stay locked while a worker is being spawned, which has it for a moment.
+        #[cfg(unix)]
+        let _ = flock(self.out().file.get_ref(), FlockOperation::Unlock);
+    }
+}
+
+impl Out {
+    fn write(&mut self, line: &Line) {
+        if self.error.is_some() {
+            return;
+        }
+        let text = serde_json::to_string(line).map_err(|error| Error::bug(error.to_string()));
+        let written = text.and_then(|text| Ok(writeln!(self.file, "{text}")?));
+        self.error = written.err();
+    }
+
+    fn write_delivered(&mut self) {
+        let (at, uids) = &mut self.delivered;
+        if uids.is_empty() {
+            return;
+        }
+        let line = Line::Delivered(*at, write_uids(uids.iter().copied()));
+        *at += uids.len() as u64;
+        uids.clear();
+        self.write(&line);
+    }
+}
+
+/// Opens a file for more lines. A run that was killed may have left half of one, which goes.
+fn append(path: &Path) -> Result<File> {
+    let mut file = File::options().create(true).read(true).append(true).open(path)?;
+    #[cfg(unix)]
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Err(Error::invalid(
+            "another run writes its audit to this file; give each run one of its own",
+        ));
+    }
+    let mut end = file.metadata()?.len();
+    let mut block = Vec::new();
+    while end > 0 {
+        let from = end.saturating_sub(BLOCK);
+        file.seek(SeekFrom::Start(from))?;
+        block.clear();
+        (&file).take(end - from).read_to_end(&mut block)?;
+        if let Some(at) = block.iter().rposition(|&byte| byte == b'\n') {
+            end = from + at as u64 + 1;
+            break;
+        }
+        end = from;
+    }
+    file.set_len(end)?;
+    Ok(file)
+}
+
+/// The nodes of a graph, as an audit sees them.
+fn parts(graph: &Graph, registry: &Registry, course: &Course) -> Result<Vec<Part>> {
+    let part = |(node, stop): (&crate::graph::Node, &crate::snapshot::Stop)| {
+        let spec = registry.pipe(&node.pipe).ok_or_else(|| Error::bug(format!("no pipe {}", node.pipe)))?;
+        if stop.stacks && spec.uids_option.is_empty() {
+            let message =
+                format!("`{}` stacks samples and cannot say which: it cannot be audited", node.name);
+            return Err(Error::new(ErrorKind::Invalid, message).context("pipe", &node.pipe));
+        }
+        Ok(Part {
+            name: node.name.clone(),
+            role: Role::new(spec.class, spec.uids, spec.rewinds),
+            inputs: stop.inputs.clone(),
+            outputs: stop.outputs,
+            one_input: spec.inputs.1 <= 1,
+            rewinds: spec.rewinds,
+            stacks: stop.stacks,
+            drops: spec.may_drop(node),
+            deals: stop.deals,
+            dealt: stop.dealt,
+        })
+    };
+    graph.nodes().iter().zip(&course.stops).map(part).collect()
+}
