@@ -1,4 +1,5 @@
-//! The start of four worker processes over a list of 1.2 million paths, and what the list adds to each.
+//! The start of four worker processes over a list of 1.2 million paths, what the list adds to each, and a resume in the
+//! middle of it.
 
 use std::{
     env, fs, io,
@@ -24,6 +25,7 @@ pub(crate) fn run() -> Result<Vec<String>> {
     folder.fill(name)?;
     let pattern = format!("{}/{{0..9}}{{000000..{:06}}}.bin", folder.0.display(), PATHS / 10 - 1);
     let list: Vec<String> = (0..PATHS).map(name).collect();
+    let found = graph((0..PATHS).map(|at| name(at % FILES)).collect())?;
     let graphs = [
         ("one path", graph(vec![name(0)])?),
         ("1.2 M paths as a pattern", graph(vec![pattern])?),
@@ -49,7 +51,32 @@ pub(crate) fn run() -> Result<Vec<String>> {
             rows.push(verdict(&format!("{executor}, {name}"), "<= 300 ms", &got));
         }
     }
+    rows.push(verdict("resume at 50 % of the list", "< 20 ms", &resume(&registry, &found)?));
     Ok(rows)
+}
+
+/// How long it takes to the first batch after a resume in the middle of the list, in a loader just built.
+fn resume(registry: &Registry, graph: &Graph) -> Result<String> {
+    let build = || crate::of_graph(graph.clone(), Executor::Threads(2))?.build(registry);
+    let mut loader = build()?;
+    let mut epoch = loader.epoch(0);
+    for batch in epoch.by_ref().take(PATHS / 64 / 2) {
+        batch?;
+    }
+    let snapshot = epoch.snapshot()?;
+    drop(epoch);
+    loader.finish()?;
+    let mut times = Vec::new();
+    for _ in 0..ROUNDS {
+        let mut loader = build()?;
+        let begin = Instant::now();
+        let mut epoch = loader.resume(&snapshot)?;
+        epoch.next().ok_or_else(|| Error::invalid("no batch came"))??;
+        times.push(begin.elapsed().as_secs_f64() * 1e3);
+        drop(epoch);
+        loader.finish()?;
+    }
+    Ok(format!("{:.1} ms (worst {:.1})", median(&mut times), times.last().copied().unwrap_or(f64::NAN)))
 }
 
 fn graph(paths: Vec<String>) -> Result<Graph> {

@@ -17,14 +17,14 @@ pub trait Options: Sized {
     ///
     /// # Errors
     /// `Invalid`, naming the option: unknown, of the wrong type, out of range, or missing.
-    fn read(reader: &Reader) -> Result<Self>;
+    fn read(reader: &mut Reader) -> Result<Self>;
 
     /// Reads the options from JSON text.
     ///
     /// # Errors
     /// As [`read`](Options::read).
     fn parse(json: &str) -> Result<Self> {
-        Self::read(&Reader::new(json, Self::SPECS)?)
+        Self::read(&mut Reader::new(json, Self::SPECS)?)
     }
 }
 
@@ -35,7 +35,7 @@ pub struct NoOptions;
 impl Options for NoOptions {
     const SPECS: &'static [OptionSpec] = &[];
 
-    fn read(_: &Reader) -> Result<Self> {
+    fn read(_: &mut Reader) -> Result<Self> {
         Ok(Self)
     }
 }
@@ -99,7 +99,7 @@ macro_rules! options {
                 }
             ),*];
 
-            fn read(reader: &$crate::options::Reader) -> $crate::Result<Self> {
+            fn read(reader: &mut $crate::options::Reader) -> $crate::Result<Self> {
                 Ok(Self { $($field: reader.option(stringify!($field))?,)* })
             }
         }
@@ -130,28 +130,24 @@ impl Reader {
         Ok(Self { given, specs })
     }
 
-    /// Reads one option, or its default.
+    /// Takes one option, or its default.
     ///
     /// # Errors
     /// `Invalid`, naming the option.
-    pub fn option<T: OptionType>(&self, name: &str) -> Result<T> {
+    pub fn option<T: OptionType>(&mut self, name: &str) -> Result<T> {
         let spec = self.specs.iter().find(|spec| spec.name == name);
         let spec = spec.ok_or_else(|| Error::bug("an option without a schema").context("option", name))?;
-        let default;
-        let value = match self.given.get(name) {
+        let value = match self.given.remove(name) {
             Some(value) => value,
             None if is_required(spec.default) => {
                 return Err(Error::invalid("missing option").context("option", name));
             }
-            None => {
-                default = serde_json::from_str(spec.default)
-                    .map_err(|error| Error::bug(format!("the default is no JSON: {error}")))?;
-                &default
-            }
+            None => serde_json::from_str(spec.default)
+                .map_err(|error| Error::bug(format!("the default is no JSON: {error}")))?,
         };
-        check_bounds(spec, value)
+        check_bounds(spec, &value)
             .and_then(|()| {
-                T::read(value).ok_or_else(|| format!("found {value}, expected {}", T::KIND.describe()))
+                T::read(value).map_err(|value| format!("found {value}, expected {}", T::KIND.describe()))
             })
             .map_err(|message| Error::invalid(message).context("option", name))
     }
@@ -183,8 +179,11 @@ pub trait OptionType: Sized {
     /// What it takes.
     const KIND: OptionKind;
 
-    /// Reads a value; `None` when it is of another kind or does not fit.
-    fn read(value: &Json) -> Option<Self>;
+    /// Reads a value, which may be a long list: what it holds is moved, not copied.
+    ///
+    /// # Errors
+    /// The value, or the part of it that is of another kind or does not fit.
+    fn read(value: Json) -> Result<Self, Json>;
 }
 
 impl OptionKind {
@@ -209,9 +208,9 @@ macro_rules! option_types {
         $(impl OptionType for $type {
             const KIND: OptionKind = OptionKind::one($base);
 
-            fn read(value: &Json) -> Option<Self> {
+            fn read(value: Json) -> Result<Self, Json> {
                 let read: fn(&Json) -> Option<$type> = $read;
-                read(value)
+                read(&value).ok_or(value)
             }
         })*
     };
@@ -225,22 +224,35 @@ option_types! {
     u32 => "uint", |value| value.as_u64()?.try_into().ok();
     usize => "uint", |value| value.as_u64()?.try_into().ok();
     f64 => "float", Json::as_f64;
-    String => "str", |value| value.as_str().map(str::to_owned);
+}
+
+impl OptionType for String {
+    const KIND: OptionKind = OptionKind::one("str");
+
+    fn read(value: Json) -> Result<Self, Json> {
+        match value {
+            Json::String(text) => Ok(text),
+            other => Err(other),
+        }
+    }
 }
 
 impl<T: OptionType> OptionType for Vec<T> {
     const KIND: OptionKind = OptionKind { list: List::Yes, ..T::KIND };
 
-    fn read(value: &Json) -> Option<Self> {
-        value.as_array()?.iter().map(T::read).collect()
+    fn read(value: Json) -> Result<Self, Json> {
+        match value {
+            Json::Array(items) => items.into_iter().map(T::read).collect(),
+            other => Err(other),
+        }
     }
 }
 
 impl<T: OptionType> OptionType for Option<T> {
     const KIND: OptionKind = OptionKind { optional: true, ..T::KIND };
 
-    fn read(value: &Json) -> Option<Self> {
-        if value.is_null() { Some(None) } else { T::read(value).map(Some) }
+    fn read(value: Json) -> Result<Self, Json> {
+        if value.is_null() { Ok(None) } else { T::read(value).map(Some) }
     }
 }
 
@@ -251,10 +263,10 @@ pub struct OneOrMany<T>(pub Vec<T>);
 impl<T: OptionType> OptionType for OneOrMany<T> {
     const KIND: OptionKind = OptionKind { list: List::Either, ..T::KIND };
 
-    fn read(value: &Json) -> Option<Self> {
-        match value.as_array() {
-            Some(items) => items.iter().map(T::read).collect::<Option<_>>().map(Self),
-            None => T::read(value).map(|one| Self(vec![one])),
+    fn read(value: Json) -> Result<Self, Json> {
+        match value {
+            Json::Array(items) => items.into_iter().map(T::read).collect::<Result<_, _>>().map(Self),
+            one => T::read(one).map(|one| Self(vec![one])),
         }
     }
 }
@@ -266,7 +278,7 @@ pub struct Any(pub Json);
 impl OptionType for Any {
     const KIND: OptionKind = OptionKind::one("any");
 
-    fn read(value: &Json) -> Option<Self> {
-        Some(Self(value.clone()))
+    fn read(value: Json) -> Result<Self, Json> {
+        Ok(Self(value))
     }
 }

@@ -159,7 +159,7 @@ impl LoaderBuilder {
     /// `Invalid`, for all that is wrong with the graph; `Abi` and `Panic` of plugins; `Io` when no thread starts.
     pub fn build(self, registry: &Registry) -> Result<Loader> {
         let executor = self.place()?;
-        let graph = self.checked(registry)?;
+        let graph = checked(self.graph, self.ranks, registry)?;
         let seed = self.seed.or(graph.run.seed).unwrap_or(0);
         let budget = self.budget.or(graph.run.budget).unwrap_or(DEFAULT_BUDGET);
         let ranks = self.ranks.unwrap_or((0, 1));
@@ -167,7 +167,7 @@ impl LoaderBuilder {
         let dealt = if self.ranks.is_some() { ranks::dealt(&graph, registry)? } else { Vec::new() };
         let course = course(&graph, registry, &plan, &dealt)?;
         let setup = || worker::setup(&graph, registry, executor, (seed, ranks, self.limits));
-        let crew = self.crew(executor, &plan, setup)?;
+        let crew = crew(executor, &plan, (self.worker, self.timeout), setup)?;
         let heap = crew.as_ref().map(|crew| crew.arena.heap(BATCHES)).transpose()?;
         let host = Host::new(registry.clone(), self.limits, as_size(budget.max(KEEP)), heap);
         let audit = self.audit.as_deref();
@@ -229,34 +229,33 @@ impl LoaderBuilder {
             (None, None) => Ok(Executor::default()),
         }
     }
+}
 
-    /// The graph, checked, with what deals samples out to ranks.
-    fn checked(&self, registry: &Registry) -> Result<Graph> {
-        let graph = self.graph.check(registry)?;
-        match self.ranks {
-            Some((rank, world_size)) if rank >= world_size => {
-                Err(Error::invalid(format!("rank is {rank}, expected one below the world size {world_size}")))
-            }
-            Some(_) => ranks::deal(graph, registry),
-            None => Ok(graph),
+/// The graph, checked, with what deals samples out to ranks.
+fn checked(graph: Graph, ranks: Option<(u32, u32)>, registry: &Registry) -> Result<Graph> {
+    let graph = graph.into_checked(registry)?;
+    match ranks {
+        Some((rank, world_size)) if rank >= world_size => {
+            Err(Error::invalid(format!("rank is {rank}, expected one below the world size {world_size}")))
         }
+        Some(_) => ranks::deal(graph, registry),
+        None => Ok(graph),
     }
+}
 
-    /// The worker processes, if there are to be any.
-    fn crew(
-        &self,
-        executor: Executor,
-        plan: &Plan,
-        setup: impl FnOnce() -> Result<Setup>,
-    ) -> Result<Option<Crew>> {
-        let (Executor::Threads(count) | Executor::Processes(count)) = executor else { return Ok(None) };
-        if plan.segments_on(On::Process) == 0 {
-            return Ok(None);
-        }
-        let (count, program) = (count.max(1), worker::program(self.worker.clone())?);
-        let (setup, arena, timeout) = (setup()?, Crew::arena(count)?, self.timeout);
-        Ok(Some(Crew { count, program, setup, arena, timeout }))
+/// The worker processes, if there are to be any.
+fn crew(
+    executor: Executor,
+    plan: &Plan,
+    (program, timeout): (Option<PathBuf>, Option<Duration>),
+    setup: impl FnOnce() -> Result<Setup>,
+) -> Result<Option<Crew>> {
+    let (Executor::Threads(count) | Executor::Processes(count)) = executor else { return Ok(None) };
+    if plan.segments_on(On::Process) == 0 {
+        return Ok(None);
     }
+    let (count, program) = (count.max(1), worker::program(program)?);
+    Ok(Some(Crew { count, program, setup: setup()?, arena: Crew::arena(count)?, timeout }))
 }
 
 /// Starts what runs the job; it waits for an epoch.

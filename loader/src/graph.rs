@@ -151,6 +151,20 @@ impl Graph {
         self
     }
 
+    /// The graph with those options only that are `needed`.
+    pub(crate) fn with_options(&self, needed: impl Fn(&Node, &str) -> bool) -> Self {
+        let reduced = |node: &Node| {
+            let options = node.options.iter().filter(|(option, _)| needed(node, option));
+            Node {
+                name: node.name.clone(),
+                pipe: node.pipe.clone(),
+                options: options.map(|(option, value)| (option.clone(), value.clone())).collect(),
+                inputs: node.inputs.clone(),
+            }
+        };
+        Self { nodes: self.nodes.iter().map(reduced).collect(), run: self.run.clone() }
+    }
+
     /// The node of this name.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<&Node> {

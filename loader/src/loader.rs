@@ -116,7 +116,8 @@ impl Loader {
         // What is before the marks it is made of must not be lost with this process.
         self.audit.as_ref().map_or(Ok(()), |audit| audit.flush())?;
         let at = (epoch, delivered, ended);
-        Ok(snapshot::assemble(self.seed, at, self.ranks, &self.graph, self.plugins_used()?, &origins))
+        let words = self.course.words(&self.graph);
+        Ok(snapshot::assemble(self.seed, at, self.ranks, words, self.plugins_used()?, origins))
     }
 
     /// The rest of the epoch that `snapshot` was taken in: exactly the samples that would have come, on whatever executor

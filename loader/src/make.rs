@@ -1,6 +1,9 @@
 //! Makes the nodes of a graph: each pipe by its plugin, with all that runs it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use forebay_core::{Error, Result};
 
@@ -142,7 +145,7 @@ pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[b
     let segment = &plan.segments[plan.edges[edge].from];
     let port = segment.outputs.iter().position(|&out| out == edge).unwrap_or(0);
     let node = segment.nodes.last().copied().ok_or_else(|| Error::bug("a segment has no nodes"))?;
-    Ok(Course { stops, order: graph.order()?, output: (node, port) })
+    Ok(Course { stops, order: graph.order()?, output: (node, port), words: OnceLock::new() })
 }
 
 fn spec<'a>(registry: &'a Registry, node: &Node) -> Result<&'a PipeSpec> {

@@ -29,6 +29,11 @@ impl Grain {
         self.size
     }
 
+    /// As [`size`](Grain::size), and no more than `most` unless it is pinned.
+    pub(crate) fn at_most(&self, most: usize) -> usize {
+        if self.most == 0 { self.size } else { self.size.min(most) }
+    }
+
     /// Learns from a call that gave these samples: at most doubles.
     pub(crate) fn learn(&mut self, samples: usize, bytes: usize, time: Duration) {
         if samples == 0 || self.most == 0 {

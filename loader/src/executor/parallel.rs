@@ -107,6 +107,14 @@ impl Parallel {
         contexts.iter_mut().zip(passes).for_each(|(cx, &pass)| cx.start(epoch, pass));
     }
 
+    /// How many samples of the output are stacked next; 0 if they are not.
+    pub(crate) fn stacked(&self) -> u64 {
+        match self.maps.last().and_then(|map| map.destination.as_ref()) {
+            Some(Destination::Batch(stacker)) => stacker.size(),
+            _ => 0,
+        }
+    }
+
     /// The epoch, and the pass of each map.
     pub(crate) fn passes(&self) -> (u64, Vec<u64>) {
         let epoch = self.contexts.first().map_or(0, |cx| cx.raw().epoch);

@@ -26,6 +26,9 @@ use crate::{
 /// The most chunks that wait on one edge.
 const MOST_WAITING: usize = 64;
 
+/// How many chunks the first batch of an epoch is cut into, for each that may be worked on at once.
+const FIRST_SHARE: usize = 2;
+
 pub(crate) struct Table {
     segments: Vec<Segment>,
     edges: Vec<Edge>,
@@ -224,7 +227,10 @@ impl Table {
                 let number = *next - 1;
                 // Less what is known to be lost, so that places in coming batches are used.
                 let first = taken.saturating_sub(lane.missing());
-                let (parallel, size) = (maps.clone(), grain.size());
+                // The consumer waits for the first batch of an epoch, so all work on it.
+                let (stacked, share) = (maps.stacked(), FIRST_SHARE * self.window);
+                let most = if *taken < stacked { (stacked as usize / share).max(1) } else { usize::MAX };
+                let (parallel, size) = (maps.clone(), grain.at_most(most));
                 let (chunk, error) = self.cut(at, size);
                 if let Kind::Parallel { taken, .. } = &mut self.segments[at].kind {
                     *taken += chunk.len() as u64;

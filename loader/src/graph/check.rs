@@ -17,9 +17,19 @@ impl Graph {
     /// # Errors
     /// `Invalid`: the one problem, or a list of all [`problems`](Self::problems).
     pub fn check(&self, catalog: &dyn Catalog) -> Result<Self> {
-        let (resolved, mut problems) = self.examine(catalog);
+        self.clone().into_checked(catalog)
+    }
+
+    /// As [`check`](Self::check), without a copy of what may be a list of a million paths.
+    pub(crate) fn into_checked(mut self, catalog: &dyn Catalog) -> Result<Self> {
+        let mut problems = self.problems(catalog);
         match problems.len() {
-            0 => Ok(resolved),
+            0 => {
+                for node in &mut self.nodes {
+                    catalog.pipe(&node.pipe).into_iter().for_each(|spec| options::settle(node, spec));
+                }
+                Ok(self)
+            }
             1 => Err(problems.remove(0)),
             count => {
                 let mut message = format!("the graph has {count} problems:");
@@ -40,13 +50,8 @@ impl Graph {
     /// many or too few, circles, and outputs that nobody reads (exactly one may be left, the graph's own).
     #[must_use]
     pub fn problems(&self, catalog: &dyn Catalog) -> Vec<Error> {
-        self.examine(catalog).1
-    }
-
-    fn examine(&self, catalog: &dyn Catalog) -> (Self, Vec<Error>) {
         let specs: Vec<Option<&PipeSpec>> = self.nodes.iter().map(|node| catalog.pipe(&node.pipe)).collect();
         let places = self.places();
-        let mut resolved = self.clone();
         let mut problems = Vec::new();
         let mut wired = true;
         let mut read_by = HashMap::new();
@@ -61,9 +66,7 @@ impl Graph {
             match specs[at] {
                 None => found.push(unknown_pipe(node, catalog)),
                 Some(spec) => {
-                    let (options, wrong) = options::resolve(node, spec);
-                    resolved.nodes[at].options = options;
-                    found.extend(wrong);
+                    found.extend(options::problems(node, spec));
                     found.extend(input_count(node, spec));
                 }
             }
@@ -83,7 +86,7 @@ impl Graph {
             // Who reads what is not known while inputs are wrong.
             Ok(_) => {}
         }
-        (resolved, problems)
+        problems
     }
 
     /// What is wrong with one input of `node`.

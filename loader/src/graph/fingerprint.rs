@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde_json::Value;
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::{Graph, Input, Node, ON};
 
@@ -40,8 +40,21 @@ impl Graph {
     /// The graph's [`Fingerprint`].
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        let nodes: Vec<String> = self.nodes.iter().map(Node::canonical).collect();
-        Fingerprint(xxh3_128(format!("[{}]", nodes.join(",")).as_bytes()))
+        self.fingerprints().0
+    }
+
+    /// The graph's [`Fingerprint`], and that of each node.
+    pub(crate) fn fingerprints(&self) -> (Fingerprint, Vec<Fingerprint>) {
+        let (mut whole, mut nodes) = (Xxh3::new(), Vec::new());
+        whole.update(b"[");
+        for (at, node) in self.nodes.iter().enumerate() {
+            let text = node.canonical();
+            whole.update(if at > 0 { b"," } else { b"" });
+            whole.update(&text);
+            nodes.push(Fingerprint(xxh3_128(&text)));
+        }
+        whole.update(b"]");
+        (Fingerprint(whole.digest128()), nodes)
     }
 }
 
@@ -49,32 +62,32 @@ impl Node {
     /// The [`Fingerprint`] of this node alone: of its part of the graph's text.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        Fingerprint(xxh3_128(self.canonical().as_bytes()))
+        Fingerprint(xxh3_128(&self.canonical()))
     }
 
-    fn canonical(&self) -> String {
-        let mut text = String::from("[");
+    fn canonical(&self) -> Vec<u8> {
+        let mut text = Vec::from(b"[");
         push(&mut text, &Value::from(self.name.as_str()));
-        text.push(',');
+        text.push(b',');
         push(&mut text, &Value::from(self.pipe.as_str()));
-        text.push(',');
+        text.push(b',');
         push(&mut text, &self.inputs.iter().map(Input::to_string).collect());
-        text.push(',');
+        text.push(b',');
         push_entries(&mut text, self.options.iter().filter(|(name, _)| *name != ON));
-        text.push(']');
+        text.push(b']');
         text
     }
 }
 
-fn push(text: &mut String, value: &Value) {
+fn push(text: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Array(items) => {
-            text.push('[');
+            text.push(b'[');
             for (at, item) in items.iter().enumerate() {
-                text.push_str(if at > 0 { "," } else { "" });
+                text.extend_from_slice(if at > 0 { b"," } else { b"" });
                 push(text, item);
             }
-            text.push(']');
+            text.push(b']');
         }
         Value::Object(entries) => {
             // The map keeps the written order when some crate of the build asks serde_json for that.
@@ -83,18 +96,21 @@ fn push(text: &mut String, value: &Value) {
             push_entries(text, entries.into_iter());
         }
         // Equal to 0.0, so it must not print as -0.0.
-        Value::Number(number) if number.is_f64() && number.as_f64() == Some(0.0) => text.push_str("0.0"),
-        plain => text.push_str(&plain.to_string()),
+        Value::Number(number) if number.is_f64() && number.as_f64() == Some(0.0) => {
+            text.extend_from_slice(b"0.0");
+        }
+        // Writing to memory cannot fail.
+        plain => drop(serde_json::to_writer(text, plain)),
     }
 }
 
-fn push_entries<'a>(text: &mut String, entries: impl Iterator<Item = (&'a String, &'a Value)>) {
-    text.push('{');
+fn push_entries<'a>(text: &mut Vec<u8>, entries: impl Iterator<Item = (&'a String, &'a Value)>) {
+    text.push(b'{');
     for (at, (key, value)) in entries.enumerate() {
-        text.push_str(if at > 0 { "," } else { "" });
+        text.extend_from_slice(if at > 0 { b"," } else { b"" });
         push(text, &Value::from(key.as_str()));
-        text.push(':');
+        text.push(b':');
         push(text, value);
     }
-    text.push('}');
+    text.push(b'}');
 }

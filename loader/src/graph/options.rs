@@ -1,7 +1,5 @@
 //! Checks one node's options against its pipe's schema, and makes them canonical.
 
-use std::collections::BTreeMap;
-
 use forebay_core::Error;
 use serde_json::{Number, Value};
 
@@ -13,22 +11,16 @@ use super::{
 /// The most characters of a wrong value that an error shows.
 const SHOWN: usize = 60;
 
-/// The node's options with every name known and every number of its option's type, and what is wrong with them.
-pub(super) fn resolve(node: &Node, spec: &PipeSpec) -> (BTreeMap<String, Value>, Vec<Error>) {
-    let mut resolved = BTreeMap::new();
+/// What is wrong with the node's options.
+pub(super) fn problems(node: &Node, spec: &PipeSpec) -> Vec<Error> {
     let mut problems = Vec::new();
     for (given, value) in &node.options {
         if COMMON.contains(&given.as_str()) {
-            match common(given, value, spec) {
-                Ok(()) => drop(resolved.insert(given.clone(), value.clone())),
-                Err(error) => problems.push(error),
-            }
+            problems.extend(common(given, value, spec).err());
             continue;
         }
-        match find(given, value, node, spec).and_then(|option| Ok((option, fit(value, option)?))) {
-            Ok((option, value)) => drop(resolved.insert(option.name.clone(), value)),
-            Err(message) => problems.push(Error::invalid(message)),
-        }
+        let fits = find(given, value, node, spec).and_then(|option| fit(value, option));
+        problems.extend(fits.err().map(Error::invalid));
     }
     let given = |option: &OptionSpec, at: usize| {
         node.options.contains_key(&option.name) || at == 0 && node.options.contains_key(POSITIONAL)
@@ -42,7 +34,28 @@ pub(super) fn resolve(node: &Node, spec: &PipeSpec) -> (BTreeMap<String, Value>,
             )));
         }
     }
-    (resolved, problems)
+    problems
+}
+
+/// Gives every option of a node without problems its name, and every number its option's type.
+pub(super) fn settle(node: &mut Node, spec: &PipeSpec) {
+    if let (Some(value), Some(first)) = (node.options.remove(POSITIONAL), spec.options.first()) {
+        node.options.insert(first.name.clone(), value);
+    }
+    for option in spec.options.iter().filter(|option| option.kind == Kind::Float) {
+        match node.options.get_mut(&option.name) {
+            Some(Value::Array(items)) if option.list != List::No => items.iter_mut().for_each(settle_float),
+            Some(value) => settle_float(value),
+            None => {}
+        }
+    }
+}
+
+/// 1 and 1.0 are one value here, and so are 0.0 and -0.0.
+fn settle_float(value: &mut Value) {
+    if let Some(number) = value.as_f64() {
+        *value = Value::from(number + 0.0);
+    }
 }
 
 /// Checks `on_error` or `on`, the options that every pipe has.
@@ -91,25 +104,22 @@ fn find<'a>(given: &str, value: &Value, node: &Node, spec: &'a PipeSpec) -> Resu
     })
 }
 
-/// The value as its option takes it.
-fn fit(value: &Value, option: &OptionSpec) -> Result<Value, String> {
-    let wrong = || {
-        let unquoted = option.kind == Kind::Str && (value.is_number() || value.is_boolean());
-        let hint = if unquoted { "; put it in quotes if it is text" } else { "" };
-        format!("option `{}` is {}, expected {}{hint}", option.name, show(value), wanted(option))
+/// Whether the option takes the value.
+fn fit(value: &Value, option: &OptionSpec) -> Result<(), String> {
+    let fits = match (option.list, value) {
+        (List::Yes | List::Either, Value::Array(items)) => items.iter().all(|item| fits_one(item, option)),
+        (List::Yes, _) => false,
+        (List::No | List::Either, one) => fits_one(one, option),
     };
-    match (option.list, value) {
-        (List::Yes | List::Either, Value::Array(items)) => items
-            .iter()
-            .map(|item| fit_one(item, option).ok_or_else(wrong))
-            .collect::<Result<_, _>>()
-            .map(Value::Array),
-        (List::Yes, _) => Err(wrong()),
-        (List::No | List::Either, one) => fit_one(one, option).ok_or_else(wrong),
+    if fits {
+        return Ok(());
     }
+    let unquoted = option.kind == Kind::Str && (value.is_number() || value.is_boolean());
+    let hint = if unquoted { "; put it in quotes if it is text" } else { "" };
+    Err(format!("option `{}` is {}, expected {}{hint}", option.name, show(value), wanted(option)))
 }
 
-fn fit_one(value: &Value, option: &OptionSpec) -> Option<Value> {
+fn fits_one(value: &Value, option: &OptionSpec) -> bool {
     let fits = match option.kind {
         Kind::Bool => value.is_boolean(),
         Kind::Int => value.is_i64(),
@@ -124,11 +134,7 @@ fn fit_one(value: &Value, option: &OptionSpec) -> Option<Value> {
     let chosen = value
         .as_str()
         .is_none_or(|text| option.choices.is_empty() || option.choices.iter().any(|c| c == text));
-    (fits && in_range && chosen).then(|| match (option.kind, value.as_f64()) {
-        // 1 and 1.0 are one value here, and so are 0.0 and -0.0.
-        (Kind::Float, Some(number)) => Value::from(number + 0.0),
-        _ => value.clone(),
-    })
+    fits && in_range && chosen
 }
 
 /// Whether `a <= b`, exactly for whole numbers.

@@ -42,6 +42,11 @@ impl Stacker {
         Arc::new(Self { size, most, expected: AtomicUsize::new(0), batches: Mutex::default() })
     }
 
+    /// How many samples are stacked into one.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Notes how long the outputs of a worker are.
     pub(crate) fn expect(&self, len: usize) {
         self.expected.store(len, Ordering::Relaxed);

@@ -12,6 +12,7 @@ use std::{
     collections::HashMap,
     fmt::Write,
     fs,
+    io::Read as _,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -20,6 +21,7 @@ use forebay_core::{
     AnyDecoder, Error, ErrorKind, Registrar, Result, StaticPlugin,
     abi::{PluginRef, Store, abi_stable::library::LibHeader},
 };
+use xxhash_rust::xxh3::Xxh3;
 
 pub use self::{
     choice::{Candidate, HEAD},
@@ -306,8 +308,8 @@ impl Record {
     /// `Io`, when the file cannot be read.
     pub fn hash(&self) -> Result<String> {
         let Some(path) = self.path() else { return Ok(String::new()) };
-        let hash = || match std::fs::read(path) {
-            Ok(bytes) => Ok(format!("{:032x}", xxhash_rust::xxh3::xxh3_128(&bytes))),
+        let hash = || match hash_of(path) {
+            Ok(hash) => Ok(format!("{hash:032x}")),
             Err(error) => Err(Error::from(error).context("file", path.display())),
         };
         self.hash.get_or_init(hash).clone()
@@ -457,6 +459,18 @@ impl Finder {
             pipes,
             decoders,
         }))
+    }
+}
+
+/// The hash of a file, read in parts that stay in the cache: a resume waits for it.
+fn hash_of(path: &Path) -> std::io::Result<u128> {
+    let mut file = fs::File::open(path)?;
+    let (mut hash, mut part) = (Xxh3::new(), vec![0; 1 << 17]);
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(hash.digest128()),
+            len => hash.update(&part[..len]),
+        }
     }
 }
 

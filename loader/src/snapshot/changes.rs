@@ -3,24 +3,62 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use forebay_core::{Error, Result};
+use serde_json::Value;
 
 use super::{Course, NodeMark, PluginMark, Snapshot};
 use crate::{
     executor::Origin,
-    graph::{Graph, Node},
+    graph::{Fingerprint, Graph, Node},
 };
 
 /// The most characters of a node that a snapshot quotes.
 const SHOWN: usize = 120;
 
-/// A node's name, what it is for people, and its fingerprint.
-pub(super) fn describe(node: &Node) -> (String, String, String) {
-    let line = node.to_string();
-    let what = match line.char_indices().nth(SHOWN) {
+/// What a snapshot says of a graph whatever its place; made once, since a node may have a list of a million paths.
+pub(crate) struct Words {
+    /// The graph's fingerprint.
+    pub(super) graph: String,
+    pub(super) nodes: Vec<NodeWords>,
+}
+
+/// What a snapshot says of a node whatever its place.
+#[derive(Clone)]
+pub(crate) struct NodeWords {
+    pub(super) name: String,
+    /// For people.
+    pub(super) what: String,
+    pub(super) fingerprint: String,
+}
+
+impl Words {
+    pub(super) fn new(graph: &Graph) -> Self {
+        let (whole, nodes) = graph.fingerprints();
+        let words = |(node, fingerprint): (&Node, Fingerprint)| NodeWords {
+            name: node.name.clone(),
+            what: shown(node),
+            fingerprint: fingerprint.to_string(),
+        };
+        Self { graph: whole.to_string(), nodes: graph.nodes().iter().zip(nodes).map(words).collect() }
+    }
+}
+
+/// The node in one line, and of a long list no more than could be seen.
+fn shown(node: &Node) -> String {
+    let cut = |value: &Value| match value {
+        Value::Array(items) => items.iter().take(SHOWN).cloned().collect(),
+        other => other.clone(),
+    };
+    let line = Node {
+        name: node.name.clone(),
+        pipe: node.pipe.clone(),
+        options: node.options.iter().map(|(option, value)| (option.clone(), cut(value))).collect(),
+        inputs: node.inputs.clone(),
+    }
+    .to_string();
+    match line.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
-    };
-    (node.name.clone(), what, node.fingerprint().to_string())
+    }
 }
 
 /// Where each node of `graph` begins, to go on after `snapshot`. `allowed` names the nodes and plugins that may differ.
@@ -50,13 +88,13 @@ pub(crate) fn origins(
     let saved: BTreeMap<&str, &NodeMark> =
         snapshot.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
     let mut origins = Vec::new();
-    for (node, stop) in graph.nodes().iter().zip(&course.stops) {
-        let (name, is, fingerprint) = describe(node);
+    for (node, stop) in course.words(graph).nodes.iter().zip(&course.stops) {
+        let NodeWords { name, what, fingerprint } = node;
         match saved.get(name.as_str()) {
-            None => differences.push(format!("node {name}: new, is `{is}`")),
+            None => differences.push(format!("node {name}: new, is `{what}`")),
             Some(before) => {
-                if before.fingerprint != fingerprint && !is_allowed(&name) {
-                    differences.push(format!("node {name}: was `{}`, is `{is}`", before.what));
+                if before.fingerprint != *fingerprint && !is_allowed(name) {
+                    differences.push(format!("node {name}: was `{}`, is `{what}`", before.what));
                 }
                 origins.push(before.origin(stop.inputs.len(), stop.outputs, stop.map)?);
             }
@@ -176,10 +214,9 @@ impl NodeMark {
         part("given", &self.given, true);
         part("then skips", &self.skip, false);
         if let Some(state) = &self.state {
-            let text_len = state.text.as_ref().map(String::len);
-            let size = text_len.or(state.hex.as_ref().map(|hex| hex.len() / 2)).unwrap_or(0);
-            let _ = match &state.text {
-                Some(short) if short.len() <= 80 => write!(text, ", state {short}"),
+            let size = state.bytes.len();
+            let _ = match std::str::from_utf8(&state.bytes) {
+                Ok(short) if size <= 80 => write!(text, ", state {short}"),
                 _ => write!(text, ", state of {size} bytes"),
             };
         }

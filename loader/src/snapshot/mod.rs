@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) use self::{
-    changes::{check_ranks, origins},
+    changes::{NodeWords, Words, check_ranks, origins},
     walk::{Course, Stop},
 };
 use crate::executor::{Mark, Origin, Place};
@@ -101,17 +101,26 @@ pub struct NodeMark {
 
 /// What a pipe saved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(into = "Written", try_from = "Written")]
 #[non_exhaustive]
 pub struct PipeState {
     /// The version of its form; the pipe's own count.
     pub version: u32,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What a pipe saved, as it is written: only then, since a snapshot is taken while the consumer waits.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    version: u32,
     /// As text, if it is text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
+    text: Option<String>,
     /// In hex digits otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hex: Option<String>,
+    hex: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -124,8 +133,8 @@ fn all_zero(numbers: &[u64]) -> bool {
 }
 
 /// Numbers that are all zero are left out.
-fn unless_zero(numbers: &[u64]) -> Vec<u64> {
-    if all_zero(numbers) { Vec::new() } else { numbers.to_vec() }
+fn unless_zero(numbers: Vec<u64>) -> Vec<u64> {
+    if all_zero(&numbers) { Vec::new() } else { numbers }
 }
 
 impl Snapshot {
@@ -172,20 +181,21 @@ impl Snapshot {
 }
 
 impl NodeMark {
-    fn new((name, what, fingerprint): (String, String, String), origin: &Origin) -> Self {
-        let Mark { place, state } = &origin.mark;
+    fn new(node: &NodeWords, origin: Origin) -> Self {
+        let Origin { mark: Mark { place, state }, skip, again } = origin;
+        let NodeWords { name, what, fingerprint } = node.clone();
         Self {
             name,
             what,
             fingerprint,
             pass: place.pass,
-            rewound: unless_zero(&place.rewound),
-            taken: place.taken.clone(),
-            again: unless_zero(&origin.again),
-            given: place.given.clone(),
-            skip: unless_zero(&origin.skip),
+            rewound: unless_zero(place.rewound),
+            taken: place.taken,
+            again: unless_zero(again),
+            given: place.given,
+            skip: unless_zero(skip),
             lost: place.lost,
-            state: state.as_ref().map(PipeState::new),
+            state: state.map(|state| PipeState { version: state.version, bytes: state.bytes.into() }),
         }
     }
 
@@ -209,30 +219,42 @@ impl NodeMark {
             given: sized(&self.given, outputs),
             lost: self.lost,
         };
-        let state = self.state.as_ref().map(PipeState::read).transpose()?;
+        let state = self.state.as_ref().map(|state| State {
+            version: state.version,
+            bytes: state.bytes.clone().into(),
+            ..State::default()
+        });
         let (skip, again) = (sized(&self.skip, outputs), sized(&self.again, inputs));
         Ok(Origin { mark: Mark { place, state }, skip, again })
     }
 }
 
-impl PipeState {
-    fn new(state: &State) -> Self {
-        let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0');
-        let hex = || state.bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
-        let text = std::str::from_utf8(&state.bytes).ok().map(str::to_owned);
-        Self { version: state.version, hex: if text.is_none() { Some(hex()) } else { None }, text }
+impl From<PipeState> for Written {
+    fn from(state: PipeState) -> Self {
+        let version = state.version;
+        match String::from_utf8(state.bytes) {
+            Ok(text) => Self { version, text: Some(text), hex: None },
+            Err(error) => Self { version, text: None, hex: Some(to_hex(error.as_bytes())) },
+        }
     }
+}
 
-    fn read(&self) -> Result<State> {
-        let bytes = match (&self.text, &self.hex) {
-            (Some(text), _) => text.clone().into_bytes(),
-            (None, Some(hex)) => {
-                from_hex(hex).ok_or_else(|| Error::invalid("a state is not in hex digits"))?
-            }
+impl TryFrom<Written> for PipeState {
+    type Error = &'static str;
+
+    fn try_from(state: Written) -> Result<Self, &'static str> {
+        let bytes = match (state.text, state.hex) {
+            (Some(text), _) => text.into_bytes(),
+            (None, Some(hex)) => from_hex(&hex).ok_or("a state is not in hex digits")?,
             (None, None) => Vec::new(),
         };
-        Ok(State { version: self.version, bytes: bytes.into(), ..State::default() })
+        Ok(Self { version: state.version, bytes })
     }
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
@@ -247,11 +269,10 @@ pub(crate) fn assemble(
     seed: u64,
     (epoch, delivered, ended): (u64, u64, bool),
     (rank, world_size): (u32, u32),
-    graph: &crate::Graph,
+    words: &Words,
     plugins: BTreeMap<String, PluginMark>,
-    origins: &[Origin],
+    origins: Vec<Origin>,
 ) -> Snapshot {
-    let mark = |(node, origin)| NodeMark::new(changes::describe(node), origin);
     Snapshot {
         version: VERSION,
         seed,
@@ -260,8 +281,8 @@ pub(crate) fn assemble(
         ended,
         rank,
         world_size,
-        graph: graph.fingerprint().to_string(),
+        graph: words.graph.clone(),
         plugins,
-        nodes: graph.nodes().iter().zip(origins).map(mark).collect(),
+        nodes: words.nodes.iter().zip(origins).map(|(node, origin)| NodeMark::new(node, origin)).collect(),
     }
 }

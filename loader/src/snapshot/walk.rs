@@ -1,8 +1,12 @@
 //! From the number of samples delivered to the place that each node goes on from.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use crate::executor::{Mark, Origin, Place, Trail, pass_of_input};
+use super::Words;
+use crate::{
+    Graph,
+    executor::{Mark, Origin, Place, Trail, pass_of_input},
+};
 
 /// The nodes of a graph with their marks, as a walk needs them.
 pub(crate) struct Course {
@@ -12,6 +16,7 @@ pub(crate) struct Course {
     pub(crate) order: Vec<usize>,
     /// The output that leads to the consumer: node and port.
     pub(crate) output: (usize, usize),
+    pub(crate) words: OnceLock<Words>,
 }
 
 /// One node.
@@ -34,6 +39,11 @@ pub(crate) struct Stop {
 }
 
 impl Course {
+    /// What snapshots say of the graph, of which this is the course.
+    pub(crate) fn words(&self, graph: &Graph) -> &Words {
+        self.words.get_or_init(|| Words::new(graph))
+    }
+
     /// The start of an epoch.
     pub(crate) fn fresh(&self) -> Vec<Origin> {
         self.stops.iter().map(|stop| Origin::fresh(stop.inputs.len(), stop.outputs)).collect()

@@ -10,6 +10,7 @@ use self::protocol::{Done, Order, Reply, Setup, Stamp, pack, unpack};
 use crate::{
     Executor, Graph, Registry, Search,
     executor::{Body, Parallel},
+    graph::{COMMON, Catalog as _, Class, Node, PipeSpec},
     host::{Destination, Host, Lent},
     make::{Maker, course},
     plan::Plan,
@@ -52,8 +53,14 @@ pub(crate) fn setup(
 ) -> Result<Setup> {
     let files = registry.plugins().iter().filter(|record| record.path().is_some());
     let plugins = files.filter_map(|record| record.path()).map(Stamp::of).collect::<Result<_>>()?;
+    // Workers make maps alone. Of other nodes they look at what cuts the graph, and need no list of a million paths.
+    let needed = |node: &Node, option: &str| {
+        let spec = registry.pipe(&node.pipe);
+        let cuts = |spec: &PipeSpec| option == spec.outputs_option || option == spec.stacks;
+        COMMON.contains(&option) || spec.is_some_and(|spec| spec.class == Class::Map || cuts(spec))
+    };
     Ok(Setup {
-        graph: graph.to_json()?,
+        graph: graph.with_options(needed).to_json()?,
         executor: executor.to_string(),
         plugins,
         seed,

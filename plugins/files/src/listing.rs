@@ -7,6 +7,7 @@ use std::{
 };
 
 use forebay_core::{Error, Result};
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
@@ -37,20 +38,33 @@ pub struct Found {
 /// # Ok::<(), forebay_core::Error>(())
 /// ```
 pub fn list<S: AsRef<str>>(patterns: &[S]) -> Result<Listing> {
-    let patterns = patterns.iter().map(|text| One::new(text.as_ref())).collect::<Result<_>>()?;
-    Ok(Listing { patterns, pattern: 0, name: 0, matches: 0, folders: false, walk: None })
+    Listing::new(patterns.iter().map(|text| text.as_ref().to_owned()).collect())
 }
 
 /// The files that patterns stand for; made by [`list`].
 pub struct Listing {
-    patterns: Vec<One>,
+    patterns: Vec<String>,
     /// Which pattern, and which name that its braces stand for, comes next.
     pattern: usize,
     name: u64,
+    /// The pattern whose turn it is, once its first name is asked for: there may be a million.
+    one: Option<One>,
     /// How many files this pattern gave, and whether it met folders where files were expected.
     matches: u64,
     folders: bool,
     walk: Option<Walk>,
+    /// How many files the walk gave.
+    given: u64,
+}
+
+/// Where a listing is: so that it goes on there without a look at all files before.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// Which pattern, and which of the names that its braces stand for.
+    pattern: usize,
+    name: u64,
+    /// How many files that name has given.
+    pub(crate) given: u64,
 }
 
 /// A pattern as it was given.
@@ -63,10 +77,7 @@ struct One {
 
 impl One {
     fn new(text: &str) -> Result<Self> {
-        let text = text.strip_prefix("file://").unwrap_or(text);
-        if text.is_empty() {
-            return Err(Error::invalid("found an empty path"));
-        }
+        let text = below_scheme(text)?;
         let plain: Vec<_> =
             text.split('/').take_while(|part| !is_wild(part) && !part.contains('{')).collect();
         let plain = plain.join("/");
@@ -78,6 +89,17 @@ impl One {
             if !whole && plain.is_empty() && text.starts_with('/') { Path::new("/") } else { prefix };
         Ok(Self { text: text.to_owned(), names: Braces::parse(text)?, prefix: prefix.to_owned() })
     }
+
+    /// What [`new`](One::new) would refuse, found without making it.
+    fn check(text: &str) -> Result<()> {
+        let text = below_scheme(text)?;
+        if text.contains('{') { Braces::parse(text).map(drop) } else { Ok(()) }
+    }
+}
+
+fn below_scheme(text: &str) -> Result<&str> {
+    let text = text.strip_prefix("file://").unwrap_or(text);
+    if text.is_empty() { Err(Error::invalid("found an empty path")) } else { Ok(text) }
 }
 
 impl Iterator for Listing {
@@ -91,15 +113,25 @@ impl Iterator for Listing {
             };
             if let Some(found) = found {
                 self.matches += 1;
+                self.given += u64::from(found.is_ok());
                 return Some(found.map(|path| self.found(path)));
             }
             self.walk = None;
-            let one = self.patterns.get(self.pattern)?;
+            let one = match &self.one {
+                Some(one) => one,
+                None => match One::new(self.patterns.get(self.pattern)?) {
+                    Ok(one) => self.one.insert(one),
+                    Err(error) => {
+                        self.pattern += 1;
+                        return Some(Err(error));
+                    }
+                },
+            };
             if self.name < one.names.count().unwrap_or(0) {
                 let name = one.names.get(self.name);
                 self.name += 1;
                 match Walk::open(&name) {
-                    Ok(walk) => self.walk = Some(walk),
+                    Ok(walk) => (self.walk, self.given) = (Some(walk), 0),
                     Err(error) => {
                         self.matches += 1;
                         let error =
@@ -115,8 +147,30 @@ impl Iterator for Listing {
 }
 
 impl Listing {
+    /// Checks the patterns; nothing is made of them before their turn.
+    pub(crate) fn new(patterns: Vec<String>) -> Result<Self> {
+        patterns.iter().try_for_each(|text| One::check(text))?;
+        let (one, walk) = (None, None);
+        Ok(Self { patterns, pattern: 0, name: 0, one, matches: 0, folders: false, walk, given: 0 })
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        match self.walk {
+            Some(_) => Place { pattern: self.pattern, name: self.name - 1, given: self.given },
+            None => Place { pattern: self.pattern, name: self.name, given: 0 },
+        }
+    }
+
+    /// Goes to a place, at the first of the files that its name stands for.
+    pub(crate) fn go_to(&mut self, place: Place) {
+        (self.one, self.walk) = (None, None);
+        // It had given something, or told an error, before it came to a second name.
+        (self.pattern, self.name, self.matches) = (place.pattern, place.name, u64::from(place.name > 0));
+        (self.folders, self.given) = (false, 0);
+    }
+
     fn found(&self, path: PathBuf) -> Found {
-        let prefix = self.patterns.get(self.pattern).map(|one| one.prefix.as_path());
+        let prefix = self.one.as_ref().map(|one| one.prefix.as_path());
         let below = prefix.and_then(|prefix| path.strip_prefix(prefix).ok()).unwrap_or(&path);
         let uid = xxh3_64_with_seed(below.as_os_str().as_encoded_bytes(), self.pattern as u64);
         Found { path, uid }
@@ -124,7 +178,7 @@ impl Listing {
 
     /// Goes to the next pattern, with an error if this one stood for nothing.
     fn end_pattern(&mut self) -> Option<Error> {
-        let one = self.patterns.get(self.pattern)?;
+        let one = self.one.take()?;
         let error = (self.matches == 0).then(|| {
             let (text, shown) = (&one.text, one.prefix.display().to_string());
             let hint = if self.folders { ", only folders: add `/**` for the files in them" } else { "" };

@@ -9,7 +9,7 @@ use forebay_core::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    listing::{Found, Listing, list},
+    listing::{Found, Listing, Place},
     map::{at, map_file, open},
 };
 
@@ -25,15 +25,15 @@ options! {
 
 /// Gives a sample for each file that the paths and patterns stand for, with `path` and `bytes`.
 pub struct Files {
-    options: FilesOptions,
+    open: String,
     schema: Schema,
-    listing: Option<Listing>,
+    listing: Listing,
     delivered: u64,
     last: Option<u64>,
 }
 
 /// The version of the saved position's form.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 struct Position {
@@ -41,6 +41,7 @@ struct Position {
     delivered: u64,
     /// The uid of the last one, to see whether the files are still the same.
     last: Option<u64>,
+    place: Place,
 }
 
 impl DataPipe for Files {
@@ -52,21 +53,22 @@ impl DataPipe for Files {
         if options.paths.0.is_empty() {
             return Err(Error::invalid("found no path").context("option", "paths"));
         }
-        list(&options.paths.0)?;
+        let listing = Listing::new(options.paths.0)?;
         let names: &[&str] = if options.open == "none" { &["path"] } else { &["path", "bytes"] };
         let schema = Schema::new(names.iter().map(|name| Str::from_static(name)));
-        Ok(Self { options, schema, listing: None, delivered: 0, last: None })
+        Ok(Self { open: options.open, schema, listing, delivered: 0, last: None })
     }
 }
 
 impl Source for Files {
     fn reset(&mut self, _: &Context) -> Result<()> {
-        self.rewind()
+        self.rewind();
+        Ok(())
     }
 
     fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
         let Some(found) = self.advance()? else { return Ok(None) };
-        let bytes = match self.options.open.as_str() {
+        let bytes = match self.open.as_str() {
             "mmap" => Some(map_file(&found.path)?),
             "read" => Some(read_file(&found.path, cx.limits().bytes, |len| cx.alloc(len))?),
             _ => None,
@@ -75,7 +77,8 @@ impl Source for Files {
     }
 
     fn state(&self) -> Result<State> {
-        State::json(VERSION, &Position { delivered: self.delivered, last: self.last })
+        let (delivered, last, place) = (self.delivered, self.last, self.listing.place());
+        State::json(VERSION, &Position { delivered, last, place })
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
@@ -84,13 +87,13 @@ impl Source for Files {
 }
 
 impl Files {
-    fn rewind(&mut self) -> Result<()> {
-        (self.listing, self.delivered, self.last) = (Some(list(&self.options.paths.0)?), 0, None);
-        Ok(())
+    fn rewind(&mut self) {
+        self.listing.go_to(Place::default());
+        (self.delivered, self.last) = (0, None);
     }
 
     fn advance(&mut self) -> Result<Option<Found>> {
-        let found = self.listing.as_mut().and_then(Iterator::next).transpose()?;
+        let found = self.listing.next().transpose()?;
         if let Some(found) = &found {
             self.delivered += 1;
             self.last = Some(found.uid);
@@ -100,6 +103,9 @@ impl Files {
 
     /// Passes over what was delivered before, without opening it.
     fn pass_over(&mut self, position: &Position) -> Result<()> {
+        self.listing.go_to(position.place);
+        self.delivered = position.delivered.saturating_sub(position.place.given);
+        self.last = position.last;
         // What could not be found then was told then.
         while self.delivered < position.delivered && !matches!(self.advance(), Ok(None)) {}
         if (self.delivered, self.last) == (position.delivered, position.last) {
@@ -152,19 +158,20 @@ mod tests {
 
     #[test]
     fn a_saved_position_goes_on_with_the_next_file() {
-        let mut whole = files(&["src/*.rs"], "none");
-        whole.rewind().unwrap();
+        let patterns = ["src/{listing,map}.rs", "Cargo.toml", "src/*.rs", "README.md"];
+        let mut whole = files(&patterns, "none");
+        whole.rewind();
         let all: Vec<_> = std::iter::from_fn(|| whole.advance().unwrap()).collect();
-        assert!(all.len() > 4);
+        assert!(all.len() > 8);
         for delivered in 0..=all.len() {
-            let mut first = files(&["src/*.rs"], "none");
-            first.rewind().unwrap();
+            let mut first = files(&patterns, "none");
+            first.rewind();
             for _ in 0..delivered {
                 first.advance().unwrap();
             }
             let position = first.state().unwrap().parse::<Position>(VERSION).unwrap();
-            let mut second = files(&["src/*.rs"], "none");
-            second.rewind().unwrap();
+            let mut second = files(&patterns, "none");
+            second.rewind();
             second.pass_over(&position).unwrap();
             assert_eq!(second.advance().unwrap().as_ref(), all.get(delivered));
         }
@@ -172,11 +179,12 @@ mod tests {
 
     #[test]
     fn a_position_among_other_files_is_refused() {
-        for position in
-            [Position { delivered: 10_000, last: Some(1) }, Position { delivered: 1, last: Some(1) }]
-        {
+        for given in [10_000, 1] {
+            let mut place = Place::default();
+            place.given = given;
+            let position = Position { delivered: given, last: Some(1), place };
             let mut files = files(&["src/*.rs"], "none");
-            files.rewind().unwrap();
+            files.rewind();
             let error = files.pass_over(&position).unwrap_err();
             assert_eq!(error.kind(), forebay_core::ErrorKind::Invalid);
         }
@@ -185,7 +193,7 @@ mod tests {
     #[test]
     fn samples_have_the_path_as_key_and_field() {
         let mut files = files(&["src/source.rs"], "mmap");
-        files.rewind().unwrap();
+        files.rewind();
         let found = files.advance().unwrap().unwrap();
         let sample = files.sample(&found, Some(Buffer::from_static(b"x")));
         assert_eq!(sample.get("path").and_then(Value::as_str), Some("src/source.rs"));
