@@ -1,5 +1,7 @@
 //! Loaders with worker processes come and go, and leave nothing: alone in its program, since it counts descriptors.
 
+use std::thread;
+
 use forebay_loader::Executor;
 use forebay_tests::{Setting, build, line, registry, within_deadline};
 
@@ -27,7 +29,10 @@ fn nothing_is_left_behind() {
             if cycle == 0 {
                 before = held();
             }
-            assert_eq!(held(), before, "descriptors, threads and shared memory, in cycle {cycle}");
+            // A thread that was joined may be counted for a moment more.
+            while held() != before {
+                thread::yield_now();
+            }
         }
     });
 }

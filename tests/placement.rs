@@ -112,3 +112,14 @@ fn slow_sources_overlap_on_one_thread() {
         assert_eq!(consumer.join().unwrap(), 40);
     });
 }
+
+#[test]
+fn no_workers_at_all_are_one() {
+    within_deadline(|| {
+        for executor in [Executor::Processes(0), Executor::Threads(0)] {
+            let setting = Setting { executor, ..Setting::INLINE };
+            let mut loader = build(&line("range 40 | increment on=process"), &registry(), setting).unwrap();
+            assert_eq!(run(&mut loader, 0).unwrap().samples, 40);
+        }
+    });
+}

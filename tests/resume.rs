@@ -253,3 +253,55 @@ fn snapshots_are_small() {
         }
     }
 }
+
+/// The samples that come before the end, or before so many, and where they leave off.
+fn part(
+    graph: &Graph,
+    registry: &Registry,
+    from: Option<(&Snapshot, &[String])>,
+    count: usize,
+) -> (Vec<String>, Snapshot) {
+    let mut loader = build(graph, registry, Setting::INLINE).unwrap();
+    let mut epoch = match from {
+        Some((snapshot, allowed)) => loader.resume_allowing(snapshot, allowed).unwrap(),
+        None => loader.epoch(0),
+    };
+    let (samples, failed) = read(epoch.by_ref().take(count));
+    assert!(failed.is_none(), "{failed:?}");
+    (samples, epoch.snapshot().unwrap())
+}
+
+#[test]
+fn stand_ins_are_the_same_after_any_two_resumes() {
+    let registry = registry();
+    let lose = |at| format!("rogue_map at={at} fault=error on_error=skip");
+    let skips: Vec<_> = [7, 8, 9, 10, 11].map(lose).into();
+    for text in [
+        format!("range 30 | {} | rogue_map at=-1 refuse=6 on_error=replace", skips.join(" | ")),
+        "range 40 | rogue_map @a at=-1 refuse=3 on_error=skip | rogue_map @b at=-1 refuse=2 on_error=replace".into(),
+        "range 9 | rogue_map @a at=-1 refuse=2 on_error=replace | rogue_map @b at=-1 refuse=3 on_error=replace | repeat 3".into(),
+    ] {
+        let graph = line(&text);
+        let truth = part(&graph, &registry, None, usize::MAX).0;
+        for first in 0..truth.len() {
+            for second in 0..truth.len() - first {
+                let (mut all, snapshot) = part(&graph, &registry, None, first);
+                let (more, snapshot) = part(&graph, &registry, Some((&snapshot, &[])), second);
+                all.extend(more);
+                all.extend(part(&graph, &registry, Some((&snapshot, &[])), usize::MAX).0);
+                assert_eq!(all, truth, "{text}, after {first} and {second}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_map_that_no_longer_replaces_is_refused() {
+    let registry = registry();
+    let graph =
+        |policy| line(&format!("range 10 | rogue_map @b at=7 fault=error on_error={policy} | increment"));
+    let snapshot = part(&graph("replace"), &registry, None, 5).1;
+    let mut loader = build(&graph("skip"), &registry, Setting::INLINE).unwrap();
+    let error = loader.resume_allowing(&snapshot, &["b".to_owned()]).err().unwrap().to_string();
+    assert!(error.contains("node b: was `rogue_map") && error.contains("would give twice"), "{error}");
+}

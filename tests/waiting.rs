@@ -76,3 +76,25 @@ fn a_source_that_nobody_reads_any_more_stops() {
         }
     });
 }
+
+#[test]
+fn a_full_pipeline_holds_no_more_than_its_budget() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    within_deadline(|| {
+        let payload = "x".repeat(100_000);
+        let graph =
+            line(&format!("rogue_source payload={payload} | increment | take 9999 | increment | take 9999"));
+        let setting = Setting { budget: Some(2_000_000), chunk: Some(1), ..Setting::threads(2) };
+        let mut loader = build(&graph, &registry(), setting).unwrap();
+        let mut epoch = loader.epoch(0);
+        assert!(epoch.next().unwrap().is_ok());
+        let held = || epoch.stats().nodes[0].samples - 1;
+        while held() < 10 {
+            thread::yield_now();
+        }
+        thread::park_timeout(Duration::from_millis(200)); // For it to fill up; if that takes longer, less is held.
+        let held = held();
+        // 20 are in the budget. Each of five edges may take one beyond it, and two threads may be about to.
+        assert!(held <= 27, "{held} samples are held");
+    });
+}

@@ -13,7 +13,7 @@ use std::{
 use clap::Args as Arguments;
 use forebay_loader::{
     Digest, Epoch, Error, ErrorKind, Executor, Graph, Loader, Registry, Sample, Snapshot, Stopper, View,
-    graph::{Catalog, Class, Node, parse_bytes},
+    graph::{Catalog, Class, Node, On, parse_bytes},
 };
 
 use crate::{
@@ -178,6 +178,11 @@ fn build(
     }
     builder = builder.on_stall(STALL, |stall| progress::warn(&stall.to_string()));
     let loader = builder.build(registry).map_err(Stop::early)?;
+    let ended = loader.plan().segments.iter().any(|segment| segment.on == On::Process);
+    if args.timeout.is_some() && !ended {
+        let message = "only worker processes can be ended, and nothing runs in one; choose --executor processes:N, or on=process";
+        return Err(Stop::Usage(Error::invalid(message).context("option", "--timeout")));
+    }
     for name in &args.allow {
         let is_node = loader.graph().node(name).is_some();
         let is_plugin = resume.as_ref().is_some_and(|snapshot| snapshot.plugins.contains_key(name));

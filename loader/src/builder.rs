@@ -76,7 +76,7 @@ impl LoaderBuilder {
     /// on threads cannot be ended: see [`on_stall`](Self::on_stall).
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.timeout = Some(limit);
+        self.timeout = Some(limit.max(Duration::from_millis(1)));
         self
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct Lane {
     maps: Vec<Place1>,
     /// For the last map, if others take the place of its losses.
     stand_in: Option<StandIn>,
+    /// How many of the next samples were delivered before a resume.
+    skip: u64,
 }
 
 /// What takes the place of lost samples.
@@ -31,10 +33,8 @@ pub(crate) struct Lane {
 struct StandIn {
     /// The last sample that was not lost, in this pass.
     last: Option<Sample>,
-    /// How many were lost since.
+    /// How many stand for one that was lost since.
     run: u64,
-    /// How many of the next samples were delivered before a resume.
-    skip: u64,
 }
 
 /// How far one map is.
@@ -60,7 +60,7 @@ impl Lane {
             tap: link.tap.clone(),
         };
         let replaces = links.last().is_some_and(|link| link.on_error.action == Action::Replace);
-        Self { maps: links.iter().map(map).collect(), stand_in: replaces.then(StandIn::default) }
+        Self { maps: links.iter().map(map).collect(), stand_in: replaces.then(StandIn::default), skip: 0 }
     }
 
     /// Starts an epoch; gives how many samples were taken before.
@@ -73,16 +73,14 @@ impl Lane {
                 map.mark(0);
             }
         }
-        if let (Some(stand_in), Some(map)) = (&mut self.stand_in, self.maps.last()) {
-            let skip = origins[map.node].skip[0];
-            *stand_in = StandIn { skip, ..StandIn::default() };
-            if skip > 0 {
-                // For a snapshot before those were made again: of them, all but the first stood in for others.
-                let (mut place, run) = (map.place.clone(), skip - 1);
-                (place.taken[0], place.given[0], place.lost) =
-                    (place.taken[0] + skip, place.given[0] + skip, place.lost + run);
-                map.trail.keep(Mark { place, state: Some(State::default().again(0, run)) });
-            }
+        self.stand_in = self.stand_in.take().map(|_| StandIn::default());
+        self.skip = self.maps.last().map_or(0, |map| origins[map.node].skip[0]);
+        if let (Some(map), true) = (self.maps.last(), self.stand_in.is_some() && self.skip > 0) {
+            // For a snapshot before those were made again: of them, all but the first stood in for others.
+            let (mut place, run) = (map.place.clone(), self.skip - 1);
+            (place.taken[0], place.given[0], place.lost) =
+                (place.taken[0] + self.skip, place.given[0] + self.skip, place.lost + run);
+            map.trail.keep(Mark { place, state: Some(State::default().again(0, run)) });
         }
         self.maps.first().map_or(0, |map| map.place.taken[0])
     }
@@ -91,6 +89,7 @@ impl Lane {
     pub(super) fn start_pass(&mut self, pass: u64) {
         self.maps.iter_mut().for_each(|map| map.place = Place::start(pass, 1, 1));
         self.stand_in = self.stand_in.take().map(|_| StandIn::default());
+        self.skip = 0;
     }
 
     /// How many samples went in and did not come out in this pass, of those seen here.
@@ -110,7 +109,7 @@ impl Lane {
             passed += before;
             at = lost.at + 1;
             self.pass(before as u64);
-            if let Err(error) = self.lose(lost, Some(host)) {
+            if let Err(error) = self.lose(lost, host, false) {
                 let mut whole = Chunk::new();
                 whole.take_from(chunk, passed);
                 *chunk = whole;
@@ -135,10 +134,9 @@ impl Lane {
         for lost in done.lost {
             self.pass_on(chunk, lost.at - at, &mut whole);
             at = lost.at + 1;
-            let known = self.stand_in.as_ref().is_some_and(|stand_in| (whole.len() as u64) < stand_in.skip);
+            let known = (whole.len() as u64) < self.skip;
             let (is_last, uid, key) = (lost.map + 1 == self.maps.len(), lost.uid, lost.key.clone());
-            // What was told before a resume is not told again.
-            if let Err(error) = self.lose(lost, Some(host).filter(|_| !known)) {
+            if let Err(error) = self.lose(lost, host, known) {
                 failed = Some(error);
                 chunk.clear();
                 break;
@@ -150,9 +148,8 @@ impl Lane {
             }
         }
         self.pass_on(chunk, usize::MAX, &mut whole);
-        let Some(stand_in) = &mut self.stand_in else { return failed };
-        while stand_in.skip > 0 && !whole.is_empty() {
-            stand_in.skip -= 1;
+        while self.skip > 0 && !whole.is_empty() {
+            self.skip -= 1;
             whole.advance();
         }
         *chunk = whole;
@@ -170,8 +167,8 @@ impl Lane {
         self.pass(passed as u64);
     }
 
-    /// Counts a sample that a map lost, and tells the host.
-    fn lose(&mut self, lost: Lost, host: Option<&Host>) -> Result<(), Error> {
+    /// Counts a sample that a map lost, and tells the host unless that was `known` before a resume.
+    fn lose(&mut self, lost: Lost, host: &Host, known: bool) -> Result<(), Error> {
         let stand_in = self.stand_in.as_mut().filter(|_| lost.map + 1 == self.maps.len());
         let (before, rest) = self.maps.split_at_mut(lost.map);
         for map in before {
@@ -187,21 +184,22 @@ impl Lane {
             tap.lost(map.place.pass, map.place.taken[0], Some(lost.uid));
         }
         map.place.taken[0] += 1;
-        let run = match stand_in {
-            None => 0,
+        let many = match stand_in {
+            None => map.mark(0),
             Some(stand_in) => {
                 map.place.lost += 1;
                 map.place.given[0] += u64::from(replaced);
                 stand_in.run += u64::from(replaced);
-                stand_in.run
+                !known && map.mark(stand_in.run) // `start` left one for those that are known.
             }
         };
-        let Some(host) = host else { return Ok(()) };
-        let many = map.mark(run);
-        map.counters.lost(1);
         if many {
             host.ask_for_trim();
         }
+        if known {
+            return Ok(());
+        }
+        map.counters.lost(1);
         host.lose(&map.blame.pipe, map.on_error, Some((lost.uid, &lost.key)), lost.error);
         Ok(())
     }

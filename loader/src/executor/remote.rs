@@ -220,6 +220,7 @@ impl Driver {
         let mut all = Chunk::new();
         let mut mapped = Mapped { taken: flight.task.chunk.len(), ..Mapped::default() };
         let mut rest = flight.task.chunk.clone();
+        let mut busy = Duration::ZERO;
         for at in 0..mapped.taken {
             let mut one = Chunk::new();
             one.take_from(&mut rest, 1);
@@ -227,6 +228,7 @@ impl Driver {
             let first = flight.task.first + at as u64;
             match self.serve_alone(&flight.task, first, &one, &mut flight.deaths)? {
                 Alone::Done(done, mut chunk) => {
+                    busy += spent(&done);
                     let one = self.read(&flight.task, done, name.into_iter().collect());
                     mapped.add(at, one);
                     all.take_from(&mut chunk, usize::MAX);
@@ -253,7 +255,7 @@ impl Driver {
                 break;
             }
         }
-        self.hand_in(flight, all, mapped, Duration::ZERO);
+        self.hand_in(flight, all, mapped, busy);
         Ok(())
     }
 

@@ -6,7 +6,8 @@
 //! - a serial segment is taken out of the table while it runs, so it runs once at a time, in order;
 //! - the chunks of a parallel segment are numbered as they are taken, and handed on in that order,
 //!   from a window of chunks that are worked on or wait for an earlier one;
-//! - an edge takes more while it and all before it hold less than their part of the budget; an empty edge always takes one.
+//! - an edge takes more while all hold less than the budget, and it and all before it less than their part of that; an empty
+//!   edge always takes one.
 //!
 //! Nothing here sleeps to wait: idle workers and the consumer wait for a condition that is signalled.
 

@@ -28,7 +28,8 @@ pub(crate) struct Place {
     pub(crate) taken: Vec<u64>,
     /// Samples given to each output in this pass.
     pub(crate) given: Vec<u64>,
-    /// Failures in this pass that were forgiven; for nodes that are no maps, which may fail without losing a sample.
+    /// Failures in this pass that were forgiven; for nodes that may fail without losing a sample: all but maps that leave the
+    /// sample out.
     pub(crate) lost: u64,
 }
 

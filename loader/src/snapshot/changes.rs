@@ -96,6 +96,12 @@ pub(crate) fn origins(
                 if before.fingerprint != *fingerprint && !is_allowed(name) {
                     differences.push(format!("node {name}: was `{}`, is `{what}`", before.what));
                 }
+                if stop.map && !stop.replaces && before.skip.iter().any(|&count| count > 0) {
+                    differences.push(format!(
+                        "node {name}: was `{}`, which made samples again that this map would give twice",
+                        before.what
+                    ));
+                }
                 origins.push(before.origin(stop.inputs.len(), stop.outputs, stop.map)?);
             }
         }
@@ -144,6 +150,13 @@ pub(crate) fn check_ranks(
             let name = &node.name;
             return refuse(format!(
                 "after so many samples `{name}` has taken another number on each rank; deal them out after it"
+            ));
+        }
+        if stop.replaces && mark.taken != [0] {
+            return refuse(format!(
+                "what stands in for a sample that `{}` fails on is the one before on the same rank; \
+                 put on_error=replace before they are dealt out",
+                node.name
             ));
         }
         if holds || mark.skip.iter().any(|&count| count > 0) {

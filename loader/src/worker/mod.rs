@@ -10,7 +10,7 @@ use self::protocol::{Done, Order, Reply, Setup, Stamp, pack, unpack};
 use crate::{
     Executor, Graph, Registry, Search,
     executor::{Body, Parallel},
-    graph::{COMMON, Catalog as _, Class, Node, PipeSpec},
+    graph::{COMMON, Catalog as _, Class, Node, On, PipeSpec},
     host::{Destination, Host, Lent},
     make::{Maker, course},
     plan::Plan,
@@ -61,7 +61,9 @@ pub(crate) fn setup(
     };
     Ok(Setup {
         graph: graph.with_options(needed).to_json()?,
-        executor: executor.to_string(),
+        // How many there are says nothing about how a graph is cut.
+        executor: if matches!(executor, Executor::Processes(_)) { "processes:1" } else { "threads:1" }
+            .to_owned(),
         plugins,
         seed,
         ranks,
@@ -172,35 +174,45 @@ impl Worker {
         let graph = Graph::from_json(&setup.graph)?;
         let plan = Plan::new(&graph, &registry, setup.executor.parse()?)?;
         let host = Host::for_worker(registry.clone(), setup.limits(), heap.clone());
-        Ok(Self { graph, registry, plan, host, setup: setup.clone(), segments: BTreeMap::new(), loaded: 0 })
+        let segments = BTreeMap::new();
+        let mut worker = Self { graph, registry, plan, host, setup: setup.clone(), segments, loaded: 0 };
+        // Before it is ready, so that no sample waits for it.
+        let here = worker.plan.segments.iter().enumerate().filter(|(_, segment)| segment.on == On::Process);
+        for at in here.map(|(at, _)| at).collect::<Vec<_>>() {
+            worker.make(at)?;
+        }
+        Ok(worker)
     }
 
-    /// Makes the maps of a segment, the first time it is worked on.
+    /// Makes the maps of a segment.
+    fn make(&mut self, at: usize) -> Result<()> {
+        let course = course(&self.graph, &self.registry, &self.plan, &[])?;
+        let mut maker = Maker {
+            graph: &self.graph,
+            registry: &self.registry,
+            host: &self.host,
+            seed: self.setup.seed,
+            ranks: self.setup.ranks,
+            chunk: None,
+            most: 0,
+            marks: std::time::Duration::MAX,
+            course: &course,
+            audit: None,
+            nodes: self.graph.nodes().iter().map(|_| None).collect(),
+        };
+        let lent = Arc::new(Lent::default());
+        let Body::Parallel(mut maps, _) = maker.body(&self.plan.segments[at])? else {
+            return Err(Error::bug(format!("segment {at} is not one of maps")));
+        };
+        maps.place_last(Destination::Lent(Arc::clone(&lent)))?;
+        self.segments.insert(at, Segment { maps, lent });
+        Ok(())
+    }
+
     fn segment(&mut self, at: usize) -> Result<&mut Segment> {
-        if !self.segments.contains_key(&at) {
-            let plan = self.plan.segments.get(at).ok_or_else(|| Error::bug(format!("no segment {at}")))?;
-            let course = course(&self.graph, &self.registry, &self.plan, &[])?;
-            let mut maker = Maker {
-                graph: &self.graph,
-                registry: &self.registry,
-                host: &self.host,
-                seed: self.setup.seed,
-                ranks: self.setup.ranks,
-                chunk: None,
-                most: 0,
-                marks: std::time::Duration::MAX,
-                course: &course,
-                audit: None,
-                nodes: self.graph.nodes().iter().map(|_| None).collect(),
-            };
-            let lent = Arc::new(Lent::default());
-            let Body::Parallel(mut maps, _) = maker.body(plan)? else {
-                return Err(Error::bug(format!("segment {at} is not one of maps")));
-            };
-            maps.place_last(Destination::Lent(Arc::clone(&lent)))?;
-            self.segments.insert(at, Segment { maps, lent });
-        }
-        self.segments.get_mut(&at).ok_or_else(|| Error::bug("a segment is gone"))
+        self.segments
+            .get_mut(&at)
+            .ok_or_else(|| Error::bug(format!("segment {at} is not one of this worker")))
     }
 
     /// The plugins that were loaded since the last time.

@@ -28,6 +28,10 @@ impl Table {
         if self.running() > 0 || self.has_output() || self.segments.iter().any(Segment::is_pending) {
             return None;
         }
+        // Somebody may not have looked yet.
+        if (0..self.segments.len()).any(|at| self.obstacle(at).is_ok()) {
+            return None;
+        }
         let one_empty = |segment: &Segment| {
             segment.outputs.len() > 1 && segment.outputs.iter().any(|&out| self.edges[out].items.is_empty())
         };
@@ -63,15 +67,18 @@ impl Table {
 
     /// Whether each output takes one more chunk; `coming` says that one is on its way there.
     ///
-    /// An empty one always does. Others do while they and all edges before them hold less than their part of the budget: the
-    /// last edge may use it up, the first of four a quarter. So what is cheap to read does not take the room of what is made
-    /// from it.
+    /// An empty one always does. Others do while all edges hold less than the budget, and they and all edges before them less
+    /// than their part of it: the first of four edges a quarter. So what is cheap to read does not take the room of what is
+    /// made from it.
     fn room(&self, segment: &Segment, coming: bool) -> Result<(), Option<Wait>> {
         let full = |out: usize| {
             let Edge { items, .. } = &self.edges[out];
-            let held = || self.edges[..=out].iter().map(|edge| edge.bytes).sum::<usize>();
-            let part = || (self.budget / self.edges.len()).saturating_mul(out + 1);
-            (coming || !items.is_empty()) && (items.len() >= MOST_WAITING || held() >= part())
+            let held = |edges: &[Edge]| edges.iter().map(|edge| edge.bytes).sum::<usize>();
+            let part = (self.budget / self.edges.len()).saturating_mul(out + 1);
+            (coming || !items.is_empty())
+                && (items.len() >= MOST_WAITING
+                    || held(&self.edges[..=out]) >= part
+                    || held(&self.edges) >= self.budget)
         };
         match segment.outputs.iter().any(|&out| full(out)) {
             true => Err(Some(Wait::Room)),

@@ -5,7 +5,7 @@ use std::{
     ops::Range,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{Arc, atomic::Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use forebay_core::{Buffer, Error, Result};
@@ -136,10 +136,11 @@ impl ProcessReceiver {
     /// # Errors
     /// When the system cannot wait.
     pub fn wait(&self, limit: Duration) -> Result<bool> {
-        let limit = Timespec::try_from(limit).ok(); // One that is too long for the system is none.
+        let end = Instant::now().checked_add(limit); // One that is too long for the system is none.
         let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
         loop {
-            match poll(&mut fds, limit.as_ref()) {
+            let rest = end.map(|end| end.saturating_duration_since(Instant::now()));
+            match poll(&mut fds, rest.and_then(|rest| Timespec::try_from(rest).ok()).as_ref()) {
                 Ok(ready) => return Ok(ready > 0),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(std::io::Error::from(error).into()),
