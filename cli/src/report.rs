@@ -30,8 +30,7 @@ pub(crate) struct Report {
     batches: u64,
     /// From the start of the first epoch to the end of the last.
     seconds: f64,
-    /// Processor time of the whole process.
-    /// Of this process and of its workers.
+    /// Processor time of this process and of its workers.
     cpu_seconds: f64,
     /// From the start of the process to the first delivery.
     first_batch_ms: Option<f64>,
@@ -127,7 +126,7 @@ impl Report {
             samples: tally.samples,
             batches: tally.batches(),
             seconds: tally.seconds,
-            cpu_seconds: cpu_seconds(loader),
+            cpu_seconds: cpu_seconds(loader, tally.children),
             first_batch_ms: tally.first.as_ref().map(|(_, after)| *after),
             peak_rss_bytes: peak_rss(),
             limiting: stats.limiting(),
@@ -225,16 +224,22 @@ pub(crate) fn near(file: &str) -> String {
     inside.unwrap_or_else(|| file.to_owned())
 }
 
-/// Processor time of all threads so far, and of the worker processes, those that are gone included.
-fn cpu_seconds(loader: &Loader) -> f64 {
+/// Processor time of all threads so far, and of the worker processes, those that are gone included. `before` is that of the
+/// children which a shell had before it became this program.
+fn cpu_seconds(loader: &Loader, before: u64) -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let living = loader.worker_processes().into_iter().filter_map(|worker| {
         let [user, system, ..] = ticks(&format!("/proc/{worker}/stat"))?;
         Some(user + system)
     });
-    let gone = ticks("/proc/self/stat").map_or(0, |[_, _, user, system]| user + system);
+    let gone = children_ticks().saturating_sub(before);
     let workers = (living.sum::<u64>() + gone) as f64 / clock_ticks_per_second() as f64;
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9 + workers
+}
+
+/// Time of all children of this process that ended, in clock ticks.
+pub(crate) fn children_ticks() -> u64 {
+    ticks("/proc/self/stat").map_or(0, |[_, _, user, system]| user + system)
 }
 
 /// Time in user code and in the system, of a process and of its children that ended: the fields from 14 on of proc(5).

@@ -22,7 +22,7 @@ use crate::{
     preview::Field,
     print,
     progress::{self, Progress},
-    report::{Audited, Report},
+    report::{Audited, Report, children_ticks},
     saves::{self, Saves},
 };
 
@@ -289,6 +289,8 @@ fn stacks(graph: &Graph, registry: &Registry) -> bool {
 pub(crate) struct Tally {
     /// When the process began.
     begun: Instant,
+    /// Clock ticks of children that ended before that.
+    pub(crate) children: u64,
     /// When the first epoch did.
     started: Instant,
     /// Whether samples are batches.
@@ -307,7 +309,18 @@ pub(crate) struct Tally {
 impl Tally {
     fn new(begun: Instant, stacked: bool, digest: bool) -> Self {
         let digest = digest.then(Digest::default);
-        Self { begun, started: begun, stacked, delivered: 0, samples: 0, first: None, seconds: 0.0, digest }
+        let children = children_ticks();
+        Self {
+            begun,
+            children,
+            started: begun,
+            stacked,
+            delivered: 0,
+            samples: 0,
+            first: None,
+            seconds: 0.0,
+            digest,
+        }
     }
 
     fn add(&mut self, sample: &Sample) {

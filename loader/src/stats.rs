@@ -87,7 +87,7 @@ pub struct NodeStats {
 pub struct Stats {
     /// Node by node, in the graph's order.
     pub nodes: Vec<NodeStats>,
-    /// Threads that work; the caller's own when inline.
+    /// Threads or worker processes that do most of the work; the caller's own thread when inline.
     pub threads: usize,
     /// Seconds since the first sample was asked for.
     pub seconds: f64,
@@ -106,7 +106,8 @@ impl Stats {
         let busiest = self.nodes.iter().max_by(|a, b| a.busy.total_cmp(&b.busy));
         let Some(busiest) = busiest.filter(|_| self.seconds > 0.0) else { return "nothing ran".to_owned() };
         let total: f64 = self.nodes.iter().map(|node| node.busy).sum();
-        let load = total / (self.seconds * self.threads as f64);
+        // Threads beside those that do most of the work may have done some of it.
+        let load = (total / (self.seconds * self.threads as f64)).min(1.0);
         let share = |part: f64, whole: f64| if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
         let serial = self.nodes.iter().find(|node| !node.parallel && node.busy > 0.9 * self.seconds);
         if let (Some(node), true) = (serial, self.threads > 1) {
