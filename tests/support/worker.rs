@@ -22,6 +22,10 @@ fn main() -> ExitCode {
 fn load(plugins: &Path, graph: &str) -> Result<()> {
     let builder = Loader::builder(line(graph)).executor(Executor::Processes(2)).worker(env::current_exe()?);
     let mut loader = builder.build(&registry_in(plugins))?;
+    // Each is started by a thread of its own.
+    while loader.worker_processes().len() < 2 {
+        std::thread::yield_now();
+    }
     let mut told = false;
     for number in 0.. {
         let mut epoch = loader.epoch(number);
