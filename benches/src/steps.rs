@@ -1,4 +1,5 @@
-//! A training loop of 100 ms steps over items that each wait 0.5 ms: what a step takes, by the number of workers.
+//! A training loop of 100 ms steps over items that each wait 0.5 ms: what a step takes, by the number of workers. The second
+//! epoch begins while the consumer has the last batches of the first.
 
 use std::{
     thread,
@@ -54,7 +55,8 @@ struct Round {
 
 fn round(registry: &Registry, executor: Executor) -> Result<Round> {
     let begin = Instant::now();
-    let mut loader = crate::loader("range 2048 | bench_wait 500 | batch 64", executor, registry)?;
+    let graph = crate::graph("range 2048 | bench_wait 500 | batch 64")?;
+    let mut loader = crate::of_graph(graph, executor)?.epochs(2).build(registry)?;
     let [first, second] = [epoch(&mut loader, 0, begin)?, epoch(&mut loader, 1, Instant::now())?];
     loader.finish()?;
     let steps = f64::from(STEPS);

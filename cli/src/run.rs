@@ -163,7 +163,7 @@ fn build(
     let of_snapshot = resume.as_ref().map(|snapshot| snapshot.seed);
     let seed = args.seed.or(of_snapshot).or(graph.run.seed).unwrap_or(0);
     let epochs = epochs(args.epochs, graph.run.epochs, resume.as_ref());
-    let mut builder = Loader::builder(graph).executor(executor).seed(seed);
+    let mut builder = Loader::builder(graph).executor(executor).seed(seed).epochs(epochs.1);
     if let Some(budget) = args.budget {
         builder = builder.budget(budget);
     }

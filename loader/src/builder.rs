@@ -42,6 +42,7 @@ pub struct LoaderBuilder {
     timeout: Option<Duration>,
     watch: Option<Watch>,
     audit: Option<PathBuf>,
+    epochs: Option<u64>,
 }
 
 impl LoaderBuilder {
@@ -59,6 +60,7 @@ impl LoaderBuilder {
             timeout: None,
             watch: None,
             audit: None,
+            epochs: None,
         }
     }
 
@@ -92,6 +94,17 @@ impl LoaderBuilder {
     #[must_use]
     pub fn executor(mut self, executor: Executor) -> Self {
         self.executor = Some(executor);
+        self
+    }
+
+    /// The epochs that will be read are those below this one, in order; 1 unless set. Each begins as soon as all of the one
+    /// before it is made, while the consumer still has that: so nothing waits for an epoch's first batch but the first
+    /// time. Whatever is read comes out the same.
+    ///
+    /// Inline, and in a run that is [audited](Self::audit), an epoch begins when it is asked for.
+    #[must_use]
+    pub fn epochs(mut self, count: u64) -> Self {
+        self.epochs = Some(count);
         self
     }
 
@@ -161,6 +174,7 @@ impl LoaderBuilder {
         let executor = self.place()?;
         let graph = checked(self.graph, self.ranks, registry)?;
         let seed = self.seed.or(graph.run.seed).unwrap_or(0);
+        let epochs = self.epochs.or(graph.run.epochs).unwrap_or(1);
         let budget = self.budget.or(graph.run.budget).unwrap_or(DEFAULT_BUDGET);
         let ranks = self.ranks.unwrap_or((0, 1));
         let plan = Plan::new(&graph, registry, executor)?;
@@ -218,6 +232,7 @@ impl LoaderBuilder {
             ranks,
             audit,
             at: At::default(),
+            epochs,
         })
     }
 

@@ -56,6 +56,8 @@ pub struct Loader {
     pub(crate) ranks: (u32, u32),
     pub(crate) audit: Option<Arc<Log>>,
     pub(crate) at: At,
+    /// The epoch after the last that will be read.
+    pub(crate) epochs: u64,
 }
 
 /// How far the consumer is.
@@ -88,8 +90,12 @@ impl Loader {
 
     /// The samples of an epoch, from the first; whatever was left of another is dropped.
     pub fn epoch(&mut self, epoch: u64) -> Epoch<'_> {
+        let at = At { epoch, ..At::default() };
+        if self.run.go_over(epoch) {
+            return self.begin(at);
+        }
         let origins = self.course.fresh();
-        self.start(At { epoch, ..At::default() }, &origins, None)
+        self.start(at, &origins, None)
     }
 
     /// Starts at a place; `resumed_of` is the world size of the snapshot that says so.
@@ -98,8 +104,20 @@ impl Loader {
             audit.begin(at.epoch, at.delivered, origins, resumed_of);
         }
         self.begun = Some(Instant::now());
-        self.at = at;
         self.run.start(at.epoch, origins);
+        self.begin(at)
+    }
+
+    /// The consumer is at this place now, and so is what runs.
+    fn begin(&mut self, at: At) -> Epoch<'_> {
+        self.begun.get_or_insert_with(Instant::now);
+        self.at = at;
+        self.course.settle();
+        let next = at.epoch.saturating_add(1);
+        // An audit puts what is written between two starts down to the first of them.
+        if next < self.epochs && self.audit.is_none() {
+            self.run.prepare(next, self.course.fresh());
+        }
         Epoch { loader: self }
     }
 
@@ -112,7 +130,7 @@ impl Loader {
     /// `Io`, when a plugin's file cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let At { epoch, delivered, ended, .. } = self.at;
-        let origins = if ended { self.course.fresh() } else { self.course.origins(delivered) };
+        let origins = if ended { self.course.fresh() } else { self.course.origins(epoch, delivered) };
         // What is before the marks it is made of must not be lost with this process.
         self.audit.as_ref().map_or(Ok(()), |audit| audit.flush())?;
         let at = (epoch, delivered, ended);
@@ -301,7 +319,7 @@ impl Iterator for Epoch<'_> {
             }
         }
         if loader.host.take_trim() {
-            loader.course.trim(loader.at.delivered);
+            loader.course.trim(loader.at.epoch, loader.at.delivered);
         }
         next
     }

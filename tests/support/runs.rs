@@ -18,12 +18,14 @@ pub struct Setting {
     pub seed: u64,
     /// Whether nodes leave a mark after every call, or as usual.
     pub marks: bool,
+    /// How many epochs the loader is told will be read.
+    pub epochs: u64,
 }
 
 impl Setting {
     /// On the consumer's thread, with chunks that adapt and seed 7.
     pub const INLINE: Self =
-        Self { executor: Executor::Inline, chunk: None, budget: None, seed: 7, marks: false };
+        Self { executor: Executor::Inline, chunk: None, budget: None, seed: 7, marks: false, epochs: 1 };
 
     /// On so many threads, with chunks that adapt and seed 7.
     #[must_use]
@@ -77,8 +79,11 @@ pub fn worker() -> PathBuf {
 /// # Errors
 /// Those of the builder.
 pub fn build(graph: &Graph, registry: &Registry, setting: Setting) -> Result<Loader> {
-    let mut builder =
-        Loader::builder(graph.clone()).executor(setting.executor).seed(setting.seed).worker(worker());
+    let mut builder = Loader::builder(graph.clone())
+        .executor(setting.executor)
+        .seed(setting.seed)
+        .epochs(setting.epochs)
+        .worker(worker());
     if let Some(chunk) = setting.chunk {
         builder = builder.chunk(chunk);
     }

@@ -83,7 +83,7 @@ impl Bell {
 impl Maps {
     fn start(&mut self, epoch: u64, origins: &[Origin]) {
         self.maps.start(epoch, origins);
-        self.taken = self.lane.start(origins);
+        self.taken = self.lane.start(epoch, origins);
         self.failed = None;
     }
 

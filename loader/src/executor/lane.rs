@@ -64,10 +64,10 @@ impl Lane {
     }
 
     /// Starts an epoch; gives how many samples were taken before.
-    pub(super) fn start(&mut self, origins: &[Origin]) -> u64 {
+    pub(super) fn start(&mut self, epoch: u64, origins: &[Origin]) -> u64 {
         for map in &mut self.maps {
             map.place = origins[map.node].mark.place.clone();
-            map.trail.clear();
+            map.trail.start(epoch);
             map.tap.iter_mut().for_each(Tap::start);
             if map.place.taken != map.place.given || map.place.lost > 0 {
                 map.mark(0);

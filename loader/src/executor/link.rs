@@ -83,7 +83,7 @@ impl Link {
         let Mark { place, state } = &origin.mark;
         self.cx.start(epoch, place.pass);
         self.tap.iter_mut().for_each(Tap::start);
-        self.trail.clear();
+        self.trail.start(epoch);
         if state.is_some() {
             self.trail.keep(origin.mark.clone()); // For a snapshot before its own first mark.
         }

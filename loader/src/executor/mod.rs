@@ -117,6 +117,14 @@ pub(crate) trait Run: Send {
     /// Starts an epoch, each node at its origin; whatever was left of the one before is dropped.
     fn start(&mut self, epoch: u64, origins: &[Origin]);
 
+    /// Begins the epoch that comes next at its origins as soon as all of this one is made.
+    fn prepare(&mut self, _epoch: u64, _origins: Vec<Origin>) {}
+
+    /// Goes over to an epoch that was begun ahead, if it was.
+    fn go_over(&mut self, _epoch: u64) -> bool {
+        false
+    }
+
     /// The next sample, in order; `None` at the end and after an error.
     fn next(&mut self) -> Result<Option<Sample>>;
 

@@ -131,7 +131,7 @@ impl Segment {
             Kind::Serial { chain, .. } => chain.iter_mut().for_each(|chain| chain.start(epoch, origins)),
             Kind::Parallel { maps, lane, taken, .. } => {
                 maps.start(epoch, origins);
-                *taken = lane.start(origins);
+                *taken = lane.start(epoch, origins);
             }
         }
         waiting

@@ -1,5 +1,6 @@
 //! The table of segments and edges that workers share; all of it is plain data under one lock.
 
+mod ahead;
 mod ready;
 
 use std::{
@@ -10,6 +11,7 @@ use std::{
 
 use forebay_core::{Chunk, Error, Key, Waker};
 
+use self::ahead::Ahead;
 use super::{
     Body, Chain, Job, Parallel,
     chain::Stop,
@@ -42,6 +44,7 @@ pub(crate) struct Table {
     host: Arc<Host>,
     /// What is being worked on.
     in_hand: Vec<InHand>,
+    ahead: Ahead,
     paused: bool,
     stopped: bool,
     /// Why the run was lost.
@@ -95,6 +98,7 @@ impl Table {
             trash: Vec::new(),
             host: job.host,
             in_hand: Vec::new(),
+            ahead: Ahead::default(),
             paused: true,
             stopped: false,
             lost: None,
@@ -103,6 +107,7 @@ impl Table {
 
     /// Begins an epoch, each node at its origin; nothing runs now.
     pub(crate) fn start(&mut self, epoch: u64, origins: &[Origin]) {
+        self.trash.extend(self.ahead.clear());
         for edge in &mut self.edges {
             self.trash.extend(std::mem::take(&mut edge.items));
             (edge.ended, edge.bytes) = (false, 0);
@@ -131,6 +136,7 @@ impl Table {
 
     /// Takes everything that was made; nothing runs now.
     pub(crate) fn take_bodies(&mut self) -> Vec<Body> {
+        self.trash.extend(self.ahead.clear());
         for edge in &mut self.edges {
             self.trash.extend(std::mem::take(&mut edge.items));
         }
@@ -293,7 +299,8 @@ impl Table {
                 returned.start_pass(pass);
             }
             *chain = Some(returned);
-            return self.note_wait(at);
+            self.note_wait(at);
+            return self.go_ahead();
         }
         let outputs = self.segments[at].outputs.clone();
         for (port, bytes, chunk) in given {
@@ -322,6 +329,7 @@ impl Table {
             }
         }
         self.note_wait(at);
+        self.go_ahead();
     }
 
     /// Takes back a chunk of a parallel segment, and hands on all whose turn it is.
@@ -351,6 +359,7 @@ impl Table {
         self.hand_on(at);
         self.settle(at);
         self.note_wait(at);
+        self.go_ahead();
     }
 
     fn hand_on(&mut self, at: usize) {
@@ -464,18 +473,23 @@ impl Table {
 
     /// What waits for the consumer.
     pub(crate) fn take_output(&mut self) -> Option<Item> {
-        self.edges[self.output].pop()
+        if self.ahead.is_begun() { self.ahead.pop() } else { self.edges[self.output].pop() }
     }
 
+    /// Whether the consumer gets something: samples, an error, or the end.
     pub(crate) fn has_output(&self) -> bool {
-        let output = &self.edges[self.output];
-        !output.items.is_empty() || output.ended
+        self.ahead.is_begun() || self.edges[self.output].can_give()
     }
 
     /// Whether the consumer will get nothing more.
     pub(crate) fn is_over(&self) -> bool {
         let output = &self.edges[self.output];
-        (output.items.is_empty() && output.ended) || self.stopped
+        let over = if self.ahead.is_begun() {
+            self.ahead.is_empty()
+        } else {
+            output.items.is_empty() && output.ended
+        };
+        over || self.stopped
     }
 
     fn note_wait(&mut self, at: usize) {

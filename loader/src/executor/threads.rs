@@ -172,6 +172,25 @@ impl Run for Threads {
         self.shared.work.notify_all();
     }
 
+    fn prepare(&mut self, epoch: u64, origins: Vec<Origin>) {
+        self.shared.lock().prepare(epoch, origins);
+        self.shared.work.notify_all();
+    }
+
+    fn go_over(&mut self, epoch: u64) -> bool {
+        let mut table = self.shared.lock();
+        let begun = table.go_over(epoch);
+        let trash = table.take_trash();
+        drop(table);
+        drop(trash);
+        if begun {
+            self.ready.clear();
+            self.over = false;
+            self.shared.work.notify_all(); // There is room now.
+        }
+        begun
+    }
+
     fn next(&mut self) -> Result<Option<Sample>> {
         if let Some(sample) = self.ready.pop() {
             return Ok(Some(sample));

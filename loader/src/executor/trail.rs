@@ -73,30 +73,57 @@ impl Origin {
     }
 }
 
-/// The marks of one node, in the order it made them.
+/// The marks of one node, in the order it made them: of the epoch it is in, and of the one before while the consumer may
+/// still be there.
 #[derive(Debug, Default)]
-pub(crate) struct Trail(Mutex<VecDeque<Mark>>);
+pub(crate) struct Trail(Mutex<Marks>);
+
+#[derive(Debug, Default)]
+struct Marks {
+    now: OfEpoch,
+    before: OfEpoch,
+}
+
+#[derive(Debug, Default)]
+struct OfEpoch {
+    epoch: u64,
+    marks: VecDeque<Mark>,
+}
+
+impl Marks {
+    fn of(&mut self, epoch: u64) -> Option<&mut VecDeque<Mark>> {
+        let found = [&mut self.now, &mut self.before].into_iter().find(|of| of.epoch == epoch);
+        found.map(|of| &mut of.marks)
+    }
+}
 
 impl Trail {
-    fn marks(&self) -> MutexGuard<'_, VecDeque<Mark>> {
+    fn marks(&self) -> MutexGuard<'_, Marks> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets everything.
-    pub(crate) fn clear(&self) {
-        self.marks().clear();
+    /// The node starts an epoch.
+    pub(crate) fn start(&self, epoch: u64) {
+        let mut marks = self.marks();
+        let now = OfEpoch { epoch, marks: VecDeque::new() };
+        marks.before = std::mem::replace(&mut marks.now, now);
+    }
+
+    /// Forgets all before the epoch that the node is in.
+    pub(crate) fn settle(&self) {
+        self.marks().before = OfEpoch::default();
     }
 
     /// Adds a mark that must not be lost: between two of them the node gives one sample for each it takes.
     pub(crate) fn keep(&self, mark: Mark) -> bool {
-        let mut marks = self.marks();
+        let marks = &mut self.marks().now.marks;
         marks.push_back(mark);
         marks.len() > MOST
     }
 
     /// Adds a mark; says whether there are so many that old ones should be [forgotten](Trail::forget).
     fn push(&self, mark: Mark) -> bool {
-        let mut marks = self.marks();
+        let marks = &mut self.marks().now.marks;
         if marks.len() >= MOST {
             // The first may be the one that is needed now.
             let mut at = 0;
@@ -106,25 +133,29 @@ impl Trail {
         marks.len() > MOST / 2
     }
 
-    /// The last mark in `pass` that had given no more than `wanted` to any output; the start of the pass if there is none.
-    pub(crate) fn before(&self, pass: u64, wanted: &[u64], inputs: usize) -> Mark {
+    /// The last mark in this pass of the epoch that had given no more than `wanted` to any output; the start of the pass if
+    /// there is none.
+    pub(crate) fn before(&self, (epoch, pass): (u64, u64), wanted: &[u64], inputs: usize) -> Mark {
         let fits = |mark: &&Mark| {
             mark.place.pass == pass
                 && mark.place.given.iter().zip(wanted).all(|(given, wanted)| given <= wanted)
         };
-        let found = self.marks().iter().rev().find(fits).cloned();
+        let found = self.marks().of(epoch).and_then(|marks| marks.iter().rev().find(fits).cloned());
         found.unwrap_or_else(|| Mark { place: Place::start(pass, inputs, wanted.len()), state: None })
     }
 
-    /// The first mark in `pass` that had given just this: the one at which a pipe holds least of what comes after.
-    pub(crate) fn just_at(&self, pass: u64, wanted: &[u64]) -> Option<Mark> {
+    /// The first mark in this pass of the epoch that had given just this: the one at which a pipe holds least of what comes
+    /// after.
+    pub(crate) fn just_at(&self, (epoch, pass): (u64, u64), wanted: &[u64]) -> Option<Mark> {
         let fits = |mark: &&Mark| mark.place.pass == pass && mark.place.given == wanted;
-        self.marks().iter().find(fits).cloned()
+        self.marks().of(epoch)?.iter().find(fits).cloned()
     }
 
-    /// Forgets what lies before a mark: nobody will ask for it any more. Says whether the mark itself is still there.
-    pub(crate) fn forget(&self, before: &Place) -> bool {
+    /// Forgets what lies before a mark of this epoch: nobody will ask for it any more. Says whether the mark itself is still
+    /// there.
+    pub(crate) fn forget(&self, epoch: u64, before: &Place) -> bool {
         let mut marks = self.marks();
+        let Some(marks) = marks.of(epoch) else { return false };
         let at = marks.iter().position(|mark| mark.place == *before);
         marks.drain(..at.unwrap_or(0));
         at.is_some()
@@ -201,10 +232,24 @@ mod tests {
         for (pass, given) in [(0, 5), (0, 9), (1, 2), (1, 7)] {
             trail.push(mark(pass, given));
         }
-        let found = |pass, wanted| trail.before(pass, &[wanted], 0).place.given[0];
+        let found = |pass, wanted| trail.before((0, pass), &[wanted], 0).place.given[0];
         assert_eq!([found(0, 4), found(0, 8), found(0, 100), found(1, 6), found(2, 6)], [0, 5, 9, 2, 0]);
-        assert!(trail.forget(&mark(1, 2).place));
+        assert!(trail.forget(0, &mark(1, 2).place));
         assert_eq!([found(0, 100), found(1, 6), found(1, 7)], [0, 2, 7]);
+    }
+
+    #[test]
+    fn the_epoch_before_is_remembered_until_it_is_settled() {
+        let trail = Trail::default();
+        let found = |epoch| trail.before((epoch, 0), &[100], 0).place.given[0];
+        trail.push(mark(0, 5));
+        trail.start(1);
+        trail.push(mark(0, 7));
+        assert_eq!([found(0), found(1), found(2)], [5, 7, 0]);
+        trail.settle();
+        assert_eq!([found(0), found(1)], [0, 7]);
+        trail.start(1);
+        assert_eq!(found(1), 0);
     }
 
     #[test]
@@ -212,10 +257,10 @@ mod tests {
         let trail = Trail::default();
         for given in 1..10_000 {
             trail.push(mark(0, given));
-            assert!(trail.marks().len() <= MOST + 1);
+            assert!(trail.marks().now.marks.len() <= MOST + 1);
         }
-        assert_eq!(trail.before(0, &[1], 0).place.given, [1]);
-        assert_eq!(trail.before(0, &[9999], 0).place.given, [9999]);
+        assert_eq!(trail.before((0, 0), &[1], 0).place.given, [1]);
+        assert_eq!(trail.before((0, 0), &[9999], 0).place.given, [9999]);
     }
 
     #[test]

@@ -49,12 +49,12 @@ impl Course {
         self.stops.iter().map(|stop| Origin::fresh(stop.inputs.len(), stop.outputs)).collect()
     }
 
-    /// Where each node goes on after so many samples of the epoch, and the place of its mark for that.
+    /// Where each node goes on after so many samples of an epoch, and the place of its mark for that.
     ///
     /// From the end up: a node goes on from its last mark that had given no more than is wanted of it; what it has given
     /// since is given again, and skipped. Its inputs must then go on from what that mark had taken of them, less what
     /// its pipe wants again.
-    fn locate(&self, delivered: u64) -> Vec<(Place, Origin)> {
+    fn locate(&self, epoch: u64, delivered: u64) -> Vec<(Place, Origin)> {
         let mut wanted: Vec<_> = self.stops.iter().map(|stop| vec![(0, 0); stop.outputs]).collect();
         let mut found = vec![(Place::default(), Origin::default()); self.stops.len()];
         if let Some(output) = wanted.get_mut(self.output.0).and_then(|outputs| outputs.get_mut(self.output.1))
@@ -63,7 +63,7 @@ impl Course {
         }
         for &at in self.order.iter().rev() {
             let stop = &self.stops[at];
-            let (marked, origin) = stop.locate(&wanted[at]);
+            let (marked, origin) = stop.locate(epoch, &wanted[at]);
             for (input, &(from, port)) in stop.inputs.iter().enumerate() {
                 let place = &origin.mark.place;
                 let pass = match stop.rewinds {
@@ -77,18 +77,23 @@ impl Course {
         found
     }
 
-    /// Where each node goes on after so many samples of the epoch.
-    pub(crate) fn origins(&self, delivered: u64) -> Vec<Origin> {
-        self.locate(delivered).into_iter().map(|(_, origin)| origin).collect()
+    /// Where each node goes on after so many samples of an epoch.
+    pub(crate) fn origins(&self, epoch: u64, delivered: u64) -> Vec<Origin> {
+        self.locate(epoch, delivered).into_iter().map(|(_, origin)| origin).collect()
+    }
+
+    /// Forgets the epoch before: the consumer is in the one that runs.
+    pub(crate) fn settle(&self) {
+        self.stops.iter().for_each(|stop| stop.trail.settle());
     }
 
     /// Forgets marks that no snapshot will ask for any more.
-    pub(crate) fn trim(&self, delivered: u64) {
-        let found = self.locate(delivered);
+    pub(crate) fn trim(&self, epoch: u64, delivered: u64) {
+        let found = self.locate(epoch, delivered);
         for &at in self.order.iter().rev() {
             let (marked, origin) = &found[at];
             // A node that has thinned its trail since goes on from an older mark, and so does all above it.
-            if !self.stops[at].trail.forget(marked) && origin.mark.state.is_some() {
+            if !self.stops[at].trail.forget(epoch, marked) && origin.mark.state.is_some() {
                 return;
             }
         }
@@ -96,12 +101,12 @@ impl Course {
 }
 
 impl Stop {
-    fn locate(&self, wanted: &[(u64, u64)]) -> (Place, Origin) {
+    fn locate(&self, epoch: u64, wanted: &[(u64, u64)]) -> (Place, Origin) {
         let pass = wanted.first().map_or(0, |(pass, _)| *pass);
         let wanted: Vec<u64> = wanted.iter().map(|(_, count)| *count).collect();
         if self.map {
             // Between two marks of a map it gives one sample for each.
-            let mark = self.trail.before(pass, &wanted, 1);
+            let mark = self.trail.before((epoch, pass), &wanted, 1);
             let since = wanted[0] - mark.place.given[0];
             // The losses just before: the last sample that was not lost is made again, to take the place of the next.
             let run = match &mark.state {
@@ -118,8 +123,9 @@ impl Stop {
             let origin = Origin { mark: Mark { place, state: None }, skip: vec![back], again: vec![0] };
             return (mark.place, origin);
         }
-        let just_at = if self.dealt { self.trail.just_at(pass, &wanted) } else { None };
-        let mut mark = just_at.unwrap_or_else(|| self.trail.before(pass, &wanted, self.inputs.len()));
+        let just_at = if self.dealt { self.trail.just_at((epoch, pass), &wanted) } else { None };
+        let mut mark =
+            just_at.unwrap_or_else(|| self.trail.before((epoch, pass), &wanted, self.inputs.len()));
         let skip = wanted.iter().zip(&mark.place.given).map(|(wanted, given)| wanted - given).collect();
         let marked = mark.place.clone();
         let mut again = vec![0; self.inputs.len()];

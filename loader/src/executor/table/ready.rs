@@ -78,7 +78,7 @@ impl Table {
             (coming || !items.is_empty())
                 && (items.len() >= MOST_WAITING
                     || held(&self.edges[..=out]) >= part
-                    || held(&self.edges) >= self.budget)
+                    || held(&self.edges) + self.ahead.bytes() >= self.budget)
         };
         match segment.outputs.iter().any(|&out| full(out)) {
             true => Err(Some(Wait::Room)),

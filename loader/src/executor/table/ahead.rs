@@ -1,0 +1,83 @@
+//! The epoch that comes next, begun while the consumer still takes what is left of the one before.
+
+use std::collections::VecDeque;
+
+use super::{
+    super::{segment::Item, trail::Origin},
+    Table,
+};
+
+/// What is known of the epoch that comes next.
+#[derive(Default)]
+pub(super) struct Ahead {
+    /// What to begin once all of this epoch is made.
+    next: Option<(u64, Vec<Origin>)>,
+    /// What was begun.
+    begun: Option<u64>,
+    /// What is left of the epoch that the consumer is in.
+    rest: VecDeque<Item>,
+    bytes: usize,
+}
+
+impl Ahead {
+    pub(super) fn is_begun(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// How many bytes of the budget the rest takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes the next of the rest.
+    pub(super) fn pop(&mut self) -> Option<Item> {
+        let item = self.rest.pop_front()?;
+        self.bytes -= item.bytes();
+        Some(item)
+    }
+
+    /// Forgets all of it; gives what is to be dropped.
+    pub(super) fn clear(&mut self) -> VecDeque<Item> {
+        std::mem::take(self).rest
+    }
+}
+
+impl Table {
+    /// Says what to begin once all of this epoch is made.
+    pub(crate) fn prepare(&mut self, epoch: u64, origins: Vec<Origin>) {
+        self.ahead.next = Some((epoch, origins));
+        self.go_ahead();
+    }
+
+    /// The consumer goes over to this epoch, if it was begun; what it left of the one before is dropped.
+    pub(crate) fn go_over(&mut self, epoch: u64) -> bool {
+        if self.ahead.begun != Some(epoch) || self.stopped {
+            return false;
+        }
+        self.trash.extend(self.ahead.clear());
+        true
+    }
+
+    /// Begins the next epoch, if all of this one is made.
+    pub(super) fn go_ahead(&mut self) {
+        let made = self.edges[self.output].ended
+            && self.in_hand.is_empty()
+            && self.segments.iter().all(|segment| segment.ended);
+        if !made || self.paused || self.stopped {
+            return;
+        }
+        let Some((epoch, origins)) = self.ahead.next.take() else { return };
+        let output = &mut self.edges[self.output];
+        // Nobody goes on after an error.
+        if output.items.iter().any(|item| matches!(item, Item::Failed(_))) {
+            return;
+        }
+        let (rest, bytes) = (std::mem::take(&mut output.items), output.bytes);
+        self.start(epoch, &origins);
+        self.ahead = Ahead { next: None, begun: Some(epoch), rest, bytes };
+    }
+}
