@@ -192,6 +192,9 @@ fn a_snapshot_at_either_end_of_an_epoch_begins_one() {
         assert_eq!((after.epoch, after.delivered, after.ended), (2, 13, true));
         drop(epoch);
         assert_eq!(saved(&loader), after, "the loader says it as well");
+        assert_eq!(read(loader.remainder(&after).unwrap()), (Vec::new(), None), "nothing is left");
+        assert_eq!(saved(&loader), after, "{executor}");
+        assert_eq!(read(loader.remainder(&before).unwrap()), truth[2], "{executor}");
         // The same loader takes both, in any order and more than once.
         for (snapshot, epoch) in [(&before, 2), (&after, 3), (&after, 3), (&before, 2)] {
             assert_eq!(read(loader.resume(snapshot).unwrap()), truth[epoch], "{executor}");

@@ -149,12 +149,41 @@ impl Loader {
         self.resume_allowing(snapshot, &[])
     }
 
+    /// As [`resume`](Loader::resume), but after a snapshot taken at the end of an epoch nothing, since all of it was given: for
+    /// who counts epochs in a loop of their own, and resumes within it.
+    ///
+    /// # Errors
+    /// As [`resume`](Loader::resume).
+    pub fn remainder(&mut self, snapshot: &Snapshot) -> Result<Epoch<'_>> {
+        if !snapshot.ended {
+            return self.resume(snapshot);
+        }
+        self.check(snapshot, &[])?;
+        Ok(self.begin(At {
+            epoch: snapshot.epoch,
+            delivered: snapshot.delivered,
+            ended: true,
+            failed: false,
+        }))
+    }
+
     /// As [`resume`](Loader::resume), for a graph that was changed on purpose: nodes and plugins named in `allowed` may
     /// differ. A changed pipe is given the old one's state, and may refuse it.
     ///
     /// # Errors
     /// As [`resume`](Loader::resume).
     pub fn resume_allowing(&mut self, snapshot: &Snapshot, allowed: &[String]) -> Result<Epoch<'_>> {
+        let origins = self.check(snapshot, allowed)?;
+        if snapshot.ended {
+            return Ok(self.epoch(snapshot.epoch + 1));
+        }
+        snapshot::check_ranks(snapshot, &self.graph, &self.course, self.ranks)?;
+        let at = At { epoch: snapshot.epoch, delivered: snapshot.delivered, ..At::default() };
+        Ok(self.start(at, &origins, Some(snapshot.world_size)))
+    }
+
+    /// Where each node goes on, if the snapshot is one of this graph.
+    fn check(&self, snapshot: &Snapshot, allowed: &[String]) -> Result<Vec<Origin>> {
         if snapshot.seed != self.seed {
             let (was, is) = (snapshot.seed, self.seed);
             return Err(Error::invalid(format!("the snapshot has seed {was}, the loader {is}")));
@@ -179,12 +208,7 @@ impl Loader {
                 );
             }
         }
-        if snapshot.ended {
-            return Ok(self.epoch(snapshot.epoch + 1));
-        }
-        snapshot::check_ranks(snapshot, &self.graph, &self.course, self.ranks)?;
-        let at = At { epoch: snapshot.epoch, delivered: snapshot.delivered, ..At::default() };
-        Ok(self.start(at, &origins, Some(snapshot.world_size)))
+        Ok(origins)
     }
 
     /// The plugins that serve the graph, or served a sample so far.
@@ -294,6 +318,9 @@ impl Iterator for Epoch<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let loader = &mut *self.loader;
+        if loader.at.ended {
+            return None;
+        }
         let mut next = loader.run.next().transpose();
         if let Some(error) = loader.audit.as_ref().and_then(|audit| audit.take_error()) {
             next = Some(Err(error));
@@ -310,7 +337,7 @@ impl Iterator for Epoch<'_> {
                 loader.pause_clock();
             }
             None => {
-                let ends = !loader.at.ended && !loader.at.failed && !loader.host.is_cancelled();
+                let ends = !loader.at.failed && !loader.host.is_cancelled();
                 if let Some(audit) = loader.audit.as_ref().filter(|_| ends) {
                     audit.ended(loader.at.delivered);
                 }
