@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use forebay_loader::{Executor, Plan, graph::On};
-use forebay_tests::{Gate, Setting, build, error_of, line, outcome, registry, run, within_deadline};
+use forebay_tests::{
+    Gate, Setting, await_workers, build, error_of, line, outcome, registry, run, within_deadline,
+};
 
 #[test]
 fn maps_run_where_the_graph_says() {
@@ -26,10 +28,9 @@ fn maps_run_where_the_graph_says() {
             [(Executor::Inline, 0), (Executor::Threads(3), 3), (Executor::Processes(2), 2)]
         {
             let mut loader = build(&graph, &registry, Setting { executor, ..Setting::INLINE }).unwrap();
-            let mut most = 0;
-            let found = outcome(&mut loader, 0, |loader, _| most = most.max(loader.worker_processes().len()));
-            assert_eq!(found, truth, "{executor}");
-            assert_eq!(most, workers, "{executor}");
+            await_workers(&loader, workers);
+            assert_eq!(loader.worker_processes().len(), workers, "{executor}");
+            assert_eq!(outcome(&mut loader, 0, |_, _| {}), truth, "{executor}");
         }
         let on = |executor| -> Vec<On> {
             let plan = Plan::new(&graph.check(&registry).unwrap(), &registry, executor).unwrap();

@@ -10,6 +10,7 @@ mod manifests;
 mod measure;
 mod paths;
 mod photos;
+mod skew;
 mod snapshots;
 mod startup;
 mod steps;
@@ -22,7 +23,7 @@ use forebay_loader::{
     Error, Executor, Graph, Loader, LoaderBuilder, Registry, Result, Search, serve_if_worker,
 };
 
-const USAGE: &str = "usage: bench engine|manifests|workers|steps|paths|kills|idle, \
+const USAGE: &str = "usage: bench engine|manifests|workers|steps|skew|paths|kills|idle, \
                      bench tar|photos|snapshots FOLDER, or bench startup FOREBAY";
 
 fn main() -> ExitCode {
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         ("manifests", None) => manifests::run(),
         ("workers", None) => workers::run(),
         ("steps", None) => steps::run(),
+        ("skew", None) => skew::run(),
         ("paths", None) => paths::run(),
         ("kills", None) => kills::run(),
         ("idle", None) => idle::run(),

@@ -24,7 +24,7 @@ pub use crate::{
     build::{Cargo, beside, lock_file, write},
     gate::Gate,
     graphs::{placed, random_graph, with_random_graphs},
-    runs::{ALL, Run, Setting, build, error_of, kill_any, line, outcome, run, uids, worker},
+    runs::{ALL, Run, Setting, await_workers, build, error_of, kill_any, line, outcome, run, uids, worker},
 };
 
 /// The plugins of the workspace, by crate.

@@ -1,6 +1,6 @@
 //! Running graphs, and comparing what came out.
 
-use std::{env::consts::EXE_SUFFIX, path::PathBuf, time::Duration};
+use std::{env::consts::EXE_SUFFIX, path::PathBuf, thread, time::Duration};
 
 use forebay_loader::{Digest, Error, Executor, Graph, Loader, Registry, Result, Rng, Sample};
 use rustix::process::{Pid, Signal, kill_process};
@@ -129,6 +129,13 @@ pub fn outcome(
         }
     }
     (Run { samples, digest: digest.finish() }, failed)
+}
+
+/// Waits until all worker processes of a loader are there: each is started by a thread of its own.
+pub fn await_workers(loader: &Loader, count: usize) {
+    while loader.worker_processes().len() < count {
+        thread::yield_now();
+    }
 }
 
 /// Ends any of the loader's worker processes, if there are some, with any of the signals that a crash or a user may send.

@@ -3,7 +3,7 @@
 use std::{env, path::Path, process::ExitCode};
 
 use forebay_loader::{Executor, Loader, Result};
-use forebay_tests::{line, registry_in};
+use forebay_tests::{await_workers, line, registry_in};
 
 fn main() -> ExitCode {
     forebay_loader::serve_if_worker();
@@ -22,10 +22,7 @@ fn main() -> ExitCode {
 fn load(plugins: &Path, graph: &str) -> Result<()> {
     let builder = Loader::builder(line(graph)).executor(Executor::Processes(2)).worker(env::current_exe()?);
     let mut loader = builder.build(&registry_in(plugins))?;
-    // Each is started by a thread of its own.
-    while loader.worker_processes().len() < 2 {
-        std::thread::yield_now();
-    }
+    await_workers(&loader, 2);
     let mut told = false;
     for number in 0.. {
         let mut epoch = loader.epoch(number);

@@ -9,12 +9,17 @@ options! {
     pub struct BenchWaitOptions {
         /// How long each sample waits, without CPU: the stand-in for a read from afar.
         micros: u64 = 500, in 0..=10000000;
+        /// How many times as long every eighth sample waits.
+        skew: u64 = 1, in 1..=1000;
     }
 }
 
 /// Lets each sample wait.
 #[derive(Debug)]
-pub struct BenchWait(Duration);
+pub struct BenchWait {
+    usual: Duration,
+    eighth: Duration,
+}
 
 impl DataPipe for BenchWait {
     const INFO: PipeInfo =
@@ -22,13 +27,14 @@ impl DataPipe for BenchWait {
     type Options = BenchWaitOptions;
 
     fn new(options: BenchWaitOptions) -> Result<Self> {
-        Ok(Self(Duration::from_micros(options.micros)))
+        let usual = Duration::from_micros(options.micros);
+        Ok(Self { usual, eighth: Duration::from_micros(options.micros * options.skew) })
     }
 }
 
 impl Map for BenchWait {
-    fn map(&self, _: &mut Sample, _: &Context) -> Result<()> {
-        thread::sleep(self.0);
+    fn map(&self, sample: &mut Sample, _: &Context) -> Result<()> {
+        thread::sleep(if sample.uid().is_multiple_of(8) { self.eighth } else { self.usual });
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The table of segments and edges that workers share; all of it is plain data under one lock.
 
-mod ahead;
+mod output;
 mod ready;
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
 
 use forebay_core::{Chunk, Error, Key, Waker};
 
-use self::ahead::Ahead;
+use self::output::Ahead;
 use super::{
     Body, Chain, Job, Parallel,
     chain::Stop,
@@ -28,14 +28,17 @@ use crate::{
 /// The most chunks that wait on one edge.
 const MOST_WAITING: usize = 64;
 
-/// How many chunks the first batch of an epoch is cut into, for each that may be worked on at once.
-const FIRST_SHARE: usize = 2;
+/// How many chunks the first batch of an epoch is cut into, for each worker.
+const FIRST_SHARE: usize = 6;
 
 pub(crate) struct Table {
     segments: Vec<Segment>,
     edges: Vec<Edge>,
     output: usize,
     budget: usize,
+    workers: usize,
+    /// How many chunks of a segment are worked on or wait for an earlier one: enough that one slow sample holds up nobody for
+    /// long. What they give is bounded in bytes.
     window: usize,
     /// Empty chunks, whose memory is used again.
     spares: Vec<Chunk>,
@@ -93,7 +96,8 @@ impl Table {
             edges: edges.map(|plan| Edge { plan, items: VecDeque::new(), bytes: 0, ended: false }).collect(),
             output: job.output,
             budget: job.budget,
-            window: 2 * workers + 2,
+            workers,
+            window: (4 * workers).max(MOST_WAITING),
             spares: Vec::new(),
             trash: Vec::new(),
             host: job.host,
@@ -234,7 +238,7 @@ impl Table {
                 // Less what is known to be lost, so that places in coming batches are used.
                 let first = taken.saturating_sub(lane.missing());
                 // The consumer waits for the first batch of an epoch, so all work on it.
-                let (stacked, share) = (maps.stacked(), FIRST_SHARE * self.window);
+                let (stacked, share) = (maps.stacked(), FIRST_SHARE * self.workers);
                 let most = if *taken < stacked { (stacked as usize / share).max(1) } else { usize::MAX };
                 let (parallel, size) = (maps.clone(), grain.at_most(most));
                 let (chunk, error) = self.cut(at, size);
@@ -469,27 +473,6 @@ impl Table {
     /// Takes a chunk that the consumer has emptied.
     pub(crate) fn recycle(&mut self, chunk: Chunk) {
         recycle(&mut self.spares, chunk);
-    }
-
-    /// What waits for the consumer.
-    pub(crate) fn take_output(&mut self) -> Option<Item> {
-        if self.ahead.is_begun() { self.ahead.pop() } else { self.edges[self.output].pop() }
-    }
-
-    /// Whether the consumer gets something: samples, an error, or the end.
-    pub(crate) fn has_output(&self) -> bool {
-        self.ahead.is_begun() || self.edges[self.output].can_give()
-    }
-
-    /// Whether the consumer will get nothing more.
-    pub(crate) fn is_over(&self) -> bool {
-        let output = &self.edges[self.output];
-        let over = if self.ahead.is_begun() {
-            self.ahead.is_empty()
-        } else {
-            output.items.is_empty() && output.ended
-        };
-        over || self.stopped
     }
 
     fn note_wait(&mut self, at: usize) {

@@ -1,4 +1,4 @@
-//! The epoch that comes next, begun while the consumer still takes what is left of the one before.
+//! What the consumer gets: also when the epoch that comes next was begun, while it still takes what is left of the one before.
 
 use std::collections::VecDeque;
 
@@ -47,6 +47,27 @@ impl Ahead {
 }
 
 impl Table {
+    /// What waits for the consumer.
+    pub(crate) fn take_output(&mut self) -> Option<Item> {
+        if self.ahead.is_begun() { self.ahead.pop() } else { self.edges[self.output].pop() }
+    }
+
+    /// Whether the consumer gets something: samples, an error, or the end.
+    pub(crate) fn has_output(&self) -> bool {
+        self.ahead.is_begun() || self.edges[self.output].can_give()
+    }
+
+    /// Whether the consumer will get nothing more.
+    pub(crate) fn is_over(&self) -> bool {
+        let output = &self.edges[self.output];
+        let over = if self.ahead.is_begun() {
+            self.ahead.is_empty()
+        } else {
+            output.items.is_empty() && output.ended
+        };
+        over || self.stopped
+    }
+
     /// Says what to begin once all of this epoch is made.
     pub(crate) fn prepare(&mut self, epoch: u64, origins: Vec<Origin>) {
         self.ahead.next = Some((epoch, origins));
