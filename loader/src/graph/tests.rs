@@ -319,6 +319,12 @@ fn the_fingerprint_is_known_and_sees_everything() {
     ] {
         assert_ne!(line(other).check(&pipes()).unwrap().fingerprint(), graph.fingerprint(), "{other}");
     }
+    // Paths that JSON must escape, and so many that their text is taken in parts.
+    let mut paths = ["a\"b", "a\\b", "a\nb", "\u{e9}\u{7f}"].map(String::from).to_vec();
+    paths.extend((0..3000).map(|at| format!("shards/{at:06}.tar")));
+    let list = serde_json::json!([["files", "files", [], {"paths": paths}]]).to_string();
+    let graph = Graph::builder().pipe("files").option("paths", paths).build().unwrap();
+    assert_eq!(graph.fingerprint().value(), xxhash_rust::xxh3::xxh3_128(list.as_bytes()));
     let shares = ["share=0", "share=0.0", "share=-0.0"]
         .map(|share| line(&format!("files a | shuffle {share}")).check(&pipes()).unwrap().fingerprint());
     assert_eq!((shares[0], shares[0]), (shares[1], shares[2]));

@@ -4,6 +4,7 @@
 //! code is loaded when something of it is first used.
 
 mod choice;
+mod hash;
 mod library;
 mod manifest;
 mod search;
@@ -12,7 +13,6 @@ use std::{
     collections::HashMap,
     fmt::Write,
     fs,
-    io::Read as _,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -21,7 +21,6 @@ use forebay_core::{
     AnyDecoder, Error, ErrorKind, Registrar, Result, StaticPlugin,
     abi::{PluginRef, Store, abi_stable::library::LibHeader},
 };
-use xxhash_rust::xxh3::Xxh3;
 
 pub use self::{
     choice::{Candidate, HEAD},
@@ -302,13 +301,14 @@ impl Record {
         format!("{} {}", self.manifest.name, self.manifest.version)
     }
 
-    /// The 128-bit XXH3 of its file in hex digits; empty for one that is linked in.
+    /// The 128-bit XXH3 in hex digits of what its file brings into memory, whatever else is in there for debuggers; empty for
+    /// one that is linked in.
     ///
     /// # Errors
     /// `Io`, when the file cannot be read.
     pub fn hash(&self) -> Result<String> {
         let Some(path) = self.path() else { return Ok(String::new()) };
-        let hash = || match hash_of(path) {
+        let hash = || match hash::of(path) {
             Ok(hash) => Ok(format!("{hash:032x}")),
             Err(error) => Err(Error::from(error).context("file", path.display())),
         };
@@ -459,18 +459,6 @@ impl Finder {
             pipes,
             decoders,
         }))
-    }
-}
-
-/// The hash of a file, read in parts that stay in the cache: a resume waits for it.
-fn hash_of(path: &Path) -> std::io::Result<u128> {
-    let mut file = fs::File::open(path)?;
-    let (mut hash, mut part) = (Xxh3::new(), vec![0; 1 << 17]);
-    loop {
-        match file.read(&mut part)? {
-            0 => return Ok(hash.digest128()),
-            len => hash.update(&part[..len]),
-        }
     }
 }
 

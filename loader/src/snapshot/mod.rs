@@ -60,7 +60,7 @@ pub struct Snapshot {
 pub struct PluginMark {
     /// Its version.
     pub version: String,
-    /// The 128-bit XXH3 of its file in hex digits; empty for one that is linked in.
+    /// The 128-bit XXH3 in hex digits of what its file brings into memory; empty for one that is linked in.
     pub hash: String,
 }
 
