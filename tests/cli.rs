@@ -189,6 +189,7 @@ fn killed(args: &[&str], snapshot: &Path, more_than: u64) -> u64 {
 /// exactly what comes after the last snapshot.
 #[test]
 fn a_killed_run_goes_on_where_its_snapshot_was_taken() {
+    command(); // To build it takes as long as it takes.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.snapshot");
     let path = file.to_str().unwrap();
