@@ -60,7 +60,7 @@ pub trait Registrar {
     fn add(&mut self, plugin: StaticPlugin) -> Result<()>;
 }
 
-/// Finds the entry with this name and makes its thing; called by the functions that [`export_plugin!`] writes.
+/// Finds the entry with this name and makes its thing; called by the functions that [`export_plugin!`](crate::export_plugin) writes.
 pub fn make<E, T>(
     entries: &[E],
     name_of: fn(&E) -> &'static str,

@@ -1,6 +1,6 @@
 //! Between the safe traits and the tables of `forebay-abi`: what `export_plugin!` puts into a plugin.
 //!
-//! Every entry runs the author's code inside [`guard`], so that a panic becomes an error. The modules
+//! Every entry runs the author's code inside `guard`, so that a panic becomes an error. The modules
 //! in here hold all the unsafe code of this crate.
 #![expect(unsafe_code, reason = "the tables are C functions over raw instances")]
 

@@ -1,6 +1,6 @@
 //! What a graph is checked against: the pipes that exist and the options they take, as their manifests say.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Number, Value};
 
 use super::{Node, On, POSITIONAL};
@@ -59,8 +59,13 @@ pub struct PipeSpec {
     #[serde(default)]
     pub shards: bool,
     /// Where its work is done best.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "hint")]
     pub on: On,
+}
+
+/// A hint may be one that only later loaders know of.
+fn hint<'de, D: Deserializer<'de>>(from: D) -> Result<On, D::Error> {
+    Ok(String::deserialize(from)?.parse().unwrap_or_default())
 }
 
 impl PipeSpec {

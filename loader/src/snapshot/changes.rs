@@ -226,7 +226,7 @@ impl NodeMark {
         part("taken", &self.taken, true);
         part("given", &self.given, true);
         part("then skips", &self.skip, false);
-        if let Some(state) = &self.state {
+        if let Some(state) = self.state.as_ref().filter(|state| !state.bytes.is_empty()) {
             let size = state.bytes.len();
             let _ = match std::str::from_utf8(&state.bytes) {
                 Ok(short) if size <= 80 => write!(text, ", state {short}"),
