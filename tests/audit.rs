@@ -7,7 +7,7 @@ use forebay_loader::{
     Digest, EpochAudit, Error, Executor, Graph, Loader, LoaderBuilder, Registry, Snapshot, What, audit,
 };
 use forebay_tests::{
-    Setting, build, line, random_graph, registry, root, with_random_graphs, within_deadline,
+    Setting, build, kill_any, line, placed, random_graph, registry, root, with_random_graphs, within_deadline,
 };
 
 const WORKER: &str = env!("CARGO_BIN_EXE_forebay-test-worker");
@@ -191,7 +191,7 @@ fn random_graphs_give_every_sample_once_in_processes() {
         let registry = registry();
         for seed in 0..20 {
             let mut rng = forebay_loader::Rng::new(seed, 3);
-            let graph = line(&random_graph(&mut rng));
+            let graph = placed(&line(&random_graph(&mut rng)), &mut rng);
             check(&graph, &registry, &[Executor::Processes(2), Executor::Inline], rng.below(100));
         }
     });
@@ -368,6 +368,35 @@ fn a_killed_worker_changes_nothing() {
         let found = audit(&[&file]).unwrap().remove(0);
         assert!(found.exactly_once && found.delivered == 299, "{found}");
         assert!(found.to_string().contains("1 sample failed at `rogue_map`"), "{found}");
+    });
+}
+
+#[test]
+fn killed_workers_with_state_change_nothing() {
+    within_deadline(|| {
+        let registry = registry();
+        let folder = tempfile::tempdir().unwrap();
+        for (at, text) in [
+            "range 3000 on=process | shuffle 90 | increment | batch 8 on=process",
+            "range 900 | rogue_expand most=4 on=process | rogue_lag hold=9 on=threads | batch 8",
+            "range 3000 | shuffle 90 on=process | repeat 2 on=process | rogue_lag hold=9 refuse=50 on_error=skip",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let file = folder.path().join(at.to_string());
+            let mut loader = audited(&line(text), Executor::Threads(2), &file).build(&registry).unwrap();
+            let (mut rng, mut kills) = (forebay_loader::Rng::new(5, 9), 0);
+            let (_, failed) = forebay_tests::outcome(&mut loader, 0, |loader, samples| {
+                if samples % 30 == 0 {
+                    kills += u32::from(kill_any(loader, &mut rng));
+                }
+            });
+            assert!(failed.is_none() && kills > 5, "{text}: {failed:?} after {kills}");
+            loader.finish().unwrap();
+            let found = audit(&[&file]).unwrap().remove(0);
+            assert!(found.exactly_once && found.offences.is_empty(), "{text}: {found}");
+        }
     });
 }
 

@@ -8,7 +8,7 @@ use std::sync::{
 
 use forebay_loader::{Error, Executor, Graph, Registry, Rng};
 use forebay_tests::{
-    ALL, Run, Setting, build, line, registry, root, run, uids, with_random_graphs, within_deadline,
+    ALL, Run, Setting, build, line, placed, registry, root, run, uids, with_random_graphs, within_deadline,
 };
 
 const CHUNKS: [Option<usize>; 4] = [Some(1), Some(3), Some(64), None];
@@ -83,6 +83,8 @@ fn every_executor_gives_what_inline_gives_for_random_graphs() {
         counted[usize::from(truth.1.is_some())].fetch_add(1, Ordering::Relaxed);
         for _ in 0..8 {
             let setting = any_setting(rng);
+            // Processes take a while to start.
+            let graph = if rng.bool(0.05) { &placed(graph, rng) } else { graph };
             assert_eq!(outcome(graph, registry, setting, 3), truth, "{graph}: {setting:?}");
         }
     });

@@ -3,8 +3,8 @@
 
 use std::thread;
 
-use forebay_loader::{Error, ErrorKind, Executor, Registry};
-use forebay_tests::{ALL, Gate, Setting, build, error_of, line, registry, run, within_deadline};
+use forebay_loader::{Error, ErrorKind, Executor, Registry, Rng};
+use forebay_tests::{ALL, Gate, Setting, build, error_of, line, placed, registry, run, within_deadline};
 
 /// A faulty graph, and what its error must say.
 struct Fault {
@@ -114,10 +114,13 @@ fn every_fault_is_told_with_its_place_and_the_host_lives() {
     within_deadline(|| {
         let registry = registry();
         for fault in &FAULTS {
-            for executor in ALL {
-                let (error, after) =
-                    error_of(&line(fault.graph), &registry, Setting { executor, ..Setting::INLINE });
-                let told = format!("{} on {executor}: {error}", fault.graph);
+            // Each node where it likes, and some in processes.
+            let mut rng = Rng::new(1, 2);
+            let elsewhere = (0..3).map(|_| (placed(&line(fault.graph), &mut rng), Executor::Threads(2)));
+            let here = ALL.map(|executor| (line(fault.graph), executor));
+            for (graph, executor) in here.into_iter().chain(elsewhere) {
+                let (error, after) = error_of(&graph, &registry, Setting { executor, ..Setting::INLINE });
+                let told = format!("{graph} on {executor}: {error}");
                 assert_eq!(error.kind(), fault.kind, "{told}");
                 assert!(error.message().contains(fault.says), "{told}");
                 assert_eq!(error.get("pipe"), Some(fault.pipe), "{told}");

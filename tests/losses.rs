@@ -1,8 +1,8 @@
 //! Samples that pipes fail on: left out, counted, listed and limited as the graph says, alike on every executor.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use forebay_loader::{Digest, ErrorKind, Executor, Loader, Registry, Sample, Value};
-use forebay_tests::{ALL, Setting, build, error_of, line, registry, within_deadline};
+use forebay_loader::{Digest, ErrorKind, Executor, Loader, Registry, Rng, Sample, Value};
+use forebay_tests::{ALL, Setting, build, error_of, line, placed, registry, within_deadline};
 
 /// Each has samples to lose, in a map, a source, a stream and a flat map, and all that is lost is listed.
 const LOSSES: [(&str, usize); 6] = [
@@ -39,10 +39,14 @@ fn what_is_lost_is_counted_and_listed_in_order() {
             assert_eq!(truth.2.iter().sum::<u64>(), count as u64, "{text}");
             assert!(truth.1.iter().all(|(_, key, ..)| key.is_some()), "{text}: {:?}", truth.1);
             truth.1.sort();
-            for executor in ALL {
+            // Each node where it likes, and some in processes.
+            let mut rng = Rng::new(3, 4);
+            let elsewhere = (0..3).map(|_| (placed(&line(text), &mut rng), Executor::Threads(2)));
+            let here = ALL.map(|executor| (line(text), executor));
+            for (graph, executor) in here.into_iter().chain(elsewhere) {
                 for chunk in [Some(1), Some(3), None] {
                     let setting = Setting { executor, chunk, ..Setting::INLINE };
-                    let mut found = outcome(&mut build(&line(text), &registry, setting).unwrap());
+                    let mut found = outcome(&mut build(&graph, &registry, setting).unwrap());
                     // Two nodes may take turns as they like; one alone keeps the order of the data.
                     for node in ["a", "b", "rogue_map"] {
                         let uids = found.1.iter().filter(|lost| lost.0 == node).map(|lost| lost.2);

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use forebay_loader::{Executor, Plan, graph::On};
+use forebay_loader::{ErrorKind, Executor, Plan, graph::On};
 use forebay_tests::{
     Gate, Setting, await_workers, build, error_of, line, outcome, registry, run, within_deadline,
 };
+use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
 fn maps_run_where_the_graph_says() {
@@ -61,6 +62,11 @@ fn a_pipe_runs_where_it_is_best_unless_told_otherwise() {
         assert_eq!(made_in("range 100 | rogue_alone on=threads", Executor::Threads(2)), here);
         assert_eq!(made_in("range 100 | rogue_alone on=threads", Executor::Processes(2)), here);
         assert_eq!(made_in("range 100 | rogue_alone", Executor::Inline), here);
+        let made = made_in("range 100 | rogue_hermit", Executor::Threads(2));
+        assert!(made.len() == 1 && made.is_disjoint(&here), "{made:?}, {here:?}");
+        assert!(made_in("rogue_source count=9 | rogue_hermit", Executor::Threads(2)).is_disjoint(&here));
+        assert_eq!(made_in("range 100 | rogue_hermit on=threads", Executor::Threads(2)), here);
+        assert_eq!(made_in("range 100 | rogue_hermit", Executor::Inline), here);
         let registry = registry();
         let on = |text: &str| {
             let graph = line(text).check(&registry).unwrap();
@@ -84,16 +90,166 @@ fn where_a_node_runs_is_no_part_of_what_the_graph_is() {
 fn what_cannot_run_there_is_refused_by_name() {
     let registry = registry();
     for (text, says) in [
-        (
-            "range 5 | shuffle 3 on=process",
-            "option `on` is process, which is for maps; shuffle sees samples in order",
-        ),
         ("range 5 | increment on=own_thread", "increment is a map"),
         ("range 5 | increment on=gpu", "option `on` is `gpu`, expected threads, own_thread or process"),
         ("range 5 | increment on=3", "option `on` is 3, expected text"),
     ] {
         let (error, samples) = error_of(&line(text), &registry, Setting::INLINE);
         assert!(error.to_string().contains(says) && samples == 0, "{text}: {error}");
+    }
+}
+
+/// Graphs with a serial pipe of every kind in processes of their own, and how many those are.
+const SERIAL: [(&str, usize); 13] = [
+    ("range 500 on=process | batch 7", 1),
+    ("range 500 | shuffle 50 on=process | increment | batch 7 on=process", 2),
+    ("range 500 on=process | shuffle 50 on=process | batch 7 on=process", 1),
+    ("range 100 | increment | rogue_expand most=3 on=process | shuffle 9", 1),
+    ("range 40 | rogue_expand most=3 refuse=10 on_error=quarantine on=process", 1),
+    ("range 300 | rogue_lag hold=5 refuse=9 on_error=skip on=process | increment", 1),
+    ("range 200 | fork @f on=process ; increment @i <f.1> ; zip <f, i> prefix=['', 'b'] on=process", 2),
+    ("range 20 | increment | repeat 3 on=process | increment | shuffle 9", 1),
+    ("range 20 on=process | shuffle 9 on=process | repeat 3 on=threads | take 33 on=process | repeat 2", 2),
+    ("range 20 | shuffle 9 on=process | repeat 3 on=process | shuffle 9", 1),
+    ("range @a 30 ; range @b 10 ; mix <a, b> stop=cycle_until_all_exhausted on=process | batch 3", 1),
+    (
+        "range 40 | rogue_stream fault=pending on=process | increment | rogue_stream fault=pending on=process",
+        2,
+    ),
+    ("range 200 | rogue_keep on=process | rogue_stream fault=error at=90 on=process | batch 8", 1),
+];
+
+#[test]
+fn serial_pipes_run_in_a_process_of_their_own() {
+    within_deadline(|| {
+        let registry = registry();
+        for (text, processes) in SERIAL {
+            let graph = line(text);
+            let truth = outcome(&mut build(&graph, &registry, Setting::INLINE).unwrap(), 1, |_, _| {});
+            assert!(truth.0.samples > 5, "{text}: {truth:?}");
+            for chunk in [Some(1), Some(3), None] {
+                let setting = Setting { chunk, ..Setting::threads(2) };
+                let mut loader = build(&graph, &registry, setting).unwrap();
+                for _ in 0..2 {
+                    assert_eq!(outcome(&mut loader, 1, |_, _| {}), truth, "{text}: {setting:?}");
+                    assert_eq!(loader.worker_processes().len(), processes, "{text}");
+                }
+                loader.finish().unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn shards_are_read_in_a_process_of_their_own() {
+    within_deadline(|| {
+        let registry = registry();
+        let folder = tempfile::tempdir().unwrap();
+        for shard in 0..3 {
+            let mut tar =
+                tar::Builder::new(std::fs::File::create(folder.path().join(format!("{shard}.tar"))).unwrap());
+            for member in 0..40 {
+                let bytes = format!("{shard} {member} ").repeat(1 + 200 * member);
+                let mut header = tar::Header::new_gnu();
+                header.set_size(bytes.len() as u64);
+                tar.append_data(&mut header, format!("{member:03}.txt"), bytes.as_bytes()).unwrap();
+            }
+            tar.finish().unwrap();
+        }
+        let shards = format!("files '{}/*.tar'", folder.path().display());
+        let truth = format!("{shards} | untar | shuffle 20 | decode | batch 4");
+        let truth = outcome(&mut build(&line(&truth), &registry, Setting::INLINE).unwrap(), 0, |_, _| {});
+        assert!(truth.1.is_none() && truth.0.samples == 30, "{truth:?}");
+        for text in [
+            "FILES on=process | untar on=process | shuffle 20 | decode | batch 4",
+            "FILES | untar on=process | shuffle 20 | decode on=process | batch 4 on=process",
+            "FILES on=process | untar on=threads | shuffle 20 on=process | decode | batch 4",
+        ] {
+            let graph = line(&text.replace("FILES", &shards));
+            for executor in [Executor::Threads(2), Executor::Processes(2)] {
+                let mut loader = build(&graph, &registry, Setting { executor, ..Setting::INLINE }).unwrap();
+                assert_eq!(outcome(&mut loader, 0, |_, _| {}), truth, "{text} on {executor}");
+            }
+        }
+    });
+}
+
+#[test]
+fn an_epoch_is_left_and_gone_on_with_while_a_pipe_elsewhere_never_gives() {
+    within_deadline(|| {
+        let registry = registry();
+        let gate = Gate::new();
+        let wait = format!("rogue_stream fault=pending at=3 gate='{}' on=process", gate.path());
+        let mut loader = build(&line(&format!("range 9 | {wait}")), &registry, Setting::threads(2)).unwrap();
+        assert_eq!(loader.epoch(0).take(3).filter(Result::is_ok).count(), 3);
+        let closed = gate.arrival();
+        let mut epoch = loader.epoch(1);
+        assert_eq!(epoch.by_ref().take(3).filter(Result::is_ok).count(), 3);
+        drop(gate.arrival());
+        assert_eq!(epoch.filter(Result::is_ok).count(), 6);
+        drop(closed);
+
+        // What is behind it starts it over while it waits.
+        let again = line(&format!("range 9 | {wait} | take 3 | repeat 2"));
+        let mut loader = build(&again, &registry, Setting { chunk: Some(1), ..Setting::threads(2) }).unwrap();
+        assert_eq!(run(&mut loader, 0).unwrap().samples, 6);
+
+        let endless = line("rogue_source | rogue_stream fault=swallow on=process");
+        let mut loader = build(&endless, &registry, Setting::threads(2)).unwrap();
+        for number in 0..3 {
+            let _ = loader.epoch(number);
+        }
+        let stopper = loader.stopper();
+        std::thread::scope(|scope| {
+            let consumer = scope.spawn(|| loader.epoch(0).next().unwrap().unwrap_err());
+            stopper.stop();
+            assert_eq!(consumer.join().unwrap().kind(), ErrorKind::Cancelled);
+        });
+        drop(loader);
+    });
+}
+
+#[test]
+fn a_process_that_dies_is_replaced_while_another_waits() {
+    within_deadline(|| {
+        let registry = registry();
+        let (one, two) = (Gate::new(), Gate::new());
+        let graph = line(&format!(
+            "rogue_source @a count=40 at=9 gate='{}' on=process ; range @c 40 ; \
+             rogue_stream @b <c> fault=pending at=9 gate='{}' on=process ; mux <a, b>",
+            one.path(),
+            two.path()
+        ));
+        let mut loader = build(&graph, &registry, Setting { chunk: Some(1), ..Setting::threads(2) }).unwrap();
+        let mut epoch = loader.epoch(0);
+        assert_eq!(epoch.by_ref().take(18).filter(Result::is_ok).count(), 18);
+        let (first, waiting) = (one.arrival(), two.arrival());
+        let reader = Pid::from_raw(epoch.worker_processes()[0].cast_signed()).unwrap();
+        std::thread::scope(|scope| {
+            let consumer = scope.spawn(|| epoch.filter(Result::is_ok).count());
+            kill_process(reader, Signal::KILL).unwrap();
+            let again = one.arrival();
+            drop((first, waiting, again));
+            drop(two.arrival());
+            assert_eq!(consumer.join().unwrap(), 62);
+        });
+    });
+}
+
+#[test]
+fn what_cannot_leave_its_process_is_named_with_what_to_do() {
+    let registry = registry();
+    for (text, pipe) in [
+        ("range 9 | rogue_stream @made fault=opaque on=process", "made"),
+        ("range 9 | rogue_stream fault=opaque | shuffle @sent 3 on=process", "sent"),
+    ] {
+        let (error, _) = error_of(&line(text), &registry, Setting::threads(2));
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        assert!(error.message().contains("with on=threads"), "{error}");
+        assert_eq!((error.get("pipe"), error.get("field")), (Some(pipe), Some("handle")), "{error}");
+        assert!(error.get("sample").is_some_and(|sample| sample.starts_with("range#")), "{error}");
+        let inline = outcome(&mut build(&line(text), &registry, Setting::INLINE).unwrap(), 0, |_, _| {});
+        assert!(inline.1.is_none());
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use forebay_loader::{Error, Executor, Graph, Loader, Registry, Rng};
+use forebay_loader::{Error, ErrorKind, Executor, Graph, Loader, Registry, Rng};
 use forebay_tests::{
     Gate, Run, Setting, build, kill_any, line, placed, registry, with_random_graphs, within_deadline,
 };
@@ -69,6 +69,90 @@ fn killed_workers_change_nothing() {
         });
         assert_eq!(found, truth);
         assert!(kills >= 20, "only {kills} were killed");
+    });
+}
+
+#[test]
+fn killed_workers_with_state_change_nothing() {
+    within_deadline(|| {
+        let registry = registry();
+        for text in [
+            "range 12000 | shuffle 500 on=process | batch 16",
+            "range 3000 on=process | increment | rogue_lag hold=9 on=process | repeat 4 | batch 16 on=process",
+            "rogue_source count=6000 on=process | rogue_stream on=process | increment | batch 8",
+        ] {
+            let graph = line(text);
+            let truth = outcome(&mut build(&graph, &registry, Setting::INLINE).unwrap(), 0);
+            let mut rng = Rng::new(5, 9);
+            let mut kills = 0;
+            let mut loader = build(&graph, &registry, Setting::threads(2)).unwrap();
+            let found = forebay_tests::outcome(&mut loader, 0, |loader, samples| {
+                if samples % 20 == 0 {
+                    kills += u32::from(kill_any(loader, &mut rng));
+                }
+            });
+            assert_eq!(found, truth, "{text}");
+            assert!(kills >= 20, "{text}: only {kills} were killed");
+            // Also between two epochs.
+            kill_any(&loader, &mut rng);
+            assert_eq!(outcome(&mut loader, 0), truth, "{text}, again");
+        }
+    });
+}
+
+#[test]
+fn what_is_lost_is_listed_once_also_when_its_process_dies() {
+    within_deadline(|| {
+        let registry = registry();
+        let graph = line(
+            "range 3000 | rogue_map refuse=7 at=-1 on_error=quarantine | rogue_lag hold=40 refuse=50 on_error=quarantine on=process | batch 9",
+        );
+        let lost = |loader: &Loader| {
+            let told =
+                |lost: forebay_loader::LostSample| format!("{} {:?} {}", lost.node, lost.key, lost.error);
+            let mut all: Vec<_> = loader.quarantine().into_iter().map(told).collect();
+            all.sort();
+            all
+        };
+        let mut inline = build(&graph, &registry, Setting::INLINE).unwrap();
+        let truth: Vec<_> = (0..2).map(|epoch| outcome(&mut inline, epoch)).collect();
+        let mut rng = Rng::new(5, 9);
+        let mut loader = build(&graph, &registry, Setting::threads(2)).unwrap();
+        for epoch in 0..2 {
+            let found = forebay_tests::outcome(&mut loader, epoch, |loader, samples| {
+                if samples % 40 == 0 {
+                    kill_any(loader, &mut rng);
+                }
+            });
+            assert_eq!(found, truth[epoch as usize]);
+        }
+        assert_eq!(lost(&loader), lost(&inline));
+        assert!(lost(&loader).len() > 400);
+    });
+}
+
+#[test]
+fn a_pipe_with_state_that_crashes_again_and_again_is_named() {
+    within_deadline(|| {
+        let graph = line("range 200 | rogue_stream @fatal fault=signal at=77 on=process | batch 10");
+        let mut loader =
+            build(&graph, &registry(), Setting { chunk: Some(1), ..Setting::threads(2) }).unwrap();
+        let (found, error) = outcome(&mut loader, 0);
+        let error = error.unwrap();
+        assert_eq!((found.samples, error.kind()), (7, ErrorKind::Worker));
+        assert!(error.message().contains("SIGSEGV"), "{error}");
+        assert_eq!(
+            (error.get("pipe"), error.get("last sample")),
+            (Some("fatal"), Some("range#76")),
+            "{error}"
+        );
+        assert!(error.get("plugin").is_some_and(|plugin| plugin.contains("forebay-rogue")), "{error}");
+        // Before it gave a sign of life, there is nothing to go on from.
+        let graph = line("range 200 | rogue_stream @fatal fault=signal on=process | batch 10");
+        let (found, error) = outcome(&mut build(&graph, &registry(), Setting::threads(2)).unwrap(), 0);
+        let error = error.unwrap();
+        assert_eq!((found.samples, error.get("pipe")), (0, Some("fatal")), "{error}");
+        assert!(error.message().contains("SIGSEGV"), "{error}");
     });
 }
 

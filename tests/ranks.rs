@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use forebay_loader::{Executor, Loader, Registry, Snapshot, Value};
-use forebay_tests::{line, registry, within_deadline};
+use forebay_tests::{line, registry, within_deadline, worker};
 
 fn loader(text: &str, registry: &Registry, (rank, world): (u32, u32), executor: Executor) -> Loader {
     let builder = Loader::builder(line(text)).executor(executor).seed(7).ranks(rank, world);
+    let builder = builder.worker(worker());
     builder.marks(Duration::from_millis(1)).build(registry).unwrap()
 }
 
@@ -60,9 +61,14 @@ fn shares_are_disjoint_and_whole() {
 fn a_snapshot_goes_from_some_ranks_to_others() {
     within_deadline(|| {
         let registry = registry();
-        let text = "range 403 | shuffle 50 | rogue_map at=-1 | batch 4";
+        let plain = "range 403 | shuffle 50 | rogue_map at=-1 | batch 4";
+        // The pipe that deals out is put behind the shuffle, on threads.
+        let elsewhere = "range 403 | shuffle 50 on=process | rogue_map at=-1 | batch 4 on=process";
+        let own = "range 403 | shuffle 50 | shard on=process | rogue_map at=-1 | batch 4";
+        let runs = [(plain, Executor::Inline), (plain, Executor::Threads(3))];
+        let solos = [elsewhere, own].map(|text| (text, Executor::Threads(2)));
         for (before, after) in [(1, 3), (3, 1), (2, 4), (4, 2), (3, 5), (8, 7)] {
-            for executor in [Executor::Inline, Executor::Threads(3)] {
+            for (text, executor) in runs.into_iter().chain(solos) {
                 let batches = 5;
                 let mut seen = Vec::new();
                 let mut snapshots: Vec<Snapshot> = Vec::new();

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use forebay_loader::{Digest, Error, Graph, Loader, Registry, Rng, Sample, Snapshot};
-use forebay_tests::{ALL, Setting, build, line, registry, with_random_graphs};
+use forebay_tests::{ALL, Setting, build, line, placed, registry, with_random_graphs};
 
 /// The digest of each sample of an epoch, and the error that ended it.
 type Outcome = (Vec<String>, Option<Error>);
@@ -46,7 +46,10 @@ fn check(graph: &Graph, registry: &Registry, rng: &mut Rng) {
     let count = truth.0.len() as u64;
     let (first, second) = (rng.below(count + 2), rng.below(count / 2 + 2));
     let settings = [setting(rng), setting(rng), setting(rng)];
-    let mut loader = build(graph, registry, settings[0]).unwrap();
+    // Where a node runs is no part of what the graph is; processes take a while to start.
+    let mut anywhere = || if rng.bool(0.1) { placed(graph, rng) } else { graph.clone() };
+    let graphs = [anywhere(), anywhere(), anywhere()];
+    let mut loader = build(&graphs[0], registry, settings[0]).unwrap();
     let mut epoch = loader.epoch(2);
     let begin = read(epoch.by_ref().take(first as usize));
     if begin.1.is_some() || begin.0.len() < first as usize {
@@ -56,13 +59,13 @@ fn check(graph: &Graph, registry: &Registry, rng: &mut Rng) {
     let snapshot = saved(&epoch);
     drop(epoch);
     drop(loader);
-    let mut loader = build(graph, registry, settings[1]).unwrap();
+    let mut loader = build(&graphs[1], registry, settings[1]).unwrap();
     let mut epoch = loader.resume(&snapshot).unwrap();
     let middle = read(epoch.by_ref().take(second as usize));
     let again = (middle.1.is_none() && middle.0.len() == second as usize).then(|| saved(&epoch));
     let rest = match &again {
         Some(snapshot) => {
-            let mut loader = build(graph, registry, settings[2]).unwrap();
+            let mut loader = build(&graphs[2], registry, settings[2]).unwrap();
             read(loader.resume(snapshot).unwrap())
         }
         None => (Vec::new(), middle.1.clone()),
@@ -72,7 +75,7 @@ fn check(graph: &Graph, registry: &Registry, rng: &mut Rng) {
     let at = whole.0.iter().zip(&truth.0).position(|(one, two)| one != two);
     assert!(
         whole == truth,
-        "{graph}\nstopped after {first} and {second} of {count}, gave {}, differs at {at:?}\n\
+        "{graphs:#?}\nstopped after {first} and {second} of {count}, gave {}, differs at {at:?}\n\
          ended with {found:?}, expected {expected:?}\n{settings:?}\n{}\n{:?}",
         whole.0.len(),
         snapshot.to_json(),

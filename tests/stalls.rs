@@ -33,6 +33,8 @@ fn a_long_wait_is_told_with_its_stage() {
         told(map, Executor::Processes(2), &["increment | rogue_map for", "in worker ", "(process ", ", at "]);
         let source = "rogue_source count=20 at=9 GATE | batch 4";
         told(source, Executor::Threads(2), &["rogue_source | batch for", "on thread forebay-own0"]);
+        let alone = "rogue_source count=20 at=9 GATE on=process | batch 4 on=process";
+        told(alone, Executor::Threads(2), &["rogue_source | batch for", "in worker 0 (process "]);
         let pending = "range 20 | rogue_stream fault=pending at=9 GATE | batch 4";
         told(pending, Executor::Threads(2), &["wait for what they read from"]);
     });

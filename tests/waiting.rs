@@ -34,14 +34,16 @@ fn assert_idle(what: &str) {
 fn waiting_for_a_pipe_costs_no_cpu() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     within_deadline(|| {
-        for executor in [Executor::Inline, Executor::Threads(4)] {
+        let (caller, threads) = (Executor::Inline, Executor::Threads(4));
+        for (executor, on) in [(caller, "threads"), (threads, "threads"), (threads, "process")] {
             let gate = Gate::new();
-            let graph = line(&format!("range 9 | rogue_stream fault=pending at=3 gate='{}'", gate.path()));
+            let wait = format!("rogue_stream fault=pending at=3 gate='{}' on={on}", gate.path());
+            let graph = line(&format!("range 9 | {wait}"));
             let mut loader = build(&graph, &registry(), Setting { executor, ..Setting::INLINE }).unwrap();
             thread::scope(|scope| {
                 let consumer = scope.spawn(|| run(&mut loader, 0).unwrap().samples);
                 let waiting = gate.arrival();
-                assert_idle(&format!("{executor}"));
+                assert_idle(&format!("{executor}, on {on}"));
                 drop(waiting);
                 assert_eq!(consumer.join().unwrap(), 9);
             });

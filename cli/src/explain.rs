@@ -189,7 +189,8 @@ fn runs(segment: &Segment) -> String {
     let place = match segment.on {
         On::Caller => "the caller's thread",
         On::OwnThread => "a thread of its own",
-        On::Process => "processes",
+        On::Process if segment.parallel => "processes",
+        On::Process => "a process of its own",
         _ => "threads",
     };
     format!("{how}, {place}")

@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// A node or plugin that may differ from what it was at the snapshot; can be given several times
     #[arg(long, value_name = "NAME", requires = "resume")]
     allow: Vec<String>,
-    /// End a worker process that takes longer than so many seconds over one sample: it counts as one that crashed it
+    /// End a worker process that takes longer than so many seconds over one sample of its maps: it counts as one that crashed it
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
     /// Write the samples that were left out by on_error=quarantine to this file, one JSON object a line
@@ -178,9 +178,9 @@ fn build(
     }
     builder = builder.on_stall(STALL, |stall| progress::warn(&stall.to_string()));
     let loader = builder.build(registry).map_err(Stop::early)?;
-    let ended = loader.plan().segments.iter().any(|segment| segment.on == On::Process);
+    let ended = loader.plan().segments.iter().any(|segment| segment.on == On::Process && segment.parallel);
     if args.timeout.is_some() && !ended {
-        let message = "only worker processes can be ended, and nothing runs in one; choose --executor processes:N, or on=process";
+        let message = "only maps in worker processes can be ended, and none runs in one; choose --executor processes:N, or on=process";
         return Err(Stop::Usage(Error::invalid(message).context("option", "--timeout")));
     }
     for name in &args.allow {

@@ -41,7 +41,7 @@ pub enum On {
     Threads,
     /// On a thread that does nothing else: its calls wait for a disk or a server. For pipes that see samples in order.
     OwnThread,
-    /// In a process of its own: it may crash, or keeps state of the whole process that threads must not share. For maps.
+    /// In a process of its own: it may crash, or keeps state of the whole process that threads must not share. Maps run in several.
     Process,
 }
 

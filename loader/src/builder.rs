@@ -7,7 +7,7 @@ use forebay_core::{Error, Limits, Result};
 use crate::{
     Executor, Loader, Registry,
     audit::Log,
-    executor::{BATCHES, Body, Counts, Crew, Inline, Job, Run, Threads},
+    executor::{BATCHES, Body, Counts, Crew, Inline, Interrupt, Job, Post, Run, Threads},
     graph::{Graph, On},
     host::Host,
     loader::At,
@@ -15,7 +15,10 @@ use crate::{
     plan::Plan,
     ranks,
     stall::{Stall, Watch},
-    worker::{self, protocol::Setup},
+    worker::{
+        self,
+        protocol::{Setup, SoloSetup},
+    },
 };
 
 /// The most bytes that wait between segments, unless set: enough to stay ahead, little beside a model.
@@ -73,9 +76,10 @@ impl LoaderBuilder {
         self
     }
 
-    /// How long a worker process may take over one sample; any time unless set. One that takes longer is ended, as if it
-    /// had crashed: the sample is tried once more, and is then an error of its map, which `on_error` may forgive. Pipes
-    /// on threads cannot be ended: see [`on_stall`](Self::on_stall).
+    /// How long a worker process may take over one sample of its maps; any time unless set. One that takes longer is ended, as
+    /// if it had crashed: the sample is tried once more, and is then an error of its map, which `on_error` may forgive. Pipes on
+    /// threads cannot be ended, and pipes that see samples in order may wait as long as they like, also in a process of their
+    /// own: see [`on_stall`](Self::on_stall).
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit.max(Duration::from_millis(1)));
@@ -180,8 +184,18 @@ impl LoaderBuilder {
         let plan = Plan::new(&graph, registry, executor)?;
         let dealt = if self.ranks.is_some() { ranks::dealt(&graph, registry)? } else { Vec::new() };
         let course = course(&graph, registry, &plan, &dealt)?;
-        let setup = || worker::setup(&graph, registry, executor, (seed, ranks, self.limits));
-        let crew = crew(executor, &plan, (self.worker, self.timeout), setup)?;
+        let solo = |segment| SoloSetup {
+            segment,
+            chunk: self.chunk,
+            marks: self.marks,
+            dealt: dealt.clone(),
+            audited: self.audit.is_some(),
+        };
+        let setup = |segment: Option<usize>| {
+            let parts = (&graph, registry, &plan);
+            worker::setup(parts, executor, (seed, ranks, self.limits), segment.map(solo))
+        };
+        let crew = crew(executor, &plan, (self.worker.clone(), self.timeout), setup)?;
         let heap = crew.as_ref().map(|crew| crew.arena.heap(BATCHES)).transpose()?;
         let host = Host::new(registry.clone(), self.limits, as_size(budget.max(KEEP)), heap);
         let audit = self.audit.as_deref();
@@ -233,6 +247,7 @@ impl LoaderBuilder {
             audit,
             at: At::default(),
             epochs,
+            deaths: 0,
         })
     }
 
@@ -263,14 +278,20 @@ fn crew(
     executor: Executor,
     plan: &Plan,
     (program, timeout): (Option<PathBuf>, Option<Duration>),
-    setup: impl FnOnce() -> Result<Setup>,
+    setup: impl Fn(Option<usize>) -> Result<Setup>,
 ) -> Result<Option<Crew>> {
     let (Executor::Threads(count) | Executor::Processes(count)) = executor else { return Ok(None) };
     if plan.segments_on(On::Process) == 0 {
         return Ok(None);
     }
-    let (count, program) = (count.max(1), worker::program(program)?);
-    Ok(Some(Crew { count, program, setup: setup()?, arena: Crew::arena(count)?, timeout }))
+    let here = plan.segments.iter().enumerate().filter(|(_, segment)| segment.on == On::Process);
+    let (maps, solos): (Vec<_>, Vec<_>) = here.partition(|(_, segment)| segment.parallel);
+    let post =
+        |(segment, _)| Ok(Post { segment, setup: setup(Some(segment))?, interrupt: Interrupt::new()? });
+    let solos = solos.into_iter().map(post).collect::<Result<Vec<_>>>()?;
+    let count = if maps.is_empty() { 0 } else { count.max(1) };
+    let arena = Crew::arena(count + solos.len())?;
+    Ok(Some(Crew { count, setup: setup(None)?, solos, program: worker::program(program)?, arena, timeout }))
 }
 
 /// Starts what runs the job; it waits for an epoch.

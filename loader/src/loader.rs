@@ -12,7 +12,7 @@ use crate::{
     Registry,
     audit::Log,
     builder::LoaderBuilder,
-    executor::{Origin, Run},
+    executor::{Death, Origin, Run},
     graph::{Graph, Node},
     host::{Host, LostSample},
     plan::Plan,
@@ -20,6 +20,10 @@ use crate::{
     snapshot::{self, Course, PluginMark, Snapshot},
     stats::{NodeInfo, Stats},
 };
+
+/// How often workers with state may crash, and how often they may be killed, before a sample comes.
+const CRASHED: usize = 3;
+const PATIENCE: usize = 15;
 
 /// A graph, ready to run: an iterator of batches for each epoch.
 ///
@@ -58,6 +62,8 @@ pub struct Loader {
     pub(crate) at: At,
     /// The epoch after the last that will be read.
     pub(crate) epochs: u64,
+    /// How often workers that had state died since the last sample; crashes count as many.
+    pub(crate) deaths: usize,
 }
 
 /// How far the consumer is.
@@ -301,6 +307,24 @@ impl Loader {
         self.run.finish().and(flushed)
     }
 
+    /// Goes on after the death of a worker that had state: as after a snapshot, from where the consumer is.
+    fn outlive(&mut self, death: Death) -> Result<()> {
+        self.deaths += if death.crashed { PATIENCE / CRASHED } else { 1 };
+        if self.deaths >= PATIENCE {
+            self.deaths = 0; // Another epoch may go better.
+            let told = format!("{}, and so did others before it at this place", death.error.message());
+            let places = death.error.contexts().iter();
+            let told = Error::new(death.error.kind(), told);
+            return Err(places.fold(told, |told, (name, value)| told.context(name, value)));
+        }
+        self.pause_clock();
+        let snapshot = self.snapshot()?;
+        self.host.expect_losses_again();
+        drop(self.resume(&snapshot)?);
+        self.begun = Some(Instant::now());
+        Ok(())
+    }
+
     fn pause_clock(&mut self) {
         if let Some(begun) = self.begun.take() {
             self.ran += begun.elapsed();
@@ -322,12 +346,19 @@ impl Iterator for Epoch<'_> {
             return None;
         }
         let mut next = loader.run.next().transpose();
+        while let Some(death) = loader.run.take_death() {
+            next = match loader.outlive(death) {
+                Ok(()) => loader.run.next().transpose(),
+                Err(error) => Some(Err(error)),
+            };
+        }
         if let Some(error) = loader.audit.as_ref().and_then(|audit| audit.take_error()) {
             next = Some(Err(error));
         }
         match &next {
             Some(Ok(sample)) => {
                 loader.at.delivered += 1;
+                loader.deaths = 0;
                 if let Some(audit) = &loader.audit {
                     audit.delivered(sample.uid());
                 }

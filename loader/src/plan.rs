@@ -42,9 +42,10 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Whether a node may run with these: what follows a node on a thread of its own runs there too, unless told otherwise.
+    /// Whether a node may run with these: what follows a node on a thread of its own runs there too, unless told otherwise or
+    /// best in a process.
     fn joins(&self, node: &Node, on: On) -> bool {
-        self.on == on || self.on == On::OwnThread && node.on().is_none()
+        self.on == on || self.on == On::OwnThread && node.on().is_none() && on != On::Process
     }
 }
 
@@ -54,7 +55,7 @@ fn place(node: &Node, spec: &PipeSpec, executor: Executor) -> On {
         (Executor::Inline, ..) => On::Caller,
         (_, Some(on), ..) => on,
         (_, None, On::OwnThread, false) => On::OwnThread,
-        (_, None, On::Process, true) | (Executor::Processes(_), None, _, true) => On::Process,
+        (_, None, On::Process, _) | (Executor::Processes(_), None, _, true) => On::Process,
         _ => On::Threads,
     }
 }

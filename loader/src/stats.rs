@@ -40,6 +40,11 @@ impl Counters {
         (samples, bytes, self.busy.load(Ordering::Relaxed))
     }
 
+    /// Failures that were forgiven.
+    pub(crate) fn losses(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn waited_for_input(&self, time: Duration) {
         self.wait_input.fetch_add(nanos(time), Ordering::Relaxed);
     }

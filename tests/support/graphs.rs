@@ -71,10 +71,10 @@ pub fn placed(graph: &Graph, rng: &mut Rng) -> Graph {
     let nodes = text["node"].as_array_mut().unwrap();
     for node in nodes {
         let map = ["increment", "rogue_map"].contains(&node["pipe"].as_str().unwrap());
-        let place = match (rng.below(3), map) {
-            (0, true) => "process",
+        let place = match (rng.below(6), map) {
+            (0, true) | (1, _) => "process",
             (0, false) => "own_thread",
-            (1, _) => "threads",
+            (2 | 3, _) => "threads",
             _ => continue,
         };
         node["on"] = place.into();

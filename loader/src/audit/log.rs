@@ -23,7 +23,7 @@ const DELIVERIES: usize = 64;
 /// How far back the last whole line is looked for.
 const BLOCK: u64 = 4096;
 
-/// An audit file that is open for one loader, and whose audit it is.
+/// An audit file that is open for one loader, and whose audit it is; or, in a worker, the lines for that file.
 pub(crate) struct Log {
     path: PathBuf,
     out: Mutex<Out>,
@@ -41,8 +41,15 @@ struct Whose {
     output: (usize, usize),
 }
 
+/// Where lines go.
+enum Sink {
+    File(BufWriter<File>),
+    /// To be taken.
+    Lines(Vec<u8>),
+}
+
 struct Out {
-    file: BufWriter<File>,
+    sink: Sink,
     /// Deliveries that are not written yet, and the place of the first.
     delivered: (u64, Vec<u64>),
     error: Option<Error>,
@@ -61,11 +68,38 @@ impl Log {
     ) -> Result<Self> {
         let nodes = parts(graph, registry, course)?;
         let file = append(path).map_err(|error| error.context("file", path.display()))?;
-        let out =
-            Out { file: BufWriter::with_capacity(1 << 16, file), delivered: (0, Vec::new()), error: None };
         let whose =
             Whose { graph: graph.fingerprint().to_string(), seed, rank, nodes, output: course.output };
-        Ok(Self { path: path.to_owned(), out: Mutex::new(out), turn: AtomicU64::new(0), whose })
+        Ok(Self::new(path, Sink::File(BufWriter::with_capacity(1 << 16, file)), whose))
+    }
+
+    /// For a worker, whose lines its loader [takes](Log::take_lines).
+    pub(crate) fn elsewhere((graph, registry, course): (&Graph, &Registry, &Course)) -> Result<Self> {
+        let nodes = parts(graph, registry, course)?;
+        let whose = Whose { graph: String::new(), seed: 0, rank: (0, 1), nodes, output: course.output };
+        Ok(Self::new(Path::new(""), Sink::Lines(Vec::new()), whose))
+    }
+
+    fn new(path: &Path, sink: Sink, whose: Whose) -> Self {
+        let out = Out { sink, delivered: (0, Vec::new()), error: None };
+        Self { path: path.to_owned(), out: Mutex::new(out), turn: AtomicU64::new(0), whose }
+    }
+
+    /// Takes what was written, where that goes to no file.
+    pub(crate) fn take_lines(&self) -> String {
+        match &mut self.out().sink {
+            Sink::File(_) => String::new(),
+            // Invariant: lines are JSON.
+            Sink::Lines(lines) => String::from_utf8(std::mem::take(lines)).unwrap_or_default(),
+        }
+    }
+
+    /// Writes lines that a worker made for this start of the loader.
+    pub(super) fn write_lines(&self, turn: u64, lines: &str) {
+        let mut out = self.out();
+        if turn == self.turn() && !lines.is_empty() {
+            out.write_all(lines.as_bytes());
+        }
     }
 
     /// What the node at this place does.
@@ -129,7 +163,7 @@ impl Log {
         let mut out = self.out();
         out.write_delivered();
         out.write(&Line::Ended(delivered));
-        let flushed = out.file.flush();
+        let flushed = out.sink.flush();
         out.error = out.error.take().or(flushed.err().map(Error::from));
     }
 
@@ -143,7 +177,7 @@ impl Log {
     pub(crate) fn flush(&self) -> Result<()> {
         let mut out = self.out();
         out.write_delivered();
-        let flushed = out.file.flush();
+        let flushed = out.sink.flush();
         drop(out);
         self.take_error().map_or(Ok(()), Err)?;
         flushed.map_err(|error| Error::from(error).context("audit", self.path.display()))
@@ -160,7 +194,25 @@ impl Drop for Log {
         let _ = self.flush();
         // By closing it alone the file would stay locked while a worker is being spawned, which has it for a moment.
         #[cfg(unix)]
-        let _ = flock(self.out().file.get_ref(), FlockOperation::Unlock);
+        if let Sink::File(file) = &self.out().sink {
+            let _ = flock(file.get_ref(), FlockOperation::Unlock);
+        }
+    }
+}
+
+impl Sink {
+    fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        match self {
+            Self::File(file) => file.write_all(bytes),
+            Self::Lines(lines) => lines.write_all(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Self::File(file) => file.flush(),
+            Self::Lines(_) => Ok(()),
+        }
     }
 }
 
@@ -169,9 +221,19 @@ impl Out {
         if self.error.is_some() {
             return;
         }
-        let text = serde_json::to_string(line).map_err(|error| Error::bug(error.to_string()));
-        let written = text.and_then(|text| Ok(writeln!(self.file, "{text}")?));
-        self.error = written.err();
+        match serde_json::to_string(line) {
+            Ok(mut text) => {
+                text.push('\n');
+                self.write_all(text.as_bytes());
+            }
+            Err(error) => self.error = Some(Error::bug(error.to_string())),
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) {
+        if self.error.is_none() {
+            self.error = self.sink.write_all(bytes).err().map(Error::from);
+        }
     }
 
     fn write_delivered(&mut self) {

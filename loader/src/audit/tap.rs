@@ -48,6 +48,11 @@ impl Tap {
         self.turn = self.log.turn();
     }
 
+    /// Adds the lines that this node and others in one process left there.
+    pub(crate) fn write_lines(&self, lines: &str) {
+        self.log.write_lines(self.turn, lines);
+    }
+
     /// To be asked before a call.
     pub(crate) fn before(&self, ports: &[Port], outs: &[Chunk]) -> Before {
         let uids = |port: &Port| port.chunk.names().map(|(uid, _)| uid).collect();

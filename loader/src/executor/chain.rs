@@ -1,16 +1,17 @@
 //! A serial segment: a chain of nodes that one thread at a time drives, pulling from the last.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use forebay_core::{Chunk, Error, Port, Result, Waker};
 
 use super::{
-    link::{Call, Link},
+    link::{Blame, Call, Link},
     trail::Origin,
 };
 use crate::{
     host::{Host, stopped},
     stats::Counters,
+    worker::protocol::{News, Spot},
 };
 
 /// How many calls in a row may neither take nor give anything before that counts as a bug of the pipe.
@@ -197,6 +198,77 @@ impl Chain {
     /// How many samples an epoch has, where the chain is one source that knows.
     pub(crate) fn len(&self) -> Option<u64> {
         self.links.first().filter(|_| self.links.len() == 1)?.pipe.len()
+    }
+
+    /// Whether its next run begins an epoch or a pass.
+    pub(super) fn begins(&self) -> bool {
+        self.fresh
+    }
+
+    /// Has its next run begin where the last start said.
+    pub(super) fn begin_again(&mut self) {
+        self.fresh = true;
+    }
+
+    /// The epoch, and where each node begins, for who runs it elsewhere; what waits is dropped. None where that was told.
+    pub(super) fn take_start(&mut self) -> Option<(u64, Vec<Spot>)> {
+        if !std::mem::take(&mut self.fresh) {
+            return None;
+        }
+        self.ports.iter_mut().for_each(|port| *port = Port::default());
+        self.outs.iter_mut().for_each(Chunk::clear);
+        let spot = |link: &Link| Spot::new(link.place.clone(), link.restore.clone(), link.skip.clone());
+        Some((self.links.first()?.cx.raw().epoch, self.links.iter().map(spot).collect()))
+    }
+
+    /// The error that came in place of samples.
+    pub(super) fn take_failure(&mut self) -> Option<Error> {
+        match self.links.first_mut()?.deferred.take()? {
+            Call::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Takes what it gave, with the bytes of each chunk.
+    pub(super) fn take_given(&mut self, stop: &Stop) -> Vec<(usize, usize, Chunk)> {
+        if !matches!(stop, Stop::Progress) {
+            return Vec::new();
+        }
+        let outs = self.outs.iter_mut().enumerate().filter(|(_, out)| !out.is_empty());
+        outs.map(|(at, out)| (at, out.size(), std::mem::take(out))).collect()
+    }
+
+    /// Its nodes, upstream first.
+    pub(crate) fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// Notes what its nodes did in another process; says whether marks should be forgotten.
+    pub(super) fn note_news(&self, news: Vec<News>) -> bool {
+        let mut many = false;
+        for (link, News { work: (samples, bytes, nanos), lost, marks }) in self.links.iter().zip(news) {
+            link.counters.add(samples, bytes, Duration::from_nanos(nanos));
+            link.counters.lost(lost);
+            for mark in marks {
+                many |= link.pace.note(&link.trail, mark.into());
+            }
+        }
+        many
+    }
+
+    /// Notes the lines that its nodes left for an audit in another process.
+    pub(super) fn note_lines(&self, lines: &str) {
+        if let Some(tap) = self.links.first().and_then(|link| link.tap.as_ref()) {
+            tap.write_lines(lines);
+        }
+    }
+
+    /// What is added to an error that any of its nodes may have caused.
+    pub(super) fn blame(&self) -> Blame {
+        let mut plugins: Vec<&str> = self.links.iter().map(|link| link.blame.plugin.as_str()).collect();
+        plugins.dedup();
+        let pipes: Vec<&str> = self.links.iter().map(|link| link.blame.pipe.as_str()).collect();
+        Blame { pipe: pipes.join(" | "), plugin: plugins.join(", ") }
     }
 
     /// The counters of the first and of the last node.

@@ -53,21 +53,21 @@ struct Edge {
     ended: bool,
 }
 
-/// Wakes the consumer while a pipe has nothing.
+/// Wakes who waits while a pipe has nothing.
 #[derive(Default)]
-struct Bell {
+pub(crate) struct Bell {
     rung: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Bell {
-    fn ring(&self) {
+    pub(crate) fn ring(&self) {
         *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
     }
 
     /// Waits for a ring; a stop of the host rings too.
-    fn wait(&self, host: &Host) -> Result<()> {
+    pub(crate) fn wait(&self, host: &Host) -> Result<()> {
         let mut rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
         while !*rung {
             if host.is_cancelled() {

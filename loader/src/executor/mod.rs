@@ -5,6 +5,7 @@
 
 mod chain;
 mod children;
+mod crew;
 mod grain;
 mod inline;
 mod lane;
@@ -12,6 +13,7 @@ mod link;
 mod parallel;
 mod remote;
 mod segment;
+mod solo;
 mod table;
 mod threads;
 mod trail;
@@ -21,13 +23,14 @@ use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 use forebay_core::{Error, Result, Sample};
 
 pub(crate) use self::{
-    chain::Chain,
+    chain::{Chain, Stop},
+    crew::{BATCHES, Crew, Post},
     grain::Grain,
-    inline::Inline,
+    inline::{Bell, Inline},
     lane::Lane,
     link::{Blame, Link},
     parallel::Parallel,
-    remote::{BATCHES, Crew},
+    solo::{Death, Interrupt, unsendable},
     threads::{Counts, Threads},
     trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},
 };
@@ -41,7 +44,7 @@ pub enum Executor {
     Inline,
     /// On this many threads of their own, ahead of the consumer.
     Threads(usize),
-    /// Maps in this many processes, everything else on threads.
+    /// Maps in this many processes; everything else on threads, unless the graph or a pipe says otherwise.
     Processes(usize),
 }
 
@@ -127,6 +130,11 @@ pub(crate) trait Run: Send {
 
     /// The next sample, in order; `None` at the end and after an error.
     fn next(&mut self) -> Result<Option<Sample>>;
+
+    /// The death of a worker that ended the last `next`, if that did: another start, where the consumer is, goes on.
+    fn take_death(&mut self) -> Option<Death> {
+        None
+    }
 
     /// How long the consumer waited so far.
     fn waited(&self) -> Duration;

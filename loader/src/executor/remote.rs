@@ -7,9 +7,6 @@
 
 use std::{
     collections::VecDeque,
-    os::unix::process::CommandExt as _,
-    path::PathBuf,
-    process::Command,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -17,55 +14,26 @@ use std::{
 use forebay_core::{Chunk, Error, ErrorKind, Key, Result};
 
 use super::{
-    children::{describe, is_crash},
+    crew::{Crew, Worker},
     parallel::{Lost, Mapped},
-    table::Task,
+    table::{Task, Work},
     threads::Shared,
 };
 use crate::{
+    graph::On,
     host::Destination,
     queue::{
-        Bounds, Message, Offer, Receiver as _, Sender as _,
-        process::{Arena, Connection, Loan, Sizes},
+        Message, Offer, Sender as _,
+        process::{Arena, Loan},
     },
-    worker::{
-        WORKER,
-        protocol::{Done, Order, Reply, Setup, pack, unpack},
-    },
+    worker::protocol::{Done, Order, Reply, pack},
 };
 
 /// Chunks that a worker has at once: one to work on, one to go on with.
 const AHEAD: usize = 2;
-/// How often workers in a row may end by themselves before any of them began a map, and how often they may be killed.
-const FRUITLESS: usize = 5;
-const PATIENCE: usize = 100;
 /// How often a worker may crash over a sample that it works on alone, and how often it may be killed from outside there.
 const CRASHED: usize = 2;
 const KILLED: usize = 4;
-/// Addresses for what goes to one worker, and for what comes back.
-const LANES: (usize, usize) = (256 << 20, 1 << 30);
-/// How many workers' lanes there are addresses for, for each that lives: what came from a dead one may be held for long.
-const GENERATIONS: usize = 64;
-/// Addresses for batches that workers write into.
-pub(crate) const BATCHES: usize = 4 << 30;
-
-/// What all workers of a loader have in common.
-pub(crate) struct Crew {
-    pub(crate) count: usize,
-    /// The program, which calls [`serve_if_worker`](crate::serve_if_worker).
-    pub(crate) program: PathBuf,
-    pub(crate) setup: Setup,
-    pub(crate) arena: Arena,
-    /// How long a worker may take over one sample.
-    pub(crate) timeout: Option<Duration>,
-}
-
-impl Crew {
-    /// The memory that `count` workers share with their loader; pages are taken as they are used.
-    pub(crate) fn arena(count: usize) -> Result<Arena> {
-        Arena::create(BATCHES + GENERATIONS * count * (LANES.0 + LANES.1) + (64 << 20))
-    }
-}
 
 /// A chunk that a worker has, or is to have.
 struct Flight {
@@ -86,37 +54,27 @@ enum Alone {
     Killed(usize, Error),
 }
 
-/// A living worker's connection.
-struct Line {
-    connection: Connection,
-    /// Whether it said that it is ready.
-    ready: bool,
-}
-
 /// The thread of one worker.
 pub(crate) struct Driver {
-    shared: Arc<Shared>,
-    crew: Arc<Crew>,
-    index: usize,
-    line: Option<Line>,
+    worker: Worker,
     flights: VecDeque<Flight>,
-    /// Deaths since a map last began, those by a crash counted as many.
-    fruitless: usize,
-    /// Whether the worker is to be ended because it took too long.
-    overdue: bool,
 }
 
 impl Driver {
     pub(crate) fn new(shared: Arc<Shared>, crew: Arc<Crew>, index: usize) -> Self {
-        Self { shared, crew, index, line: None, flights: VecDeque::new(), fruitless: 0, overdue: false }
+        Self { worker: Worker::new(shared, crew, index), flights: VecDeque::new() }
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.worker.shared
     }
 
     /// Starts the worker and gives it chunks, until the run is stopped; an error is one of the whole run.
     pub(crate) fn serve(mut self) -> Result<()> {
-        self.start()?;
-        while !self.shared.is_stopped() {
+        self.worker.start()?;
+        while !self.shared().is_stopped() {
             // One that is not ready takes no chunk, for which all after it would wait.
-            let served = match self.hear_ready() {
+            let served = match self.worker.hear_ready() {
                 Ok(()) if !self.take() => break,
                 Ok(()) if self.flights.front().is_some_and(|flight| flight.deaths > 0) => {
                     self.serve_carefully()
@@ -137,31 +95,9 @@ impl Driver {
     /// Takes chunks, and waits for one if it has none; says whether the run goes on.
     fn take(&mut self) -> bool {
         let wanted = (AHEAD - self.flights.len(), self.flights.is_empty());
-        self.shared.take_remote(self.index, wanted, |task| {
+        self.worker.shared.take_remote(self.worker.index, wanted, |task| {
             self.flights.push_back(Flight { task, loans: Vec::new(), sent: false, deaths: 0 });
         })
-    }
-
-    /// Starts a worker, and tells it what to be.
-    fn start(&mut self) -> Result<()> {
-        let bounds = Bounds { items: u64::MAX, bytes: u64::MAX }; // Two chunks are the bound.
-        let sizes = Sizes { to_worker: LANES.0, from_worker: LANES.1, bounds };
-        let (mut connection, ends) = Connection::open(&self.crew.arena, sizes)?;
-        let mut command = Command::new(&self.crew.program);
-        // In a group of its own: what the terminal sends is for the loader.
-        command.env(WORKER, self.index.to_string()).process_group(0);
-        let child = ends.spawn(command)?;
-        self.shared.adopt(self.index, child);
-        let told = connection.sender.send(&mut Message::new(pack(&self.crew.setup)?, Chunk::new()));
-        self.line = Some(Line { connection, ready: false });
-        match told {
-            Err(error) if error.kind() == ErrorKind::Worker => self.bury(&error),
-            other => other,
-        }
-    }
-
-    fn line(&mut self) -> Result<&mut Line> {
-        self.line.as_mut().ok_or_else(unconnected)
     }
 
     /// Sends what is not sent, and takes one reply.
@@ -198,16 +134,16 @@ impl Driver {
         let flight = &mut self.flights[at];
         let first = flight.task.first;
         if flight.loans.is_empty() {
-            flight.loans = lend(&self.crew.arena, &self.shared, &flight.task);
+            flight.loans = lend(&self.worker.crew.arena, &self.worker.shared, &flight.task);
         }
         let order = order(&flight.task, first, &flight.loans, false);
         let mut message = Message::new(pack(&order)?, flight.task.chunk.clone());
-        let line = self.line.as_mut().ok_or_else(unconnected)?;
+        let sender = &mut self.worker.connection()?.sender;
         if at == 0 {
             self.flights[at].sent = true;
-            return line.connection.sender.send(&mut message);
+            return sender.send(&mut message);
         }
-        match line.connection.sender.try_send(&mut message)? {
+        match sender.try_send(&mut message)? {
             Offer::Taken => self.flights[at].sent = true,
             Offer::Full => {} // It goes when the one before it is done.
         }
@@ -251,7 +187,7 @@ impl Driver {
                     }
                 }
             }
-            if mapped.failed.is_some() || self.shared.is_stopped() {
+            if mapped.failed.is_some() || self.shared().is_stopped() {
                 break;
             }
         }
@@ -265,9 +201,9 @@ impl Driver {
         loop {
             let mut map = usize::MAX;
             let mut attempt = || -> Result<Alone> {
-                self.hear_ready()?;
+                self.worker.hear_ready()?;
                 let mut message = Message::new(pack(&order(task, first, &[], true))?, one.clone());
-                match self.line()?.connection.sender.send(&mut message) {
+                match self.worker.connection()?.sender.send(&mut message) {
                     Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(Alone::Here),
                     sent => sent?,
                 }
@@ -278,8 +214,8 @@ impl Driver {
                 Err(error) if error.kind() == ErrorKind::Worker => error,
                 other => return other,
             };
-            let (how, crashed) = self.mourn(&error)?;
-            if self.shared.is_stopped() {
+            let (how, crashed) = self.worker.mourn(&error)?;
+            if self.shared().is_stopped() {
                 return Err(error);
             }
             self.replace()?;
@@ -295,38 +231,18 @@ impl Driver {
         }
     }
 
-    /// Waits until the worker has said that it is ready.
-    fn hear_ready(&mut self) -> Result<()> {
-        if self.line()?.ready {
-            return Ok(());
-        }
-        match self.hear()? {
-            (Reply::Ready, _) => {
-                self.line()?.ready = true;
-                Ok(())
-            }
-            (Reply::Refused(problem), _) => {
-                let program = self.crew.program.display().to_string();
-                let error = Error::from(problem).context("worker", program);
-                // Not one that another try would mend.
-                Err(if error.kind() == ErrorKind::Worker { Error::bug(error.to_string()) } else { error })
-            }
-            _ => Err(Error::bug("a worker answered before it was asked")),
-        }
-    }
-
     /// Waits until a chunk is done, and notes the map that began last; `None` when the samples cannot leave the worker.
     fn hear_done(&mut self, map: &mut usize) -> Result<Option<(Done, Chunk)>> {
         loop {
-            self.wait_for_reply()?;
-            match self.hear()? {
+            self.worker.wait_for_reply()?;
+            match self.worker.hear()? {
                 (Reply::Done(done), chunk) => {
-                    self.fruitless = 0;
+                    self.worker.works();
                     return Ok(Some((done, chunk)));
                 }
                 (Reply::Unsendable, _) => return Ok(None),
                 (Reply::Begins(at), _) => {
-                    self.fruitless = 0;
+                    self.worker.works();
                     *map = at;
                 }
                 _ => return Err(Error::bug("a worker gave an answer to another question")),
@@ -334,30 +250,14 @@ impl Driver {
         }
     }
 
-    /// Waits for a reply no longer than a sample may take; a chunk that takes so long is given out again, sample by sample.
-    fn wait_for_reply(&mut self) -> Result<()> {
-        let Some(limit) = self.crew.timeout else { return Ok(()) };
-        self.overdue = !self.line()?.connection.receiver.wait(limit)?;
-        match self.overdue {
-            true => Err(Error::new(ErrorKind::Worker, format!("it took longer than {limit:?}"))),
-            false => Ok(()),
-        }
-    }
-
-    fn hear(&mut self) -> Result<(Reply, Chunk)> {
-        let message = self.line()?.connection.receiver.recv()?;
-        let message = message.ok_or_else(|| Error::new(ErrorKind::Worker, "the worker ended"))?;
-        Ok((unpack(&message.head)?, message.chunk))
-    }
-
     /// What became of a chunk, as the worker tells it. `names` are those of the samples it lost.
     fn read(&self, task: &Task, done: Done, names: Vec<(u64, Key)>) -> Mapped {
         for (map, (samples, bytes, nanos)) in task.parallel.maps().iter().zip(&done.work) {
             map.counters.add(*samples, *bytes, Duration::from_nanos(*nanos));
         }
-        self.shared.host().note_plugins(done.loaded);
+        self.shared().host().note_plugins(done.loaded);
         for (level, line) in done.log {
-            self.shared.host().note(level, line);
+            self.shared().host().note(level, line);
         }
         if let Some(Destination::Batch(stacker)) =
             task.parallel.maps().last().and_then(|map| map.destination.as_ref())
@@ -378,52 +278,74 @@ impl Driver {
     /// Gives the table what a worker made of a chunk.
     fn hand_in(&self, flight: Flight, chunk: Chunk, mapped: Mapped, busy: Duration) {
         for loan in flight.loans {
-            drop(self.crew.arena.reclaim(loan));
+            drop(self.worker.crew.arena.reclaim(loan));
         }
-        self.shared.hand_in_remote(flight.task, chunk, mapped, busy);
+        self.worker.shared.hand_in_remote(flight.task, chunk, mapped, busy);
     }
 
     /// The worker is dead: starts another, which gets what it had.
     fn bury(&mut self, error: &Error) -> Result<()> {
-        let (how, _) = self.mourn(error)?;
-        if self.shared.is_stopped() {
+        let (how, _) = self.worker.mourn(error)?;
+        if self.shared().is_stopped() {
             return Ok(());
         }
-        self.shared.host().note(2, format!("{how}; another takes its place"));
+        self.shared().host().note(2, format!("{how}; another takes its place"));
         if let Some(flight) = self.flights.front_mut() {
             flight.deaths += usize::from(flight.sent);
         }
         self.replace()
     }
 
-    /// How the worker ended, and whether by itself; an error when too many have, and none began a map.
-    fn mourn(&mut self, error: &Error) -> Result<(String, bool)> {
-        let status = self.shared.wait_for(self.index);
-        let overdue = std::mem::take(&mut self.overdue);
-        let how = match overdue {
-            true => format!("worker {} was ended: {}", self.index, error.message()),
-            false => describe(self.index, status, error),
-        };
-        let crashed = overdue || status.is_some_and(|(_, status)| is_crash(status));
-        self.fruitless += if crashed { PATIENCE / FRUITLESS } else { 1 };
-        if self.fruitless >= PATIENCE && !self.shared.is_stopped() {
-            let message = format!("{how}, and others before it, none of which began to work");
-            let program = self.crew.program.display().to_string();
-            return Err(Error::new(ErrorKind::Worker, message).context("worker", program));
-        }
-        Ok((how, crashed))
-    }
-
     /// Starts another worker; what the last one had is to be sent again.
     fn replace(&mut self) -> Result<()> {
-        self.line = None;
         for flight in &mut self.flights {
             for loan in flight.loans.drain(..) {
-                drop(self.crew.arena.reclaim(loan)); // The borrower is dead.
+                drop(self.worker.crew.arena.reclaim(loan)); // The borrower is dead.
             }
             flight.sent = false;
         }
-        self.start()
+        self.worker.start()
+    }
+}
+
+impl Shared {
+    /// Gives up to `most` chunks for this worker process to `each`; waits for the first, if it `must`. Says whether the run
+    /// goes on.
+    fn take_remote(&self, worker: usize, (most, must): (usize, bool), mut each: impl FnMut(Task)) -> bool {
+        let mut table = self.lock();
+        let mut taken = 0;
+        loop {
+            if table.is_stopped() || self.host().is_cancelled() {
+                return false;
+            }
+            while taken < most
+                && let Some(Work::Task(task)) = table.take_work(On::Process, worker)
+            {
+                taken += 1;
+                each(task);
+            }
+            if taken > 0 || !must {
+                drop(table);
+                if taken > 0 {
+                    self.call_all(); // There is room now where it lay.
+                }
+                return true;
+            }
+            table = self.wait_for_work(table);
+        }
+    }
+
+    /// Takes what a worker process made of a chunk.
+    fn hand_in_remote(&self, task: Task, chunk: Chunk, mapped: Mapped, busy: Duration) {
+        let Task { segment, number, parallel, chunk: spent, .. } = task;
+        drop(parallel);
+        let mut table = self.lock();
+        table.hand_in_task((segment, number), chunk, mapped, spent, busy);
+        let trash = table.take_trash();
+        self.tell_consumer(&table);
+        drop(table);
+        drop(trash);
+        self.call_all();
     }
 }
 
@@ -431,10 +353,6 @@ impl Driver {
 /// takes about 8 ms; a quarter of that cost a tenth more CPU a photograph.
 fn spent(done: &Done) -> Duration {
     Duration::from_nanos(done.work.iter().map(|(_, _, nanos)| nanos).sum()) / 16
-}
-
-fn unconnected() -> Error {
-    Error::bug("a worker has no connection")
 }
 
 /// The names of the samples that were lost.

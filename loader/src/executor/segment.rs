@@ -26,6 +26,8 @@ pub(super) struct Segment {
     pub(super) rewinds: Vec<bool>,
     pub(super) ended: bool,
     pub(super) waker: Waker,
+    /// Has its chain come back from a worker that it has to itself.
+    pub(super) interrupt: Option<Waker>,
     /// Since when it could not run, and why.
     pub(super) idle: Option<(Instant, Wait)>,
 }
@@ -120,7 +122,13 @@ impl Segment {
             },
         };
         let (on, inputs, outputs, rewinds) = (plan.on, plan.inputs, plan.outputs, plan.rewinds);
-        Self { kind, on, nodes: plan.nodes, inputs, outputs, rewinds, ended: false, waker, idle: None }
+        let nodes = plan.nodes;
+        Self { kind, on, nodes, inputs, outputs, rewinds, ended: false, waker, interrupt: None, idle: None }
+    }
+
+    /// Whether it has a worker process to itself.
+    pub(super) fn is_solo(&self) -> bool {
+        self.interrupt.is_some()
     }
 
     /// Starts an epoch, and gives what was waiting within; nothing runs now.
@@ -144,7 +152,10 @@ impl Segment {
         self.restart();
         match &mut self.kind {
             Kind::Serial { chain: Some(chain), .. } => drop(chain.start_pass(pass)),
-            Kind::Serial { missed, .. } => *missed = Some(pass),
+            Kind::Serial { missed, .. } => {
+                *missed = Some(pass);
+                self.interrupt.iter().for_each(Waker::wake);
+            }
             Kind::Parallel { maps, lane, .. } => {
                 maps.start_pass(pass);
                 lane.start_pass(pass);

@@ -2,6 +2,8 @@
 
 mod output;
 mod ready;
+mod solo;
+mod stall;
 
 use std::{
     collections::VecDeque,
@@ -17,13 +19,10 @@ use super::{
     chain::Stop,
     parallel::Mapped,
     segment::{Edge, Item, Kind, Segment},
+    solo::Death,
     trail::Origin,
 };
-use crate::{
-    graph::On,
-    host::Host,
-    stall::{AtWork, Stall},
-};
+use crate::{graph::On, host::Host};
 
 /// The most chunks that wait on one edge.
 const MOST_WAITING: usize = 64;
@@ -52,6 +51,8 @@ pub(crate) struct Table {
     stopped: bool,
     /// Why the run was lost.
     lost: Option<Error>,
+    /// Who died with state that was needed, so that the epoch must be started again where the consumer is.
+    death: Option<Death>,
 }
 
 /// What a worker has.
@@ -106,6 +107,7 @@ impl Table {
             paused: true,
             stopped: false,
             lost: None,
+            death: None,
         }
     }
 
@@ -120,6 +122,7 @@ impl Table {
             self.trash.extend(segment.start(epoch, origins));
         }
         self.paused = false;
+        self.death = None;
     }
 
     pub(crate) fn pause(&mut self) {
@@ -172,7 +175,12 @@ impl Table {
 
     /// The most downstream work there is for who works there, as the thread or process with this number.
     pub(crate) fn take_work(&mut self, on: On, worker: usize) -> Option<Work> {
-        let segment = self.runnable(on)?;
+        let segment = self.runnable(|segment| segment.on == on && !segment.is_solo())?;
+        Some(self.take_for(segment, worker))
+    }
+
+    /// Takes a segment that can run, for this worker.
+    fn take_for(&mut self, segment: usize, worker: usize) -> Work {
         let work = self.take(segment);
         let mut hand =
             InHand { segment, number: None, worker, since: Instant::now(), samples: 0, first: None };
@@ -181,33 +189,13 @@ impl Table {
             hand.first = task.chunk.front().map(|(_, key)| key.clone());
         }
         self.in_hand.push(hand);
-        Some(work)
+        work
     }
 
     /// Notes that work came back: a chunk's number, or none for a chain.
     fn put_back(&mut self, segment: usize, number: Option<u64>) {
         let at = self.in_hand.iter().position(|hand| hand.segment == segment && hand.number == number);
         at.map(|at| self.in_hand.swap_remove(at));
-    }
-
-    /// What is being worked on, and what waits to be woken, for people.
-    pub(crate) fn stall(&self, waited: Duration, names: &[String]) -> Stall {
-        let names = |segment: &Segment| -> Vec<String> {
-            segment.nodes.iter().filter_map(|&at| names.get(at).cloned()).collect()
-        };
-        let at_work = self.in_hand.iter().map(|hand| AtWork {
-            nodes: names(&self.segments[hand.segment]),
-            on: self.segments[hand.segment].on,
-            index: hand.worker,
-            process: None,
-            since: hand.since.elapsed(),
-            samples: hand.samples,
-            first: hand.first.as_ref().map(ToString::to_string),
-        });
-        let mut at_work: Vec<_> = at_work.collect();
-        at_work.sort_by_key(|work| std::cmp::Reverse(work.since));
-        let pending = self.segments.iter().filter(|segment| segment.is_pending());
-        Stall { waited, at_work, pending: pending.map(|segment| names(segment).join(" | ")).collect() }
     }
 
     /// Takes a segment that can run.

@@ -22,11 +22,11 @@ use forebay_core::{Chunk, Error, Result, Sample, Waker};
 
 use super::{
     Body, Chain, Job, Run,
-    chain::Stop,
     children::Children,
-    parallel::Mapped,
-    remote::{Crew, Driver},
+    crew::Crew,
+    remote::Driver,
     segment::Item,
+    solo::{Death, Solo},
     table::{Table, Task, Work},
     trail::Origin,
 };
@@ -45,6 +45,8 @@ pub(crate) struct Threads {
     waited: Duration,
     /// How many threads or processes do most of the work.
     count: usize,
+    /// What ended the last `next`, if that can be mended by another start.
+    death: Option<Death>,
 }
 
 /// How many work where.
@@ -86,11 +88,18 @@ impl Threads {
                 })
             });
             let processes = crew.as_ref().map_or(0, |crew| crew.count);
-            let places =
-                [(On::Threads, counts.threads), (On::OwnThread, counts.own), (On::Process, processes)];
+            let solos = crew.as_ref().map_or(&[][..], |crew| &crew.solos);
+            let places = [
+                (On::Threads, counts.threads),
+                (On::OwnThread, counts.own),
+                (On::Process, processes + solos.len()),
+            ];
             let places = places.into_iter().filter(|(_, count)| *count > 0).map(|(on, _)| on).collect();
             let (names, watch) = (std::mem::take(&mut job.names), job.watch.take());
-            let table = Table::new(job, wakers.collect(), counts.threads + processes);
+            let mut table = Table::new(job, wakers.collect(), counts.threads + processes);
+            for post in solos {
+                table.give_to_solo(post.segment, post.interrupt.waker());
+            }
             Shared {
                 table: Mutex::new(table),
                 work: Condvar::new(),
@@ -116,7 +125,8 @@ impl Threads {
             ready: Chunk::new(),
             over: false,
             waited: Duration::ZERO,
-            count: crew.as_ref().map_or(counts.threads, |crew| crew.count),
+            count: crew.as_ref().map(|crew| crew.count).filter(|&count| count > 0).unwrap_or(counts.threads),
+            death: None,
         };
         for (on, letter, count) in [(On::Threads, "", counts.threads), (On::OwnThread, "own", counts.own)] {
             for index in 0..count {
@@ -129,7 +139,7 @@ impl Threads {
         }
         if let Some(crew) = crew {
             let crew = Arc::new(crew);
-            for index in 0..crew.count {
+            for index in 0..crew.count + crew.solos.len() {
                 let (shared, crew) = (Arc::clone(&threads.shared), Arc::clone(&crew));
                 let name = format!("forebay-p{index}");
                 threads.workers.push(
@@ -158,10 +168,12 @@ impl Run for Threads {
         let mut table = self.shared.lock();
         table.pause();
         self.shared.host.pause(true);
+        table.interrupt();
         while table.running() > 0 && table.lost().is_none() && !self.shared.host.is_cancelled() {
             table = self.shared.output.wait(table).unwrap_or_else(PoisonError::into_inner);
         }
         self.shared.host.pause(false);
+        self.shared.host.start();
         // After a stop whoever worked may not have come back.
         if table.lost().is_none() && !self.shared.host.is_cancelled() {
             table.start(epoch, origins);
@@ -213,6 +225,12 @@ impl Run for Threads {
             match table.take_output() {
                 Some(item) => break Some(item),
                 None if table.is_over() => break None,
+                None if let Some(death) = table.take_death() => {
+                    self.over = true;
+                    let error = death.error.clone();
+                    self.death = Some(death);
+                    return Err(error);
+                }
                 None => table = self.shared.wait_for_output(table, begin, &mut told),
             }
         };
@@ -233,6 +251,10 @@ impl Run for Threads {
                 Ok(None)
             }
         }
+    }
+
+    fn take_death(&mut self) -> Option<Death> {
+        self.death.take()
     }
 
     fn waited(&self) -> Duration {
@@ -276,7 +298,7 @@ impl Drop for Threads {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -295,7 +317,7 @@ impl Shared {
                 continue;
             }
             let Some(work) = table.take_work(on, index) else {
-                table = self.work.wait(table).unwrap_or_else(PoisonError::into_inner);
+                table = self.wait_for_work(table);
                 continue;
             };
             let more = self.has_work(&table);
@@ -309,9 +331,7 @@ impl Shared {
                 Work::Task(task) => self.map(task),
             };
             std::mem::forget(alarm);
-            if table.has_output() || table.running() == 0 {
-                self.output.notify_all();
-            }
+            self.tell_consumer(&table);
             if self.places.len() > 1 && self.places.iter().any(|&place| place != on && table.has_work(place))
             {
                 self.work.notify_all();
@@ -350,6 +370,23 @@ impl Shared {
         self.places.iter().any(|&on| table.has_work(on))
     }
 
+    /// Waits until there may be work.
+    pub(super) fn wait_for_work<'a>(&'a self, table: MutexGuard<'a, Table>) -> MutexGuard<'a, Table> {
+        self.work.wait(table).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the consumer if there is something for it, or nothing runs any more.
+    pub(super) fn tell_consumer(&self, table: &Table) {
+        if table.has_output() || table.running() == 0 || table.has_death() {
+            self.output.notify_all();
+        }
+    }
+
+    /// Wakes all who wait for work.
+    pub(super) fn call_all(&self) {
+        self.work.notify_all();
+    }
+
     /// Wakes one who waits for work that there may be now.
     fn call_worker(&self) {
         match self.places.len() {
@@ -365,7 +402,10 @@ impl Shared {
     /// The life of a thread that looks after a worker process.
     fn drive_process(self: Arc<Self>, crew: Arc<Crew>, index: usize) {
         let alarm = Alarm(&self);
-        let served = Driver::new(Arc::clone(&self), crew, index).serve();
+        let served = match index.checked_sub(crew.count) {
+            Some(solo) => Solo::new(Arc::clone(&self), crew, solo).serve(),
+            None => Driver::new(Arc::clone(&self), crew, index).serve(),
+        };
         std::mem::forget(alarm);
         if let Err(error) = served {
             self.lock().fail(error);
@@ -396,67 +436,11 @@ impl Shared {
         Some((pid, child.wait().ok()?))
     }
 
-    /// Gives up to `most` chunks for this worker process to `each`; waits for the first, if it `must`. Says whether the run
-    /// goes on.
-    pub(super) fn take_remote(
-        &self,
-        worker: usize,
-        (most, must): (usize, bool),
-        mut each: impl FnMut(Task),
-    ) -> bool {
-        let mut table = self.lock();
-        let mut taken = 0;
-        loop {
-            if table.is_stopped() || self.host.is_cancelled() {
-                return false;
-            }
-            while taken < most
-                && let Some(Work::Task(task)) = table.take_work(On::Process, worker)
-            {
-                taken += 1;
-                each(task);
-            }
-            if taken > 0 || !must {
-                drop(table);
-                if taken > 0 {
-                    self.work.notify_all(); // There is room now where it lay.
-                }
-                return true;
-            }
-            table = self.work.wait(table).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Takes what a worker process made of a chunk.
-    pub(super) fn hand_in_remote(&self, task: Task, chunk: Chunk, mapped: Mapped, busy: Duration) {
-        let Task { segment, number, parallel, chunk: spent, .. } = task;
-        drop(parallel);
-        let mut table = self.lock();
-        table.hand_in_task((segment, number), chunk, mapped, spent, busy);
-        let trash = table.take_trash();
-        if table.has_output() || table.running() == 0 {
-            self.output.notify_all();
-        }
-        drop(table);
-        drop(trash);
-        self.work.notify_all();
-    }
-
     fn drive(&self, segment: usize, mut chain: Box<Chain>, waker: &Waker) -> MutexGuard<'_, Table> {
         let stop = chain.run(waker, &self.host);
-        let given: Vec<(usize, Chunk)> = match stop {
-            Stop::Progress => chain
-                .outs
-                .iter_mut()
-                .enumerate()
-                .filter(|(_, out)| !out.is_empty())
-                .map(|(at, out)| (at, std::mem::take(out)))
-                .collect(),
-            _ => Vec::new(),
-        };
-        let sized: Vec<_> = given.into_iter().map(|(at, chunk)| (at, chunk.size(), chunk)).collect();
+        let given = chain.take_given(&stop);
         let mut table = self.lock();
-        table.hand_in_chain(segment, chain, stop, sized);
+        table.hand_in_chain(segment, chain, stop, given);
         table
     }
 

@@ -11,6 +11,7 @@ use std::{
 };
 
 use forebay_core::{State, random::mix};
+use serde::{Deserialize, Serialize};
 
 /// The most marks that are kept; beyond, every second one is forgotten.
 const MOST: usize = 64;
@@ -18,7 +19,7 @@ const MOST: usize = 64;
 const SHARE: u32 = 50;
 
 /// How far a node is within an epoch.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Place {
     /// Which pass it is in, by the number its context carries.
     pub(crate) pass: u64,
@@ -114,6 +115,11 @@ impl Trail {
         self.marks().before = OfEpoch::default();
     }
 
+    /// Takes all marks, for another process that keeps them.
+    pub(crate) fn take(&self) -> VecDeque<Mark> {
+        std::mem::take(&mut self.marks().now.marks)
+    }
+
     /// Adds a mark that must not be lost: between two of them the node gives one sample for each it takes.
     pub(crate) fn keep(&self, mark: Mark) -> bool {
         let marks = &mut self.marks().now.marks;
@@ -194,6 +200,11 @@ impl Pace {
         self.exact = false;
     }
 
+    /// Adds a mark that the node made in another process; says whether marks should be forgotten.
+    pub(crate) fn note(&self, trail: &Trail, mark: Mark) -> bool {
+        if self.exact { trail.keep(mark) } else { trail.push(mark) }
+    }
+
     /// Makes a mark with the state that `save` gives, if it gives one; says whether marks should be forgotten.
     pub(crate) fn mark(
         &mut self,
@@ -204,7 +215,7 @@ impl Pace {
         let begin = Instant::now();
         let full = save().is_some_and(|state| {
             let mark = Mark { place: place.clone(), state: Some(state) };
-            if self.exact { trail.keep(mark) } else { trail.push(mark) }
+            self.note(trail, mark)
         });
         if self.exact {
             self.given.clone_from(&place.given);

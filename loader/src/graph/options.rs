@@ -74,11 +74,6 @@ fn common(given: &str, value: &Value, spec: &PipeSpec) -> Result<(), Error> {
         };
     }
     match (text.parse::<On>()?, map) {
-        (On::Process, false) => Err(Error::invalid(format!(
-            "option `on` is process, which is for maps; {} sees samples in order and runs in this process, \
-             on threads or own_thread",
-            spec.name
-        ))),
         (On::OwnThread, true) => Err(Error::invalid(format!(
             "option `on` is own_thread, which is for pipes that see samples in order; {} is a map, for threads or process",
             spec.name

@@ -17,7 +17,7 @@ pub enum On {
     Threads,
     /// On a thread that does nothing else, since it waits for files or for a server; for pipes that see samples in order.
     OwnThread,
-    /// In worker processes; for maps.
+    /// In worker processes: maps in any of them, pipes that see samples in order in one of their own, which those in a row share.
     Process,
 }
 

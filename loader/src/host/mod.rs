@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "the services are C functions that find their host by address")]
 
 mod lent;
+mod losses;
 mod pool;
 mod stacker;
 
@@ -9,7 +10,7 @@ use std::{
     collections::BTreeSet,
     ptr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -26,6 +27,7 @@ use forebay_core::{
     shim::guarded,
 };
 
+use self::losses::Losses;
 pub(crate) use self::{lent::Lent, pool::Pool, stacker::Stacker};
 use crate::{
     Registry,
@@ -37,8 +39,6 @@ use crate::{
 const LOG: usize = 1000;
 /// The most bytes of unshared memory that a worker keeps to use again.
 const KEEP_IN_WORKER: usize = 64 << 20;
-/// The most samples that are listed as lost; all are counted.
-const LOST: usize = 10_000;
 
 /// A running graph's services.
 pub(crate) struct Host {
@@ -52,7 +52,7 @@ pub(crate) struct Host {
     trim: AtomicBool,
     bells: Mutex<Vec<Waker>>,
     log: Mutex<Vec<(u32, String)>>,
-    lost: Mutex<Vec<LostSample>>,
+    lost: Mutex<Losses>,
     elsewhere: Mutex<BTreeSet<String>>,
 }
 
@@ -139,14 +139,34 @@ impl Host {
     pub(crate) fn lose(&self, node: &str, policy: OnError, who: Option<(u64, &Key)>, error: Error) {
         if policy.action == Action::Quarantine {
             let key = who.map(|(_, key)| key.to_string()).or_else(|| error.get("sample").map(str::to_owned));
-            let lost = LostSample { node: node.to_owned(), key, uid: who.map(|(uid, _)| uid), error };
-            let mut all = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
-            if all.len() < LOST {
-                all.push(lost);
-            }
+            self.add_lost(LostSample { node: node.to_owned(), key, uid: who.map(|(uid, _)| uid), error });
         } else {
             self.note(2, error.to_string());
         }
+    }
+
+    /// Lists a sample that was set aside.
+    pub(crate) fn add_lost(&self, lost: LostSample) {
+        self.losses().add(lost);
+    }
+
+    /// Takes the samples that were set aside since the last time.
+    pub(crate) fn take_lost(&self) -> Vec<LostSample> {
+        std::mem::take(&mut *self.losses()).all
+    }
+
+    /// The next start is of the same epoch: what it loses again is on the list.
+    pub(crate) fn expect_losses_again(&self) {
+        self.losses().expect_again();
+    }
+
+    /// An epoch starts, and nothing runs now.
+    pub(crate) fn start(&self) {
+        self.losses().start();
+    }
+
+    fn losses(&self) -> MutexGuard<'_, Losses> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes plugins that a worker process has loaded.
@@ -161,7 +181,7 @@ impl Host {
 
     /// The samples that were set aside so far.
     pub(crate) fn lost(&self) -> Vec<LostSample> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.losses().all.clone()
     }
 
     /// Takes the lines that plugins wrote since the last time: level and text.

@@ -1,15 +1,17 @@
 //! A worker process: makes the pipes it is told to, and works on chunks until its loader is gone.
 
 pub(crate) mod protocol;
+mod solo;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, thread};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use forebay_core::{Chunk, Error, ErrorKind, Limits, Result};
 
-use self::protocol::{Done, Order, Reply, Setup, Stamp, pack, unpack};
+use self::protocol::{Done, Order, Reply, Setup, SoloSetup, Stamp, pack, unpack};
 use crate::{
     Executor, Graph, Registry, Search,
-    executor::{Body, Parallel},
+    audit::Log,
+    executor::{Body, Chain, Parallel},
     graph::{COMMON, Catalog as _, Class, Node, On, PipeSpec},
     host::{Destination, Host, Lent},
     make::{Maker, course},
@@ -44,22 +46,29 @@ pub(crate) fn program(given: Option<PathBuf>) -> Result<PathBuf> {
     })
 }
 
-/// What workers are told of a checked graph.
+/// What workers are told of a checked graph: those that have maps, or one that has a serial segment to itself.
 pub(crate) fn setup(
-    graph: &Graph,
-    registry: &Registry,
+    (graph, registry, plan): (&Graph, &Registry, &Plan),
     executor: Executor,
     (seed, ranks, limits): (u64, (u32, u32), Limits),
+    solo: Option<SoloSetup>,
 ) -> Result<Setup> {
     let files = registry.plugins().iter().filter(|record| record.path().is_some());
     let plugins = files.filter_map(|record| record.path()).map(Stamp::of).collect::<Result<_>>()?;
-    // Workers make maps alone. Of other nodes they look at what cuts the graph, and need no list of a million paths.
+    let own = |node: &Node, spec: &PipeSpec| match &solo {
+        None => spec.class == Class::Map,
+        Some(SoloSetup { segment, .. }) => {
+            plan.segments[*segment].nodes.iter().any(|&at| graph.nodes()[at].name == node.name)
+        }
+    };
+    // Of other nodes they look at what cuts the graph, and need no list of a million paths.
     let needed = |node: &Node, option: &str| {
         let spec = registry.pipe(&node.pipe);
         let cuts = |spec: &PipeSpec| option == spec.outputs_option || option == spec.stacks;
-        COMMON.contains(&option) || spec.is_some_and(|spec| spec.class == Class::Map || cuts(spec))
+        COMMON.contains(&option) || spec.is_some_and(|spec| own(node, spec) || cuts(spec))
     };
     Ok(Setup {
+        solo: solo.clone(),
         graph: graph.with_options(needed).to_json()?,
         // How many there are says nothing about how a graph is cut.
         executor: if matches!(executor, Executor::Processes(_)) { "processes:1" } else { "threads:1" }
@@ -104,13 +113,22 @@ fn serve() -> Result<()> {
         std::process::exit(0);
     })?;
     let Some(message) = heard(connection.receiver.recv())? else { return Ok(()) };
-    let mut worker = match Worker::new(&unpack(&message.head)?, &connection.heap) {
+    let setup: Setup = unpack(&message.head)?;
+    match Worker::new(&setup, &connection.heap) {
+        Err(error) => tell(&mut connection, &Reply::Refused(error.into())),
         Ok(worker) => {
             tell(&mut connection, &Reply::Ready)?;
-            worker
+            if setup.solo.is_some() {
+                solo::serve(worker, connection)
+            } else {
+                serve_maps(worker, connection)
+            }
         }
-        Err(error) => return tell(&mut connection, &Reply::Refused(error.into())),
-    };
+    }
+}
+
+/// Works on chunks of maps.
+fn serve_maps(mut worker: Worker, mut connection: Connection) -> Result<()> {
     while let Some(message) = heard(connection.receiver.recv())? {
         let (reply, chunk) = worker.work(message, &mut connection)?;
         match connection.sender.send(&mut Message::new(pack(&reply)?, chunk)) {
@@ -144,7 +162,12 @@ struct Worker {
     plan: Plan,
     host: Arc<Host>,
     setup: Setup,
+    /// Those of maps.
     segments: BTreeMap<usize, Segment>,
+    /// The serial one that is its own.
+    chain: Option<Box<Chain>>,
+    /// Where its nodes leave word for an audit.
+    audit: Option<Arc<Log>>,
     /// How many plugins the loader was told are loaded.
     loaded: usize,
 }
@@ -174,36 +197,60 @@ impl Worker {
         let graph = Graph::from_json(&setup.graph)?;
         let plan = Plan::new(&graph, &registry, setup.executor.parse()?)?;
         let host = Host::for_worker(registry.clone(), setup.limits(), heap.clone());
-        let segments = BTreeMap::new();
-        let mut worker = Self { graph, registry, plan, host, setup: setup.clone(), segments, loaded: 0 };
+        let mut worker = Self {
+            graph,
+            registry,
+            plan,
+            host,
+            setup: setup.clone(),
+            segments: BTreeMap::new(),
+            chain: None,
+            audit: None,
+            loaded: 0,
+        };
         // Before it is ready, so that no sample waits for it.
-        let here = worker.plan.segments.iter().enumerate().filter(|(_, segment)| segment.on == On::Process);
-        for at in here.map(|(at, _)| at).collect::<Vec<_>>() {
-            worker.make(at)?;
+        match &setup.solo {
+            Some(solo) => worker.make(solo.segment, Some(solo))?,
+            None => {
+                let here = worker.plan.segments.iter().enumerate();
+                let here = here.filter(|(_, segment)| segment.on == On::Process && segment.parallel);
+                for at in here.map(|(at, _)| at).collect::<Vec<_>>() {
+                    worker.make(at, None)?;
+                }
+            }
         }
         Ok(worker)
     }
 
-    /// Makes the maps of a segment.
-    fn make(&mut self, at: usize) -> Result<()> {
-        let course = course(&self.graph, &self.registry, &self.plan, &[])?;
+    /// Makes the nodes of a segment.
+    fn make(&mut self, at: usize, solo: Option<&SoloSetup>) -> Result<()> {
+        let dealt = solo.map_or(&[][..], |solo| &solo.dealt);
+        let course = course(&self.graph, &self.registry, &self.plan, dealt)?;
+        if solo.is_some_and(|solo| solo.audited) {
+            self.audit = Some(Arc::new(Log::elsewhere((&self.graph, &self.registry, &course))?));
+        }
         let mut maker = Maker {
             graph: &self.graph,
             registry: &self.registry,
             host: &self.host,
             seed: self.setup.seed,
             ranks: self.setup.ranks,
-            chunk: None,
+            chunk: solo.and_then(|solo| solo.chunk),
             most: 0,
-            marks: std::time::Duration::MAX,
+            marks: solo.map_or(Duration::MAX, |solo| solo.marks),
             course: &course,
-            audit: None,
+            audit: self.audit.as_ref(),
             nodes: self.graph.nodes().iter().map(|_| None).collect(),
         };
-        let lent = Arc::new(Lent::default());
-        let Body::Parallel(mut maps, _) = maker.body(&self.plan.segments[at])? else {
-            return Err(Error::bug(format!("segment {at} is not one of maps")));
+        let segment = self.plan.segments.get(at).ok_or_else(|| Error::bug(format!("no segment {at}")))?;
+        let mut maps = match maker.body(segment)? {
+            Body::Parallel(maps, _) => maps,
+            Body::Serial(chain) => {
+                self.chain = Some(chain);
+                return Ok(());
+            }
         };
+        let lent = Arc::new(Lent::default());
         maps.place_last(Destination::Lent(Arc::clone(&lent)))?;
         self.segments.insert(at, Segment { maps, lent });
         Ok(())

@@ -3,16 +3,24 @@
 use std::{
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use forebay_core::{Error, Limits, Result, abi::Fault};
+use forebay_core::{Error, Limits, Result, State, abi::Fault};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::queue::process::Loan;
+use crate::{
+    PipeState,
+    executor::{Mark, Origin, Place, Stop},
+    host::LostSample,
+    queue::process::Loan,
+};
 
 /// What a worker is told first: all it needs to make the same pipes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Setup {
+    /// The serial segment that is its own; none for a worker that has maps.
+    pub(crate) solo: Option<SoloSetup>,
     /// The checked graph, as JSON.
     pub(crate) graph: String,
     /// Where it runs, which says how it is cut into segments.
@@ -22,6 +30,20 @@ pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) ranks: (u32, u32),
     pub(crate) limits: (u64, u64),
+}
+
+/// What a worker is told of the serial segment that is its own.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct SoloSetup {
+    pub(crate) segment: usize,
+    /// Pins the chunk size.
+    pub(crate) chunk: Option<usize>,
+    /// How often nodes with state leave marks.
+    pub(crate) marks: Duration,
+    /// Of each node of the graph whether it sees one rank's samples; empty when there are no ranks.
+    pub(crate) dealt: Vec<bool>,
+    /// Whether its nodes leave word of what they take and give.
+    pub(crate) audited: bool,
 }
 
 /// A plugin's file, and what tells it from any other: on one machine that is as sure as a hash, which would take longer
@@ -63,6 +85,28 @@ pub(crate) struct Order {
     pub(crate) careful: bool,
 }
 
+/// What a worker that has a serial segment is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// In this epoch, each of its nodes is to begin at its place.
+    Start(u64, Vec<Spot>),
+    /// This input has the samples beside, and then, if so said, its end.
+    Give(usize, bool),
+    /// To run until it has something, or cannot go on.
+    Run,
+    /// To come back at once.
+    Break,
+}
+
+/// Where a node begins, or was.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Spot {
+    place: Place,
+    state: Option<PipeState>,
+    again: Vec<u64>,
+    skip: Vec<u64>,
+}
+
 /// What a worker says.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
@@ -76,6 +120,55 @@ pub(crate) enum Reply {
     Done(Done),
     /// A chunk is done, and something in it cannot leave the process.
     Unsendable,
+    /// The samples beside are for this output.
+    Gave(usize),
+    /// A serial segment came back.
+    Back(Box<Back>),
+}
+
+/// How a serial segment came back, after all that it gave.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Back {
+    pub(crate) halt: Halt,
+    /// What its nodes did since the last time.
+    pub(crate) news: Vec<News>,
+    /// Lines for the log.
+    pub(crate) log: Vec<(u32, String)>,
+    /// The samples that were set aside.
+    pub(crate) lost: Vec<Aside>,
+    /// Lines for the audit.
+    pub(crate) audit: String,
+    /// Plugins, when there are new ones.
+    pub(crate) loaded: Vec<String>,
+}
+
+/// Why a serial segment came back; one that waits to be woken does not.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Halt {
+    Progress,
+    NeedInput(usize),
+    End,
+    Rewind(Vec<usize>, u64),
+    Failed(Problem),
+}
+
+/// What one node did.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct News {
+    /// Samples, bytes, nanoseconds.
+    pub(crate) work: (usize, usize, u64),
+    /// Failures that were forgiven.
+    pub(crate) lost: u64,
+    pub(crate) marks: Vec<Spot>,
+}
+
+/// A sample that was set aside.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Aside {
+    node: String,
+    key: Option<String>,
+    uid: Option<u64>,
+    error: Problem,
 }
 
 /// What became of a chunk.
@@ -116,6 +209,74 @@ impl From<Problem> for Error {
         let Problem { kind, message, context } = problem;
         let context = context.into_iter().map(|(name, value)| (name.into(), value.into()).into()).collect();
         Fault { kind, message: message.into(), context }.into()
+    }
+}
+
+impl Spot {
+    pub(crate) fn new(place: Place, state: Option<State>, skip: Vec<u64>) -> Self {
+        let again = state.as_ref().map(|state| state.again.to_vec()).unwrap_or_default();
+        let state = state.map(|state| PipeState { version: state.version, bytes: state.bytes.into() });
+        Self { place, state, again, skip }
+    }
+}
+
+impl From<Mark> for Spot {
+    fn from(Mark { place, state }: Mark) -> Self {
+        Self::new(place, state, Vec::new())
+    }
+}
+
+impl From<Spot> for Mark {
+    fn from(Spot { place, state, again, .. }: Spot) -> Self {
+        let state = state.map(|state| State {
+            version: state.version,
+            bytes: state.bytes.into(),
+            again: again.into(),
+        });
+        Self { place, state }
+    }
+}
+
+impl From<Spot> for Origin {
+    fn from(mut spot: Spot) -> Self {
+        let (skip, again) = (std::mem::take(&mut spot.skip), vec![0; spot.place.taken.len()]);
+        Self { mark: spot.into(), skip, again }
+    }
+}
+
+impl From<Stop> for Halt {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Progress | Stop::Pending => Self::Progress,
+            Stop::NeedInput(port) => Self::NeedInput(port),
+            Stop::End => Self::End,
+            Stop::Rewind(ports, pass) => Self::Rewind(ports, pass),
+            Stop::Failed(error) => Self::Failed(error.into()),
+        }
+    }
+}
+
+impl From<Halt> for Stop {
+    fn from(halt: Halt) -> Self {
+        match halt {
+            Halt::Progress => Self::Progress,
+            Halt::NeedInput(port) => Self::NeedInput(port),
+            Halt::End => Self::End,
+            Halt::Rewind(ports, pass) => Self::Rewind(ports, pass),
+            Halt::Failed(problem) => Self::Failed(problem.into()),
+        }
+    }
+}
+
+impl From<LostSample> for Aside {
+    fn from(LostSample { node, key, uid, error }: LostSample) -> Self {
+        Self { node, key, uid, error: error.into() }
+    }
+}
+
+impl From<Aside> for LostSample {
+    fn from(Aside { node, key, uid, error }: Aside) -> Self {
+        Self { node, key, uid, error: error.into() }
     }
 }
 

@@ -3,9 +3,11 @@
 //! Nothing in here sleeps or looks at a clock: what is to wait waits at a [gate].
 
 mod alone;
+mod crash;
 mod decoder;
 mod expand;
 pub mod gate;
+mod hermit;
 mod increment;
 mod keep;
 mod lag;
@@ -17,6 +19,7 @@ pub use crate::{
     alone::RogueAlone,
     decoder::RogueDecoder,
     expand::{RogueExpand, RogueExpandOptions},
+    hermit::RogueHermit,
     increment::Increment,
     keep::{RogueKeep, RogueKeepOptions},
     lag::{RogueLag, RogueLagOptions},
@@ -29,6 +32,6 @@ forebay_core::export_plugin! {
     sources: [RogueSource],
     maps: [Increment, RogueAlone, RogueMap],
     flat_maps: [RogueExpand],
-    streams: [RogueKeep, RogueLag, RogueStream],
+    streams: [RogueHermit, RogueKeep, RogueLag, RogueStream],
     decoders: [RogueDecoder],
 }

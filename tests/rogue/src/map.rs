@@ -1,13 +1,10 @@
 //! `rogue_map`: fails at one value, or takes its time.
 
-use std::{
-    hint::black_box,
-    process::{self, Command},
-};
+use std::hint::black_box;
 
 use forebay_core::{Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Value, options};
 
-use crate::gate;
+use crate::{crash, gate};
 
 options! {
     /// Options of `rogue_map`.
@@ -62,13 +59,7 @@ impl Map for RogueMap {
         gate::pass(&options.gate)?;
         match options.fault.as_str() {
             "panic" => panic!("rogue in map"),
-            "signal" => {
-                let signal = format!("-{}", options.signal);
-                // Rust's own handler lets the first SIGSEGV that is no fault pass.
-                loop {
-                    let _ = Command::new("kill").args([&signal, &process::id().to_string()]).status();
-                }
-            }
+            "signal" => crash::by_signal(options.signal),
             "error" => Err(Error::corrupt("rogue refuses the sample")),
             _ => Ok(()),
         }

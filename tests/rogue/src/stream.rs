@@ -8,22 +8,25 @@ use std::{
     thread,
 };
 
-use forebay_core::{Context, DataPipe, Error, Io, PipeInfo, Result, Step, Stream, options};
+use forebay_core::{Context, DataPipe, Error, Io, PipeInfo, Result, Step, Stream, Value, options};
 
-use crate::gate;
+use crate::{crash, gate};
 
 options! {
     /// Options of `rogue_stream`.
     pub struct RogueStreamOptions {
         /// What goes wrong: `idle` says that it goes on and does nothing, `stuck` asks for input that has ended,
         /// `rewind` and `input` name inputs that do not exist, `early` rewinds an input that has not ended,
-        /// `swallow` takes all and gives nothing, `pending` lets the caller wait for each sample.
+        /// `swallow` takes all and gives nothing, `pending` lets the caller wait for each sample, `signal` ends the process,
+        /// and `opaque` adds a field that only this process can read.
         fault: String = "none", one_of [
             "none", "idle", "stuck", "rewind", "early", "input", "swallow", "pending", "panic", "error",
-            "panic_in_reset", "panic_in_drop"
+            "signal", "opaque", "panic_in_reset", "panic_in_drop"
         ];
-        /// The number of the sample, in order, at which a panic or an error comes, or the gate.
+        /// The number of the sample, in order, at which a panic, an error or a signal comes, or the gate.
         at: u64 = 0;
+        /// The signal that `signal` sends to its own process.
+        signal: u64 = 11;
         /// The gate; see the module `gate`.
         gate: String = "";
     }
@@ -79,6 +82,15 @@ impl RogueStream {
         Ok(false)
     }
 
+    fn give_opaque(io: &mut Io) -> Step {
+        let Some(mut sample) = io.pop(0) else {
+            return if io.ended(0) { Step::End } else { Step::NeedInput(0) };
+        };
+        sample.set("handle", Value::opaque("handle", 17_u32));
+        io.push(&mut sample);
+        Step::Ready
+    }
+
     fn give(&mut self, io: &mut Io) -> Step {
         if io.room() == 0 {
             return Step::Ready;
@@ -112,6 +124,8 @@ impl Stream for RogueStream {
             "rewind" => Ok(Step::Rewind(9)),
             "early" if here && !io.ended(0) => Ok(Step::Rewind(0)),
             "panic" if here => panic!("rogue in poll"),
+            "signal" if here => crash::by_signal(self.options.signal),
+            "opaque" if io.room() > 0 => Ok(Self::give_opaque(io)),
             "error" if here => Err(Error::corrupt("rogue gives up")),
             "swallow" => {
                 while io.pop(0).is_some() {}

@@ -98,6 +98,7 @@ impl Table {
             return;
         }
         let (rest, bytes) = (std::mem::take(&mut output.items), output.bytes);
+        self.host.start();
         self.start(epoch, &origins);
         self.ahead = Ahead { next: None, begun: Some(epoch), rest, bytes };
     }

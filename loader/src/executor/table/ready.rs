@@ -10,17 +10,17 @@ use super::{
 impl Table {
     /// Whether there is work for who works there.
     pub(crate) fn has_work(&self, on: On) -> bool {
-        self.runnable(on).is_some()
+        self.runnable(|segment| segment.on == on).is_some()
     }
 
-    /// The most downstream segment that can run there.
-    pub(super) fn runnable(&self, on: On) -> Option<usize> {
+    /// The most downstream segment that can run, of those that `fit`.
+    pub(super) fn runnable(&self, fits: impl Fn(&Segment) -> bool) -> Option<usize> {
         if self.paused || self.stopped {
             return None;
         }
         let mut segments = (0..self.segments.len()).rev();
-        let ready = segments.find(|&at| self.segments[at].on == on && self.obstacle(at).is_ok());
-        ready.or_else(|| self.starving().filter(|&at| self.segments[at].on == on))
+        let ready = segments.find(|&at| fits(&self.segments[at]) && self.obstacle(at).is_ok());
+        ready.or_else(|| self.starving().filter(|&at| fits(&self.segments[at])))
     }
 
     /// A segment with a full output, and another one that is empty, which everything waits for.

@@ -1,0 +1,177 @@
+//! The worker processes of a loader: what all have in common, and the line to each.
+
+use std::{os::unix::process::CommandExt as _, path::PathBuf, process::Command, sync::Arc, time::Duration};
+
+use forebay_core::{Chunk, Error, ErrorKind, Result};
+
+use super::{
+    children::{describe, is_crash},
+    solo::Interrupt,
+    threads::Shared,
+};
+use crate::{
+    queue::{
+        Bounds, Message, Receiver as _, Sender as _,
+        process::{Arena, Connection, Sizes},
+    },
+    worker::{
+        WORKER,
+        protocol::{Reply, Setup, pack, unpack},
+    },
+};
+
+/// How often a worker may end by itself in a row before any of them began to work, and how often it may be killed.
+const FRUITLESS: usize = 5;
+const PATIENCE: usize = 100;
+/// Addresses for what goes to one worker, and for what comes back.
+const LANES: (usize, usize) = (256 << 20, 1 << 30);
+/// How many workers' lanes there are addresses for, for each that lives: what came from a dead one may be held for long.
+const GENERATIONS: usize = 64;
+/// Addresses for batches that workers write into.
+pub(crate) const BATCHES: usize = 4 << 30;
+
+/// What all workers of a loader have in common.
+pub(crate) struct Crew {
+    /// How many share the maps.
+    pub(crate) count: usize,
+    /// What those are told.
+    pub(crate) setup: Setup,
+    /// Those that have a serial segment each, behind the others by number.
+    pub(crate) solos: Vec<Post>,
+    /// The program, which calls [`serve_if_worker`](crate::serve_if_worker).
+    pub(crate) program: PathBuf,
+    pub(crate) arena: Arena,
+    /// How long a worker may take over one sample.
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// A serial segment that has a worker of its own.
+pub(crate) struct Post {
+    pub(crate) segment: usize,
+    pub(crate) setup: Setup,
+    /// Has the worker's chain come back.
+    pub(crate) interrupt: Interrupt,
+}
+
+impl Crew {
+    /// The memory that `count` workers share with their loader; pages are taken as they are used.
+    pub(crate) fn arena(count: usize) -> Result<Arena> {
+        Arena::create(BATCHES + GENERATIONS * count * (LANES.0 + LANES.1) + (64 << 20))
+    }
+}
+
+/// One worker as its thread here sees it: when its process dies, another takes its place.
+pub(super) struct Worker {
+    pub(super) shared: Arc<Shared>,
+    pub(super) crew: Arc<Crew>,
+    pub(super) index: usize,
+    line: Option<Line>,
+    /// Deaths since one last worked, those by a crash counted as many.
+    fruitless: usize,
+    /// Whether the process is to be ended because it took too long.
+    overdue: bool,
+}
+
+/// A living process's connection.
+struct Line {
+    connection: Connection,
+    /// Whether it said that it is ready.
+    ready: bool,
+}
+
+impl Worker {
+    pub(super) fn new(shared: Arc<Shared>, crew: Arc<Crew>, index: usize) -> Self {
+        Self { shared, crew, index, line: None, fruitless: 0, overdue: false }
+    }
+
+    /// Starts a process, and tells it what to be. One that dies at once is found dead by who listens to it.
+    pub(super) fn start(&mut self) -> Result<()> {
+        let bounds = Bounds { items: u64::MAX, bytes: u64::MAX }; // What is asked at once is the bound.
+        let sizes = Sizes { to_worker: LANES.0, from_worker: LANES.1, bounds };
+        let (mut connection, ends) = Connection::open(&self.crew.arena, sizes)?;
+        let mut command = Command::new(&self.crew.program);
+        // In a group of its own: what the terminal sends is for the loader.
+        command.env(WORKER, self.index.to_string()).process_group(0);
+        let child = ends.spawn(command)?;
+        self.shared.adopt(self.index, child);
+        let told = connection.sender.send(&mut Message::new(pack(self.setup())?, Chunk::new()));
+        self.line = Some(Line { connection, ready: false });
+        match told {
+            Err(error) if error.kind() == ErrorKind::Worker => Ok(()),
+            other => other,
+        }
+    }
+
+    fn setup(&self) -> &Setup {
+        let post = self.index.checked_sub(self.crew.count).and_then(|at| self.crew.solos.get(at));
+        post.map_or(&self.crew.setup, |post| &post.setup)
+    }
+
+    fn line(&mut self) -> Result<&mut Line> {
+        self.line.as_mut().ok_or_else(|| Error::bug("a worker has no connection"))
+    }
+
+    pub(super) fn connection(&mut self) -> Result<&mut Connection> {
+        Ok(&mut self.line()?.connection)
+    }
+
+    /// Waits until the worker has said that it is ready.
+    pub(super) fn hear_ready(&mut self) -> Result<()> {
+        if self.line()?.ready {
+            return Ok(());
+        }
+        match self.hear()? {
+            (Reply::Ready, _) => {
+                self.line()?.ready = true;
+                Ok(())
+            }
+            (Reply::Refused(problem), _) => {
+                let program = self.crew.program.display().to_string();
+                let error = Error::from(problem).context("worker", program);
+                // Not one that another try would mend.
+                Err(if error.kind() == ErrorKind::Worker { Error::bug(error.to_string()) } else { error })
+            }
+            _ => Err(Error::bug("a worker answered before it was asked")),
+        }
+    }
+
+    /// Waits for a reply no longer than a sample may take; a chunk that takes so long is given out again, sample by sample.
+    pub(super) fn wait_for_reply(&mut self) -> Result<()> {
+        let Some(limit) = self.crew.timeout else { return Ok(()) };
+        self.overdue = !self.line()?.connection.receiver.wait(limit)?;
+        match self.overdue {
+            true => Err(Error::new(ErrorKind::Worker, format!("it took longer than {limit:?}"))),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn hear(&mut self) -> Result<(Reply, Chunk)> {
+        let message = self.line()?.connection.receiver.recv()?;
+        let message = message.ok_or_else(|| Error::new(ErrorKind::Worker, "the worker ended"))?;
+        Ok((unpack(&message.head)?, message.chunk))
+    }
+
+    /// Notes that the worker does something.
+    pub(super) fn works(&mut self) {
+        self.fruitless = 0;
+    }
+
+    /// How the worker ended, and whether by itself; an error when too many have, and none began to work.
+    pub(super) fn mourn(&mut self, error: &Error) -> Result<(String, bool)> {
+        let status = self.shared.wait_for(self.index);
+        self.line = None;
+        let overdue = std::mem::take(&mut self.overdue);
+        let how = match overdue {
+            true => format!("worker {} was ended: {}", self.index, error.message()),
+            false => describe(self.index, status, error),
+        };
+        let crashed = overdue || status.is_some_and(|(_, status)| is_crash(status));
+        self.fruitless += if crashed { PATIENCE / FRUITLESS } else { 1 };
+        if self.fruitless >= PATIENCE && !self.shared.is_stopped() {
+            let message = format!("{how}, and others before it, none of which began to work");
+            let program = self.crew.program.display().to_string();
+            return Err(Error::new(ErrorKind::Worker, message).context("worker", program));
+        }
+        Ok((how, crashed))
+    }
+}

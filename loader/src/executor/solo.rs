@@ -1,0 +1,240 @@
+//! A serial segment in a process of its own: a thread here hands it what its chain takes, and takes what it gives.
+//!
+//! The chain in the table stands for the one in the worker: it holds what waits to be sent and what came, and where each node
+//! begins. A worker is asked one thing at a time, and answers when its chain has something or cannot go on; only a word to come
+//! back at once may follow. So no two ends ever wait for each other's room.
+//!
+//! Nothing is kept for a worker that dies. What it held is lost, and the epoch goes on where the consumer is, as after a
+//! snapshot: each node from its last mark before that.
+
+use std::{
+    os::fd::{AsFd as _, OwnedFd},
+    sync::Arc,
+};
+
+use forebay_core::{Chunk, Error, ErrorKind, Key, Result, Waker};
+use rustix::{
+    event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
+    io::Errno,
+};
+
+use super::{
+    Blame, Chain,
+    chain::Stop,
+    crew::{Crew, Post, Worker},
+    table::Table,
+    threads::Shared,
+};
+use crate::{
+    queue::{Message, Sender as _},
+    worker::protocol::{Back, Reply, Request, pack},
+};
+
+/// The end of a worker that had a serial segment, whose state is gone with it.
+pub(crate) struct Death {
+    /// Who it was, how it ended, and what it was given last.
+    pub(crate) error: Error,
+    /// Whether it ended by its own doing.
+    pub(crate) crashed: bool,
+}
+
+/// Has a worker's chain come back, from any thread, at any time: one call too many does no harm.
+#[derive(Clone)]
+pub(crate) struct Interrupt(Arc<OwnedFd>);
+
+impl Interrupt {
+    pub(crate) fn new() -> Result<Self> {
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(std::io::Error::from)?;
+        Ok(Self(Arc::new(fd)))
+    }
+
+    pub(super) fn waker(&self) -> Waker {
+        let this = self.clone();
+        Waker::new(move || {
+            // It fails when it was called 2^64 times and nobody looked.
+            let _ = rustix::io::write(&this.0, &1_u64.to_ne_bytes());
+        })
+    }
+
+    fn forget(&self) {
+        let _ = rustix::io::read(&self.0, &mut [0; 8]); // It fails when nobody called.
+    }
+}
+
+/// The thread of a worker that has a serial segment.
+pub(super) struct Solo {
+    worker: Worker,
+    segment: usize,
+    interrupt: Interrupt,
+    /// What the worker was given last.
+    last: Option<Key>,
+}
+
+impl Solo {
+    pub(super) fn new(shared: Arc<Shared>, crew: Arc<Crew>, at: usize) -> Self {
+        let Post { segment, interrupt, .. } = &crew.solos[at];
+        let (segment, interrupt) = (*segment, interrupt.clone());
+        let index = crew.count + at;
+        Self { worker: Worker::new(shared, crew, index), segment, interrupt, last: None }
+    }
+
+    /// Starts the worker and runs the segment in it, until the run is stopped; an error is one of the whole run.
+    pub(super) fn serve(mut self) -> Result<()> {
+        self.worker.start()?;
+        let shared = Arc::clone(&self.worker.shared);
+        while let Some(mut chain) = shared.take_solo(self.segment, self.worker.index) {
+            let begins = chain.begins();
+            match self.run(&mut chain) {
+                Ok(stop) => {
+                    let given = chain.take_given(&stop);
+                    shared.hand_in_solo(|table| table.hand_in_chain(self.segment, chain, stop, given));
+                }
+                Err(error) if error.kind() == ErrorKind::Worker => {
+                    let death = self.bury(&chain, &error)?;
+                    if begins {
+                        chain.begin_again(); // Nothing was lost.
+                    }
+                    shared.hand_in_solo(|table| match begins {
+                        true => table.hand_in_chain(self.segment, chain, Stop::Progress, Vec::new()),
+                        false => table.hand_in_dead(self.segment, chain, death),
+                    });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the worker run the chain until it has something, or cannot go on.
+    fn run(&mut self, chain: &mut Chain) -> Result<Stop> {
+        if let Some(error) = chain.take_failure() {
+            return Ok(Stop::Failed(error));
+        }
+        self.worker.hear_ready()?;
+        if let Some((epoch, origins)) = chain.take_start() {
+            self.last = None;
+            self.send(&Request::Start(epoch, origins), Chunk::new())?;
+        }
+        for port in 0..chain.ports.len() {
+            let input = &mut chain.ports[port];
+            let (chunk, ended) = (std::mem::take(&mut input.chunk), std::mem::take(&mut input.ended));
+            if chunk.is_empty() && !ended {
+                continue;
+            }
+            self.last = chunk.names().last().map(|(_, key)| key.clone()).or(self.last.take());
+            match self.send(&Request::Give(port, ended), chunk) {
+                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    return Ok(Stop::Failed(unsendable(&error, &chain.blame())));
+                }
+                sent => sent?,
+            }
+        }
+        self.send(&Request::Run, Chunk::new())?;
+        loop {
+            self.wait()?;
+            match self.worker.hear()? {
+                (Reply::Gave(port), mut chunk) if port < chain.outs.len() => {
+                    chain.outs[port].take_from(&mut chunk, usize::MAX);
+                }
+                (Reply::Back(back), _) => {
+                    self.worker.works();
+                    return Ok(self.read(chain, *back));
+                }
+                _ => return Err(Error::bug("a worker gave an answer to another question")),
+            }
+        }
+    }
+
+    fn send(&mut self, request: &Request, chunk: Chunk) -> Result<()> {
+        self.worker.connection()?.sender.send(&mut Message::new(pack(request)?, chunk))
+    }
+
+    /// Waits until the worker says something or is gone. Interrupted, it tells the worker to come back, and waits for that.
+    fn wait(&mut self) -> Result<()> {
+        loop {
+            let receiver = &self.worker.connection()?.receiver;
+            let mut fds = [receiver.as_fd(), self.interrupt.0.as_fd()]
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            match poll(&mut fds, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(std::io::Error::from(error).into()),
+            }
+            let [heard, called] = fds.map(|fd| !fd.revents().is_empty());
+            if heard {
+                return Ok(());
+            }
+            if called {
+                self.interrupt.forget();
+                self.send(&Request::Break, Chunk::new())?;
+            }
+        }
+    }
+
+    /// What became of the chain, as the worker tells it.
+    fn read(&self, chain: &mut Chain, back: Back) -> Stop {
+        let host = self.worker.shared.host();
+        host.note_plugins(back.loaded);
+        back.log.into_iter().for_each(|(level, line)| host.note(level, line));
+        back.lost.into_iter().for_each(|lost| host.add_lost(lost.into()));
+        chain.note_lines(&back.audit); // Before the marks behind them.
+        if chain.note_news(back.news) {
+            host.ask_for_trim();
+        }
+        back.halt.into()
+    }
+
+    /// The worker is dead: starts another, and says what it was.
+    fn bury(&mut self, chain: &Chain, error: &Error) -> Result<Death> {
+        let (how, crashed) = self.worker.mourn(error).map_err(|error| chain.blame().on(error))?;
+        let last = self.last.take();
+        let mut error = Error::new(ErrorKind::Worker, &how);
+        if let Some(last) = last {
+            error = error.context("last sample", last);
+        }
+        let error = chain.blame().on(error);
+        if !self.worker.shared.is_stopped() {
+            let note = format!("{how}; another takes its place, and the epoch goes on from its last marks");
+            self.worker.shared.host().note(2, note);
+            self.worker.start()?;
+        }
+        Ok(Death { error, crashed })
+    }
+}
+
+/// Says of a value that cannot leave its process what to do about it.
+pub(crate) fn unsendable(error: &Error, blame: &Blame) -> Error {
+    let message = format!("{}; run the pipe on threads, with on=threads", error.message());
+    let places = error.contexts().iter();
+    let error =
+        places.fold(Error::new(error.kind(), message), |told, (name, value)| told.context(name, value));
+    blame.on(error)
+}
+
+impl Shared {
+    /// Waits until this segment can run, which a worker of its own does; none once the run is stopped.
+    fn take_solo(&self, segment: usize, worker: usize) -> Option<Box<Chain>> {
+        let mut table = self.lock();
+        loop {
+            if table.is_stopped() || self.host().is_cancelled() {
+                return None;
+            }
+            if let Some(chain) = table.take_solo(segment, worker) {
+                drop(table);
+                self.call_all(); // There is room now where it took something.
+                return Some(chain);
+            }
+            table = self.wait_for_work(table);
+        }
+    }
+
+    /// Gives back a chain, as `hand_in` does.
+    fn hand_in_solo(&self, hand_in: impl FnOnce(&mut Table)) {
+        let mut table = self.lock();
+        hand_in(&mut table);
+        let trash = table.take_trash();
+        self.tell_consumer(&table);
+        drop(table);
+        drop(trash);
+        self.call_all();
+    }
+}

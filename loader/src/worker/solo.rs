@@ -1,0 +1,157 @@
+//! A worker that has a serial segment to itself: runs its chain when it is told to, and waits where its pipes wait.
+
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+};
+
+use forebay_core::{Chunk, Error, ErrorKind, Result, Waker};
+
+use super::{
+    Worker, heard,
+    protocol::{Back, News, Reply, Request, Spot, pack, unpack},
+};
+use crate::{
+    executor::{Bell, Chain, Origin, Stop, unsendable},
+    host::Host,
+    queue::{
+        Message, Receiver as _, Sender as _,
+        process::{Connection, ProcessReceiver, ProcessSender},
+    },
+};
+
+/// Runs the chain of `worker` until its loader is gone.
+pub(super) fn serve(mut worker: Worker, connection: Connection) -> Result<()> {
+    let chain = worker.chain.take().ok_or_else(|| Error::bug("the worker has no serial segment"))?;
+    let bell = Arc::new(Bell::default());
+    let Connection { sender, receiver, .. } = connection;
+    let (give, requests) = mpsc::channel();
+    let (host, ear) = (Arc::clone(&worker.host), Arc::clone(&bell));
+    thread::Builder::new().name("forebay-ear".into()).spawn(move || {
+        if let Err(error) = listen(receiver, &host, &ear, &give) {
+            let _ = give.send(Err(error)); // It fails when the process ends.
+        }
+    })?;
+    let mut solo = Solo { worker, chain, bell, sender };
+    for request in requests {
+        let (request, chunk) = request?;
+        match solo.work(request, chunk) {
+            Err(error) if error.kind() == ErrorKind::Worker => return Ok(()), // The loader is gone.
+            worked => worked?,
+        }
+    }
+    Ok(())
+}
+
+/// Hands on what the loader says, at once even while the chain runs, until the loader is gone.
+fn listen(
+    mut receiver: ProcessReceiver,
+    host: &Host,
+    bell: &Bell,
+    give: &mpsc::Sender<Result<(Request, Chunk)>>,
+) -> Result<()> {
+    while let Some(Message { head, chunk }) = heard(receiver.recv())? {
+        match unpack(&head)? {
+            Request::Break => {
+                host.pause(true);
+                bell.ring();
+            }
+            request => {
+                if matches!(request, Request::Run) {
+                    host.pause(false); // What came after the last run had come back.
+                }
+                let _ = give.send(Ok((request, chunk))); // As above.
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The chain, and who hears of it.
+struct Solo {
+    worker: Worker,
+    chain: Box<Chain>,
+    /// Rung by pipes that waited, and to come back.
+    bell: Arc<Bell>,
+    sender: ProcessSender,
+}
+
+impl Solo {
+    fn work(&mut self, request: Request, mut chunk: Chunk) -> Result<()> {
+        match request {
+            Request::Start(epoch, spots) => {
+                let mut origins = vec![Origin::default(); self.worker.graph.nodes().len()];
+                for (link, spot) in self.chain.links().iter().zip(spots) {
+                    origins[link.node] = spot.into();
+                }
+                self.chain.start(epoch, &origins);
+                // The loader has those that it begins at.
+                self.chain.links().iter().for_each(|link| drop(link.trail.take()));
+            }
+            Request::Give(port, ended) => {
+                let input = self.chain.ports.get_mut(port);
+                let input = input.ok_or_else(|| Error::bug(format!("there is no input {port}")))?;
+                input.chunk.take_from(&mut chunk, usize::MAX);
+                input.ended |= ended;
+            }
+            Request::Run => self.run()?,
+            Request::Break => {} // It was heard on its way here.
+        }
+        Ok(())
+    }
+
+    /// Runs the chain, and tells what came of it.
+    fn run(&mut self) -> Result<()> {
+        let before: Vec<_> = self.chain.links().iter().map(|link| work(&link.counters)).collect();
+        let mut stop = self.run_or_wait()?;
+        for port in 0..self.chain.outs.len() {
+            let chunk = std::mem::take(&mut self.chain.outs[port]);
+            if chunk.is_empty() {
+                continue;
+            }
+            match self.sender.send(&mut Message::new(pack(&Reply::Gave(port))?, chunk)) {
+                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    let last = self.chain.links().last().map(|link| &link.blame);
+                    stop = Stop::Failed(last.map_or_else(|| error.clone(), |last| unsendable(&error, last)));
+                }
+                sent => sent?,
+            }
+        }
+        let news = self.chain.links().iter().zip(before).map(|(link, (before, lost))| {
+            let now = work(&link.counters);
+            News {
+                work: (now.0.0 - before.0, now.0.1 - before.1, now.0.2 - before.2),
+                lost: now.1 - lost,
+                marks: link.trail.take().into_iter().map(Spot::from).collect(),
+            }
+        });
+        let host = &self.worker.host;
+        let back = Back {
+            halt: stop.into(),
+            news: news.collect(),
+            log: host.take_log(),
+            lost: host.take_lost().into_iter().map(Into::into).collect(),
+            audit: self.worker.audit.as_ref().map(|audit| audit.take_lines()).unwrap_or_default(),
+            loaded: self.worker.newly_loaded(),
+        };
+        self.sender.send(&mut Message::new(pack(&Reply::Back(Box::new(back)))?, Chunk::new()))
+    }
+
+    /// Runs the chain until it has something, cannot go on, or is to come back. One that waits is waited for here.
+    fn run_or_wait(&mut self) -> Result<Stop> {
+        let bell = Arc::clone(&self.bell);
+        let waker = Waker::new(move || bell.ring());
+        let host = &self.worker.host;
+        loop {
+            match self.chain.run(&waker, host) {
+                Stop::Pending if !host.is_paused() => self.bell.wait(host)?,
+                stop => return Ok(stop),
+            }
+        }
+    }
+}
+
+/// Samples, bytes and nanoseconds; and failures that were forgiven.
+fn work(counters: &crate::stats::Counters) -> ((usize, usize, u64), u64) {
+    (counters.work(), counters.losses())
+}
