@@ -406,3 +406,24 @@ fn an_audit_is_told_at_the_end_and_over_many_files() {
     assert_eq!(none.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&none.stderr).contains("file: "), "{none:?}");
 }
+
+#[test]
+fn a_recorded_order_is_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let order = folder.path().join("order");
+    let graph = "range 600 | rogue_map at=-1 spin=200000 unordered=true | batch 8";
+    let digest = |executor, option| {
+        let file = order.to_str().unwrap();
+        let args = ["run", graph, "--executor", executor, option, file, "--digest", "--json"];
+        json(&forebay(&[], &args))["digest"].as_str().unwrap().to_owned()
+    };
+    let recorded = digest("threads:4", "--record");
+    for executor in ["inline", "threads:1", "processes:2"] {
+        assert_eq!(digest(executor, "--replay"), recorded, "{executor}");
+    }
+    let explained = String::from_utf8(forebay(&[], &["explain", graph]).stdout).unwrap();
+    assert!(explained.contains("in parallel, unordered"), "{explained}");
+    let refused = forebay(&[], &["run", "range 5", "--replay", order.to_str().unwrap()]);
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && error.contains("no map of the graph is unordered"), "{error}");
+}

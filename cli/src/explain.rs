@@ -185,7 +185,11 @@ impl Explained<'_> {
 
 /// How a segment runs, and where.
 fn runs(segment: &Segment) -> String {
-    let how = if segment.parallel { "in parallel" } else { "in order" };
+    let how = match (segment.parallel, segment.unordered) {
+        (true, true) => "in parallel, unordered",
+        (true, false) => "in parallel",
+        (false, _) => "in order",
+    };
     let place = match segment.on {
         On::Caller => "the caller's thread",
         On::OwnThread => "a thread of its own",

@@ -74,6 +74,12 @@ pub(crate) struct Args {
     /// Add to this file what `forebay audit` needs, and say at the end whether every sample came exactly once
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
+    /// Add to this file in which order maps with unordered=true give their samples
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Have maps with unordered=true give their samples in the order that this file has of them
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
     /// Print one number for all that this run delivered, in order
     #[arg(long)]
     digest: bool,
@@ -169,6 +175,12 @@ fn build(
     }
     if let Some(file) = &args.audit {
         builder = builder.audit(file);
+    }
+    if let Some(file) = &args.record {
+        builder = builder.record(file);
+    }
+    if let Some(file) = &args.replay {
+        builder = builder.replay(file);
     }
     if let Some((rank, world_size)) = args.rank {
         builder = builder.ranks(rank, world_size);

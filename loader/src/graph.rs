@@ -14,7 +14,7 @@
 //!
 //! [[node]]
 //! pipe = "files"               # `name` defaults to the pipe's, made unique by -2, -3
-//! paths = "shards/*.tar"       # options stand beside; reserved: name, pipe, inputs; every pipe has on_error and on
+//! paths = "shards/*.tar"       # options stand beside; reserved: name, pipe, inputs; every pipe has on_error and on, every map unordered
 //!
 //! [[node]]
 //! pipe = "untar"               # `inputs` defaults to the node before
@@ -81,8 +81,12 @@ pub const ON_ERROR: &str = "on_error";
 /// The option of every pipe that says where its work is done: see [`On`].
 pub const ON: &str = "on";
 
-/// The options that every pipe has, and that the loader reads.
-pub(crate) const COMMON: [&str; 2] = [ON_ERROR, ON];
+/// The option of every map that says whether its samples may come in another order than they went in: as they are done, so
+/// that a slow one holds up no other. False unless given.
+pub const UNORDERED: &str = "unordered";
+
+/// The options that every pipe has, and that the loader reads; the last is for maps.
+pub(crate) const COMMON: [&str; 3] = [ON_ERROR, ON, UNORDERED];
 
 /// The most nodes one graph may have.
 pub const MAX_NODES: usize = 10_000;
@@ -252,6 +256,11 @@ impl Node {
     /// Where the graph wants its work done; of a checked graph.
     pub(crate) fn on(&self) -> Option<On> {
         self.options.get(ON)?.as_str()?.parse().ok()
+    }
+
+    /// Whether its samples come as they are done; of a checked graph.
+    pub(crate) fn is_unordered(&self) -> bool {
+        self.options.get(UNORDERED) == Some(&Value::Bool(true))
     }
 
     /// What happens to samples that it fails on; of a checked graph.

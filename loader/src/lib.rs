@@ -22,6 +22,7 @@ mod make;
 mod plan;
 pub mod queue;
 mod ranks;
+mod record;
 pub mod registry;
 mod snapshot;
 mod stall;
@@ -36,7 +37,7 @@ pub use crate::{
     audit::{EpochAudit, LeftOut, Named, Offence, What, audit},
     builder::{DEFAULT_BUDGET, DEFAULT_MARKS, LoaderBuilder},
     digest::Digest,
-    executor::Executor,
+    executor::{Executor, MapOrder, Span},
     graph::Graph,
     handles::AnyStore,
     host::LostSample,

@@ -16,6 +16,7 @@ use crate::{
     graph::{Graph, Node},
     host::{Host, LostSample},
     plan::Plan,
+    record::Records,
     registry::Record,
     snapshot::{self, Course, PluginMark, Snapshot},
     stats::{NodeInfo, Stats},
@@ -59,6 +60,7 @@ pub struct Loader {
     pub(crate) seed: u64,
     pub(crate) ranks: (u32, u32),
     pub(crate) audit: Option<Arc<Log>>,
+    pub(crate) records: Records,
     pub(crate) at: At,
     /// The epoch after the last that will be read.
     pub(crate) epochs: u64,
@@ -101,13 +103,13 @@ impl Loader {
             return self.begin(at);
         }
         let origins = self.course.fresh();
-        self.start(at, &origins, None)
+        self.start(at, &origins, (None, None))
     }
 
-    /// Starts at a place; `resumed_of` is the world size of the snapshot that says so.
-    fn start(&mut self, at: At, origins: &[Origin], resumed_of: Option<u32>) -> Epoch<'_> {
+    /// Starts at a place; `resumed` is the world size of the snapshot that says so, and its number in an audit.
+    fn start(&mut self, at: At, origins: &[Origin], resumed: (Option<u32>, Option<u64>)) -> Epoch<'_> {
         if let Some(audit) = &self.audit {
-            audit.begin(at.epoch, at.delivered, origins, resumed_of);
+            audit.begin((at.epoch, at.delivered), origins, resumed);
         }
         self.begun = Some(Instant::now());
         self.run.start(at.epoch, origins);
@@ -136,12 +138,17 @@ impl Loader {
     /// `Io`, when a plugin's file cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let At { epoch, delivered, ended, .. } = self.at;
-        let origins = if ended { self.course.fresh() } else { self.course.origins(epoch, delivered) };
+        let locate = || if ended { self.course.fresh() } else { self.course.origins(epoch, delivered) };
+        let (number, origins) = match &self.audit {
+            Some(audit) => audit.snapshot(locate),
+            None => (None, locate()),
+        };
         // What is before the marks it is made of must not be lost with this process.
-        self.audit.as_ref().map_or(Ok(()), |audit| audit.flush())?;
+        self.flush()?;
         let at = (epoch, delivered, ended);
         let words = self.course.words(&self.graph);
-        Ok(snapshot::assemble(self.seed, at, self.ranks, words, self.plugins_used()?, origins))
+        let snapshot = snapshot::assemble(self.seed, at, self.ranks, words, self.plugins_used()?, origins);
+        Ok(Snapshot { audit: number, ..snapshot })
     }
 
     /// The rest of the epoch that `snapshot` was taken in: exactly the samples that would have come, on whatever executor
@@ -184,8 +191,13 @@ impl Loader {
             return Ok(self.epoch(snapshot.epoch + 1));
         }
         snapshot::check_ranks(snapshot, &self.graph, &self.course, self.ranks)?;
+        if let Some(recorded) = &self.records.followed {
+            let mut begin =
+                self.graph.nodes().iter().zip(&origins).filter(|(_, origin)| origin.order.is_some());
+            begin.try_for_each(|(node, origin)| recorded.check(&node.name, snapshot.epoch, origin))?;
+        }
         let at = At { epoch: snapshot.epoch, delivered: snapshot.delivered, ..At::default() };
-        Ok(self.start(at, &origins, Some(snapshot.world_size)))
+        Ok(self.start(at, &origins, (Some(snapshot.world_size), snapshot.audit)))
     }
 
     /// Where each node goes on, if the snapshot is one of this graph.
@@ -303,7 +315,7 @@ impl Loader {
     /// The first error of a pipe's end, such as a panic in its drop.
     pub fn finish(mut self) -> Result<()> {
         self.host.cancel();
-        let flushed = self.audit.as_ref().map_or(Ok(()), |audit| audit.flush());
+        let flushed = self.flush();
         self.run.finish().and(flushed)
     }
 
@@ -323,6 +335,12 @@ impl Loader {
         drop(self.resume(&snapshot)?);
         self.begun = Some(Instant::now());
         Ok(())
+    }
+
+    /// Puts what was written of the run into its files.
+    fn flush(&self) -> Result<()> {
+        self.records.written.as_ref().map_or(Ok(()), |file| file.flush())?;
+        self.audit.as_ref().map_or(Ok(()), |audit| audit.flush())
     }
 
     fn pause_clock(&mut self) {
@@ -352,7 +370,8 @@ impl Iterator for Epoch<'_> {
                 Err(error) => Some(Err(error)),
             };
         }
-        if let Some(error) = loader.audit.as_ref().and_then(|audit| audit.take_error()) {
+        let of_audit = loader.audit.as_ref().and_then(|audit| audit.take_error());
+        if let Some(error) = loader.records.written.as_ref().and_then(|file| file.take_error()).or(of_audit) {
             next = Some(Err(error));
         }
         match &next {

@@ -10,10 +10,11 @@ use forebay_core::{Error, Result};
 use crate::{
     Registry,
     audit::{Log, Tap},
-    executor::{Blame, Body, Chain, Grain, Link, Origin, Pace, Parallel, Trail},
+    executor::{Arrivals, Blame, Body, Chain, Grain, Link, Origin, Pace, Parallel, Trail, Usher},
     graph::{Catalog, Class, Graph, Node, PipeSpec},
     host::{Destination, Host, NodeContext, Stacker},
     plan::{Plan, Segment, replaces},
+    record::Records,
     snapshot::{Course, Stop},
     stats::{Counters, NodeInfo},
 };
@@ -32,6 +33,8 @@ pub(crate) struct Maker<'a> {
     /// How often nodes with state leave marks.
     pub(crate) marks: Duration,
     pub(crate) course: &'a Course,
+    /// Where unordered segments write in which order they gave, and where they read in which they are to.
+    pub(crate) records: &'a Records,
     /// Where nodes leave word of what they take and give.
     pub(crate) audit: Option<&'a Arc<Log>>,
     /// By place in the graph; filled on the way.
@@ -47,11 +50,20 @@ impl Maker<'_> {
             return Ok(Body::Serial(Box::new(chain)));
         }
         for (link, &at) in links.iter_mut().zip(&segment.nodes) {
-            let stacker = self.stacked_by(at).map(|size| Stacker::new(size, self.most));
-            link.destination = stacker.map(Destination::Batch);
+            // In which batch a sample of an unordered segment comes is not known while it is made.
+            let size = self.stacked_by(at).filter(|_| !segment.unordered);
+            link.destination = size.map(|size| Destination::Batch(Stacker::new(size, self.most)));
         }
-        let (maps, lane) = Parallel::new(links);
+        let (maps, lane) = Parallel::new(links, self.usher(segment));
         Ok(Body::Parallel(maps, lane))
+    }
+
+    /// Who says whose turn it is in an unordered segment.
+    fn usher(&self, segment: &Segment) -> Option<Box<Usher>> {
+        let &first = segment.nodes.first()?;
+        let arrivals = self.course.stops[first].arrivals.as_ref()?;
+        let name = &self.graph.nodes()[first].name;
+        Some(Box::new(Usher::new((first, name), arrivals, self.records)))
     }
 
     /// How many samples the only reader of a node stacks into one, if it does.
@@ -139,7 +151,12 @@ pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[b
             stacks: !spec.stacks.is_empty(),
             replaces: replaces(node),
             trail: Arc::new(Trail::default()),
+            arrivals: None,
         });
+    }
+    let unordered = plan.segments.iter().filter(|segment| segment.unordered);
+    for &first in unordered.filter_map(|segment| segment.nodes.first()) {
+        stops[first].arrivals = Some(Arc::new(Arrivals::default()));
     }
     let edge = plan.output()?;
     let segment = &plan.segments[plan.edges[edge].from];

@@ -30,6 +30,8 @@ pub struct Segment {
     pub nodes: Vec<usize>,
     /// Whether several chunks may be worked on at once.
     pub parallel: bool,
+    /// Whether they are handed on as they are done.
+    pub unordered: bool,
     /// Where that is done.
     pub on: On,
     /// The edges it reads.
@@ -44,8 +46,11 @@ pub struct Segment {
 impl Segment {
     /// Whether a node may run with these: what follows a node on a thread of its own runs there too, unless told otherwise or
     /// best in a process.
+    ///
+    /// Unordered maps always run with those beside them, so that an order means the same wherever they run.
     fn joins(&self, node: &Node, on: On) -> bool {
-        self.on == on || self.on == On::OwnThread && node.on().is_none() && on != On::Process
+        let follows = self.on == On::OwnThread && node.on().is_none() && on != On::Process;
+        self.unordered == node.is_unordered() && (self.unordered || self.on == on || follows)
     }
 }
 
@@ -109,6 +114,7 @@ impl Plan {
                 None => plan.segments.push(Segment {
                     nodes: vec![at],
                     parallel,
+                    unordered: graph.nodes()[at].is_unordered(),
                     on,
                     inputs: Vec::new(),
                     outputs: Vec::new(),
@@ -116,6 +122,16 @@ impl Plan {
                 }),
             }
             plan.segments[segment_of[at]].rewinds.push(spec(at)?.rewinds);
+        }
+        for segment in plan.segments.iter_mut().filter(|segment| segment.unordered) {
+            let places = segment.nodes.iter().map(|&at| {
+                let (node, spec) = (&graph.nodes()[at], spec(at)?);
+                Ok((node.on().is_some(), place(node, spec, executor)))
+            });
+            let places = places.collect::<Result<Vec<_>>>()?;
+            // One that was told so decides, then one whose pipe is best in a process of its own.
+            let chosen = places.iter().max_by_key(|(told, on)| (*told, *on == On::Process));
+            segment.on = chosen.map_or(segment.on, |(_, on)| *on);
         }
         plan.connect(graph, &segment_of, &spec)?;
         Ok(plan)

@@ -70,6 +70,13 @@ pub(crate) fn dealt(graph: &Graph, registry: &Registry) -> Result<Vec<bool>> {
             nodes.iter().position(|node| node.name == input.node).is_some_and(|from| dealt[from])
         });
         dealt[at] = from_dealt || spec(registry, &nodes[at]).is_some_and(|spec| spec.shards);
+        if nodes[at].is_unordered() && !dealt[at] {
+            return Err(Error::invalid(format!(
+                "`{}` is unordered, and its samples are dealt out to ranks after it: each rank would have another order, and \
+                 deal out others; put the pipe that deals them out before it",
+                nodes[at].name
+            )));
+        }
     }
     Ok(dealt)
 }

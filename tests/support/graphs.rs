@@ -82,6 +82,33 @@ pub fn placed(graph: &Graph, rng: &mut Rng) -> Graph {
     Graph::from_json(&text.to_string()).unwrap()
 }
 
+/// The same graph with most of its maps unordered; `None` if there is none that may be.
+///
+/// # Panics
+/// When a node cannot be told so.
+#[must_use]
+pub fn unordered(graph: &Graph, rng: &mut Rng) -> Option<Graph> {
+    let mut text: Value = serde_json::from_str(&graph.to_json().unwrap()).unwrap();
+    let mut told = Vec::new();
+    for (at, node) in graph.nodes().iter().enumerate() {
+        let replaces = node
+            .options
+            .get("on_error")
+            .and_then(Value::as_str)
+            .is_some_and(|text| text.starts_with("replace"));
+        if !["increment", "rogue_map"].contains(&node.pipe.as_str()) || replaces || rng.bool(0.3) {
+            continue;
+        }
+        let node_text = text["node"][at].as_object_mut().unwrap();
+        node_text.insert("unordered".to_owned(), true.into());
+        if node.inputs.iter().any(|input| told.contains(&input.node)) {
+            node_text.remove("on"); // It runs with the one before.
+        }
+        told.push(node.name.clone());
+    }
+    (!told.is_empty()).then(|| Graph::from_json(&text.to_string()).unwrap())
+}
+
 /// The most samples that an output may be thought to have, for pipes that make more of them.
 const MOST: u64 = 300;
 

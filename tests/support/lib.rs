@@ -23,8 +23,11 @@ use forebay_loader::{Registry, Search};
 pub use crate::{
     build::{Cargo, beside, lock_file, write},
     gate::Gate,
-    graphs::{placed, random_graph, with_random_graphs},
-    runs::{ALL, Run, Setting, await_workers, build, error_of, kill_any, line, outcome, run, uids, worker},
+    graphs::{placed, random_graph, unordered, with_random_graphs},
+    runs::{
+        ALL, Run, Setting, await_workers, build, builder, error_of, kill_any, line, outcome, run, uids,
+        worker,
+    },
 };
 
 /// The plugins of the workspace, by crate.

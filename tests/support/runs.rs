@@ -2,7 +2,7 @@
 
 use std::{env::consts::EXE_SUFFIX, path::PathBuf, thread, time::Duration};
 
-use forebay_loader::{Digest, Error, Executor, Graph, Loader, Registry, Result, Rng, Sample};
+use forebay_loader::{Digest, Error, Executor, Graph, Loader, LoaderBuilder, Registry, Result, Rng, Sample};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// How a graph is run.
@@ -74,11 +74,9 @@ pub fn worker() -> PathBuf {
     crate::plugins().parent().unwrap().join(format!("forebay-test-worker{EXE_SUFFIX}"))
 }
 
-/// A loader for this graph.
-///
-/// # Errors
-/// Those of the builder.
-pub fn build(graph: &Graph, registry: &Registry, setting: Setting) -> Result<Loader> {
+/// How a loader for this graph is made.
+#[must_use]
+pub fn builder(graph: &Graph, setting: Setting) -> LoaderBuilder {
     let mut builder = Loader::builder(graph.clone())
         .executor(setting.executor)
         .seed(setting.seed)
@@ -90,10 +88,15 @@ pub fn build(graph: &Graph, registry: &Registry, setting: Setting) -> Result<Loa
     if let Some(budget) = setting.budget {
         builder = builder.budget(budget);
     }
-    if setting.marks {
-        builder = builder.marks(Duration::ZERO);
-    }
-    builder.build(registry)
+    if setting.marks { builder.marks(Duration::ZERO) } else { builder }
+}
+
+/// A loader for this graph.
+///
+/// # Errors
+/// Those of the builder.
+pub fn build(graph: &Graph, registry: &Registry, setting: Setting) -> Result<Loader> {
+    builder(graph, setting).build(registry)
 }
 
 /// Reads one epoch to its end.

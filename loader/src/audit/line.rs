@@ -31,6 +31,9 @@ pub(crate) enum Line {
     Delivered(u64, String),
     /// The consumer was given all of the epoch: so many.
     Ended(u64),
+    /// A snapshot with this number was taken: a run that goes on after it does again what is before this line, and not what
+    /// comes after it, where some node is unordered.
+    Snapshot(u64),
 }
 
 /// How a run of an epoch begins.
@@ -49,6 +52,8 @@ pub(crate) struct Begin {
     pub(crate) resumed_of: Option<u32>,
     /// For each node: its pass, and how many it had given to each output.
     pub(crate) from: Vec<(u64, Vec<u64>)>,
+    /// The snapshot that it goes on from, if that is in an audit.
+    pub(crate) after: Option<u64>,
     /// Nanoseconds since 1970: of two runs that differ the later one counts.
     pub(crate) begun: u64,
     /// The output that leads to the consumer: node and port.
@@ -74,13 +79,16 @@ pub(crate) struct Part {
     pub(crate) deals: bool,
     /// Sees one rank's samples.
     pub(crate) dealt: bool,
+    /// Gives in an order of its own in each run.
+    pub(crate) unordered: bool,
 }
 
 /// What a node does to uids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
-    /// Gives one for each, in order, whatever runs it: leaves no word but of losses.
+    /// Gives one for each, in order, whatever runs it: leaves no word but of losses. Of unordered maps that run together the
+    /// last one leaves word like any that keeps uids.
     Map,
     /// Gives the uids it takes.
     Keeps,

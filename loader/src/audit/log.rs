@@ -16,7 +16,12 @@ use forebay_core::{Error, ErrorKind, Result};
 use rustix::fs::{FlockOperation, flock};
 
 use super::line::{Begin, Line, Part, Role, VERSION, write_uids};
-use crate::{Graph, Registry, executor::Origin, graph::Catalog, snapshot::Course};
+use crate::{
+    Graph, Registry,
+    executor::Origin,
+    graph::{Catalog, Node},
+    snapshot::{Course, Stop},
+};
 
 /// How many deliveries go into one line.
 const DELIVERIES: usize = 64;
@@ -52,6 +57,8 @@ struct Out {
     sink: Sink,
     /// Deliveries that are not written yet, and the place of the first.
     delivered: (u64, Vec<u64>),
+    /// The number of the last snapshot.
+    snapshot: u64,
     error: Option<Error>,
 }
 
@@ -67,7 +74,7 @@ impl Log {
         rank: (u32, u32),
     ) -> Result<Self> {
         let nodes = parts(graph, registry, course)?;
-        let file = append(path).map_err(|error| error.context("file", path.display()))?;
+        let file = open_to_append(path, "audit").map_err(|error| error.context("file", path.display()))?;
         let whose =
             Whose { graph: graph.fingerprint().to_string(), seed, rank, nodes, output: course.output };
         Ok(Self::new(path, Sink::File(BufWriter::with_capacity(1 << 16, file)), whose))
@@ -81,7 +88,7 @@ impl Log {
     }
 
     fn new(path: &Path, sink: Sink, whose: Whose) -> Self {
-        let out = Out { sink, delivered: (0, Vec::new()), error: None };
+        let out = Out { sink, delivered: (0, Vec::new()), snapshot: 0, error: None };
         Self { path: path.to_owned(), out: Mutex::new(out), turn: AtomicU64::new(0), whose }
     }
 
@@ -112,14 +119,19 @@ impl Log {
         self.turn.load(Ordering::Acquire)
     }
 
-    /// An epoch begins after so many deliveries, each node at its origin; `resumed_of` is the snapshot's world size.
-    pub(crate) fn begin(&self, epoch: u64, delivered: u64, origins: &[Origin], resumed_of: Option<u32>) {
+    /// An epoch begins after so many deliveries, each node at its origin; `resumed_of` is the snapshot's world size, `after`
+    /// its number.
+    pub(crate) fn begin(
+        &self,
+        (epoch, delivered): (u64, u64),
+        origins: &[Origin],
+        (resumed_of, after): (Option<u32>, Option<u64>),
+    ) {
         let given = |origin: &Origin| {
             let place = &origin.mark.place;
             let given = place.given.iter().zip(&origin.skip).map(|(given, skip)| given + skip);
             (place.pass, given.collect())
         };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let begin = Begin {
             version: VERSION,
             graph: self.whose.graph.clone(),
@@ -130,7 +142,8 @@ impl Log {
             delivered,
             resumed_of,
             from: origins.iter().map(given).collect(),
-            begun: u64::try_from(now.as_nanos()).unwrap_or(u64::MAX),
+            after,
+            begun: now(),
             output: self.whose.output,
             nodes: self.whose.nodes.clone(),
         };
@@ -147,6 +160,20 @@ impl Log {
         if turn == self.turn() {
             out.write(line);
         }
+    }
+
+    /// Takes a snapshot by `locate`, and gives its number, where one is needed. Meanwhile nobody leaves word, so a mark that is
+    /// found is of what was written before.
+    pub(crate) fn snapshot<T>(&self, locate: impl FnOnce() -> T) -> (Option<u64>, T) {
+        if !self.whose.nodes.iter().any(|part| part.unordered) {
+            return (None, locate());
+        }
+        let mut out = self.out();
+        out.write_delivered();
+        out.snapshot = now().max(out.snapshot + 1);
+        let number = out.snapshot;
+        out.write(&Line::Snapshot(number));
+        (Some(number), locate())
     }
 
     /// The consumer has the next sample.
@@ -192,10 +219,8 @@ impl Drop for Log {
     fn drop(&mut self) {
         // A loader that is dropped has nobody to tell; `finish` tells.
         let _ = self.flush();
-        // By closing it alone the file would stay locked while a worker is being spawned, which has it for a moment.
-        #[cfg(unix)]
         if let Sink::File(file) = &self.out().sink {
-            let _ = flock(file.get_ref(), FlockOperation::Unlock);
+            unlock(file.get_ref());
         }
     }
 }
@@ -248,14 +273,27 @@ impl Out {
     }
 }
 
-/// Opens a file for more lines. A run that was killed may have left half of one, which goes.
-fn append(path: &Path) -> Result<File> {
+/// Nanoseconds since 1970.
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Lets other runs write to the file. By closing it alone it would stay locked while a worker is being spawned, which has it
+/// for a moment.
+pub(crate) fn unlock(file: &File) {
+    #[cfg(unix)]
+    let _ = flock(file, FlockOperation::Unlock);
+}
+
+/// Opens a file for more lines of `what` a run writes. A run that was killed may have left half of one, which goes.
+pub(crate) fn open_to_append(path: &Path, what: &str) -> Result<File> {
     let mut file = File::options().create(true).read(true).append(true).open(path)?;
     #[cfg(unix)]
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        return Err(Error::invalid(
-            "another run writes its audit to this file; give each run one of its own",
-        ));
+        return Err(Error::invalid(format!(
+            "another run writes its {what} to this file; give each run one of its own"
+        )));
     }
     let mut end = file.metadata()?.len();
     let mut block = Vec::new();
@@ -276,7 +314,13 @@ fn append(path: &Path) -> Result<File> {
 
 /// The nodes of a graph, as an audit sees them.
 fn parts(graph: &Graph, registry: &Registry, course: &Course) -> Result<Vec<Part>> {
-    let part = |(node, stop): (&crate::graph::Node, &crate::snapshot::Stop)| {
+    let nodes = graph.nodes();
+    let read_unordered = |node: &Node| {
+        nodes
+            .iter()
+            .any(|other| other.is_unordered() && other.inputs.iter().any(|input| input.node == node.name))
+    };
+    let part = |(node, stop): (&Node, &Stop)| {
         let spec = registry.pipe(&node.pipe).ok_or_else(|| Error::bug(format!("no pipe {}", node.pipe)))?;
         if stop.stacks && spec.uids_option.is_empty() {
             let message =
@@ -285,7 +329,10 @@ fn parts(graph: &Graph, registry: &Registry, course: &Course) -> Result<Vec<Part
         }
         Ok(Part {
             name: node.name.clone(),
-            role: Role::new(spec.class, spec.uids, spec.rewinds),
+            role: match node.is_unordered() && !read_unordered(node) {
+                true => Role::Keeps,
+                false => Role::new(spec.class, spec.uids, spec.rewinds),
+            },
             inputs: stop.inputs.clone(),
             outputs: stop.outputs,
             one_input: spec.inputs.1 <= 1,
@@ -294,7 +341,8 @@ fn parts(graph: &Graph, registry: &Registry, course: &Course) -> Result<Vec<Part
             drops: spec.may_drop(node),
             deals: stop.deals,
             dealt: stop.dealt,
+            unordered: node.is_unordered(),
         })
     };
-    graph.nodes().iter().zip(&course.stops).map(part).collect()
+    nodes.iter().zip(&course.stops).map(part).collect()
 }

@@ -12,7 +12,10 @@ mod records;
 mod tap;
 mod verdict;
 
-pub(crate) use self::{log::Log, tap::Tap};
+pub(crate) use self::{
+    log::{Log, open_to_append, unlock},
+    tap::Tap,
+};
 pub use self::{
     records::audit,
     verdict::{EpochAudit, LeftOut, Named, Offence, What},

@@ -45,6 +45,9 @@ pub fn audit<P: AsRef<Path>>(files: &[P]) -> Result<Vec<EpochAudit>> {
     }
     let judge = |(epoch, mut runs): (u64, Vec<Run>)| {
         runs.sort_by_key(|run| run.begin.begun);
+        if runs.iter().any(|run| run.begin.nodes.iter().any(|part| part.unordered)) {
+            runs = lineage(runs);
+        }
         let mut records = Records::default();
         for run in runs {
             records.add(&run).map_err(|error| error.context("file", run.file.display()))?;
@@ -62,6 +65,31 @@ struct Run {
     from: u64,
     len: u64,
     number: usize,
+    /// The snapshots taken in it, and where the lines before each end.
+    snapshots: Vec<(u64, u64)>,
+}
+
+/// The last run of each rank, and those that it went on after, as far as each had come at the snapshot. What others did, each
+/// in an order of its own, nobody goes on from.
+fn lineage(runs: Vec<Run>) -> Vec<Run> {
+    // For each rank the snapshot that is looked for, once its last run is found.
+    let mut wanted: HashMap<u32, Option<u64>> = HashMap::new();
+    let mut kept = Vec::new();
+    for mut run in runs.into_iter().rev() {
+        match wanted.get(&run.begin.rank) {
+            None => {}
+            Some(None) => continue,
+            Some(Some(snapshot)) => {
+                let found = run.snapshots.iter().find(|(number, _)| number == snapshot);
+                let Some(&(_, len)) = found else { continue };
+                run.len = len;
+            }
+        }
+        wanted.insert(run.begin.rank, run.begin.after);
+        kept.push(run);
+    }
+    kept.reverse();
+    kept
 }
 
 /// The runs in a file.
@@ -78,7 +106,13 @@ fn runs(path: &Path) -> Result<Vec<Run>> {
         if !line.starts_with(b"{\"run\"") {
             let run = runs.last_mut();
             let run = run.ok_or_else(|| Error::corrupt("not an audit file: it does not begin with a run"));
-            run.map_err(|error| error.context("line", number))?.len += line.len() as u64;
+            let run = run.map_err(|error| error.context("line", number))?;
+            run.len += line.len() as u64;
+            if line.starts_with(b"{\"snapshot\"")
+                && let Line::Snapshot(snapshot) = parse(&line, number)?
+            {
+                run.snapshots.push((snapshot, run.len));
+            }
             continue;
         }
         let Line::Run(mut begin) = parse(&line, number)? else { continue };
@@ -90,7 +124,14 @@ fn runs(path: &Path) -> Result<Vec<Run>> {
                 begin.begun = begin.begun.max(last.begin.begun); // A clock may be set back.
             }
         }
-        runs.push(Run { begin: *begin, file: path.to_owned(), from: at, len: 0, number });
+        runs.push(Run {
+            begin: *begin,
+            file: path.to_owned(),
+            from: at,
+            len: 0,
+            number,
+            snapshots: Vec::new(),
+        });
     }
     Ok(runs)
 }
@@ -271,7 +312,7 @@ impl Records {
                 known.delivered.extend(from(first, read_items(&uids)?).map(|(at, item)| (at, item.uid)));
             }
             Line::Ended(count) => self.ranks.entry(rank).or_default().ended = Some(count),
-            Line::Run(_) => {}
+            Line::Run(_) | Line::Snapshot(_) => {}
         }
         Ok(())
     }

@@ -94,6 +94,17 @@ impl Tap {
         }
     }
 
+    /// Leaves word of what an unordered map gave, after the first `given` of a pass.
+    pub(crate) fn gave(&self, pass: u64, given: u64, chunk: &Chunk) {
+        let uids = write_uids(chunk.names().map(|(uid, _)| uid));
+        self.write(&Line::Gave(self.node, 0, pass, given, uids, Vec::new()));
+    }
+
+    /// Leaves word that an unordered map gave all of a pass.
+    pub(crate) fn over(&self, pass: u64) {
+        self.write(&Line::Over(self.node, pass));
+    }
+
     /// Leaves word of a failure that was forgiven, with a number that no other of this pass has.
     pub(crate) fn lost(&self, pass: u64, number: u64, uid: Option<u64>) {
         let uid = uid.map(|uid| write_uids([uid]));

@@ -8,7 +8,13 @@ use std::{
 
 use forebay_core::{Chunk, Error, Result, Sample, Waker};
 
-use super::{Body, Chain, Grain, Job, Lane, Parallel, Run, chain::Stop, trail::Origin};
+use super::{
+    Body, Chain, Grain, Job, Lane, Parallel, Run,
+    chain::Stop,
+    segment::Item,
+    trail::Origin,
+    turns::{Done, Turns},
+};
 use crate::{
     host::{Host, stopped},
     plan::Plan,
@@ -42,6 +48,7 @@ struct Maps {
     grain: Grain,
     /// Samples taken in this pass.
     taken: u64,
+    turns: Turns,
     /// What ends it, once all before was read.
     failed: Option<Error>,
     spent: Chunk,
@@ -84,6 +91,8 @@ impl Maps {
     fn start(&mut self, epoch: u64, origins: &[Origin]) {
         self.maps.start(epoch, origins);
         self.taken = self.lane.start(epoch, origins);
+        self.turns.clear();
+        self.turns.start_pass();
         self.failed = None;
     }
 
@@ -91,20 +100,37 @@ impl Maps {
     fn start_pass(&mut self, pass: u64) -> u64 {
         self.maps.start_pass(pass);
         self.lane.start_pass(pass);
+        self.turns.clear();
+        self.turns.start_pass();
         (self.taken, self.failed) = (0, None);
         pass
     }
 
-    /// Maps some of the samples in `chunk`, and moves them to `out`.
-    fn run(&mut self, chunk: &mut Chunk, out: &mut Chunk, host: &Host) {
+    /// Maps some of the samples in `chunk`; `out` is empty, for what comes out.
+    fn run(&mut self, chunk: &mut Chunk, mut out: Chunk) {
         let begin = Instant::now();
         self.spent.clear();
-        self.spent.take_from(chunk, self.grain.size());
-        let first = self.taken.saturating_sub(self.lane.missing());
+        let (size, went) = self.lane.portion(self.taken, self.grain.size());
+        self.spent.take_from(chunk, size);
+        let (at, first) = (self.taken, self.taken.saturating_sub(self.lane.missing()));
         self.taken += self.spent.len() as u64;
-        let mapped = self.maps.run(first, &mut self.spent, out);
+        if went {
+            return self.spent.clear();
+        }
+        let mapped = self.maps.run(first, &mut self.spent, &mut out);
         self.grain.learn(mapped.taken, mapped.bytes, begin.elapsed());
-        self.failed = self.lane.settle(mapped, out, host);
+        let item = Item::Chunk(out, mapped.bytes);
+        // Invariant: nothing else has the number.
+        let number = self.turns.take();
+        let _ = self.turns.put(number, Done { at, item, mapped });
+    }
+
+    /// What is handed on next, if its turn has come.
+    fn hand_on(&mut self, host: &Host) -> Option<Chunk> {
+        let Done { at, item, mapped } = self.turns.pop(self.lane.usher())?;
+        let Item::Chunk(mut chunk, _) = item else { return None };
+        self.failed = self.lane.settle(at, mapped, &mut chunk, host);
+        Some(chunk)
     }
 }
 
@@ -117,6 +143,7 @@ impl Inline {
                 lane,
                 grain: Grain::new(job.chunk),
                 taken: 0,
+                turns: Turns::default(),
                 failed: None,
                 spent: Chunk::new(),
             })),
@@ -192,15 +219,22 @@ impl Inline {
             return Stop::Failed(error);
         }
         let plan = &self.plan.segments[segment];
-        let input = &mut self.edges[plan.inputs[0]];
-        let Some(chunk) = input.chunks.front_mut() else {
-            return if input.ended { Stop::End } else { Stop::NeedInput(0) };
-        };
-        let mut part = self.spares.pop().unwrap_or_default();
-        maps.run(chunk, &mut part, &self.host);
-        if chunk.is_empty() {
-            self.spares.extend(input.chunks.pop_front());
+        let mut next = maps.hand_on(&self.host);
+        if next.is_none() {
+            let input = &mut self.edges[plan.inputs[0]];
+            let Some(chunk) = input.chunks.front_mut() else {
+                return match input.ended {
+                    true => maps.lane.end().map_or(Stop::End, Stop::Failed),
+                    false => Stop::NeedInput(0),
+                };
+            };
+            maps.run(chunk, self.spares.pop().unwrap_or_default());
+            if chunk.is_empty() {
+                self.spares.extend(input.chunks.pop_front());
+            }
+            next = maps.hand_on(&self.host);
         }
+        let Some(part) = next else { return Stop::Progress };
         if part.is_empty() {
             self.spares.push(part);
         } else {

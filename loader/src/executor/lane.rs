@@ -6,8 +6,10 @@ use forebay_core::{Chunk, Error, Sample, State, StateExt as _};
 
 use super::{
     link::{Blame, Link},
+    order::Span,
     parallel::{Lost, Mapped},
     trail::{Mark, Origin, Place, Trail},
+    usher::Usher,
 };
 use crate::{
     audit::Tap,
@@ -26,6 +28,8 @@ pub(crate) struct Lane {
     stand_in: Option<StandIn>,
     /// How many of the next samples were delivered before a resume.
     skip: u64,
+    /// For an unordered segment: whose turn it is.
+    usher: Option<Box<Usher>>,
 }
 
 /// What takes the place of lost samples.
@@ -49,7 +53,7 @@ struct Place1 {
 }
 
 impl Lane {
-    pub(super) fn new(links: &[Link]) -> Self {
+    pub(super) fn new(links: &[Link], usher: Option<Box<Usher>>) -> Self {
         let map = |link: &Link| Place1 {
             node: link.node,
             on_error: link.on_error,
@@ -60,13 +64,19 @@ impl Lane {
             tap: link.tap.clone(),
         };
         let replaces = links.last().is_some_and(|link| link.on_error.action == Action::Replace);
-        Self { maps: links.iter().map(map).collect(), stand_in: replaces.then(StandIn::default), skip: 0 }
+        let stand_in = replaces.then(StandIn::default);
+        Self { maps: links.iter().map(map).collect(), stand_in, skip: 0, usher }
     }
 
-    /// Starts an epoch; gives how many samples were taken before.
+    /// Starts an epoch; gives the place in the input that it goes on from.
     pub(super) fn start(&mut self, epoch: u64, origins: &[Origin]) -> u64 {
+        let first = self.maps.first().map(|map| &origins[map.node]);
+        let begin = first.map_or(0, |origin| origin.mark.place.taken[0]);
+        // What an unordered segment gave may not have been the first of its input.
+        let mut had = self.usher.as_mut().zip(first).map(|(usher, origin)| usher.start(epoch, origin));
         for map in &mut self.maps {
             map.place = origins[map.node].mark.place.clone();
+            map.place.taken[0] = had.take().unwrap_or(map.place.taken[0]);
             map.trail.start(epoch);
             map.tap.iter_mut().for_each(Tap::start);
             if map.place.taken != map.place.given || map.place.lost > 0 {
@@ -82,7 +92,7 @@ impl Lane {
                 (place.taken[0] + self.skip, place.given[0] + self.skip, place.lost + run);
             map.trail.keep(Mark { place, state: Some(State::default().again(0, run)) });
         }
-        self.maps.first().map_or(0, |map| map.place.taken[0])
+        begin
     }
 
     /// Starts another pass.
@@ -90,6 +100,30 @@ impl Lane {
         self.maps.iter_mut().for_each(|map| map.place = Place::start(pass, 1, 1));
         self.stand_in = self.stand_in.take().map(|_| StandIn::default());
         self.skip = 0;
+        self.usher.iter_mut().for_each(|usher| usher.start_pass(pass));
+    }
+
+    /// How many of up to `size` samples from this place on the next chunk may hold, and whether they were handed on before
+    /// a resume.
+    pub(super) fn portion(&self, place: u64, size: usize) -> (usize, bool) {
+        self.usher.as_ref().map_or((size, false), |usher| usher.portion(place, size))
+    }
+
+    /// Who says whose turn it is, if that is not by number.
+    pub(super) fn usher(&self) -> Option<&Usher> {
+        self.usher.as_deref()
+    }
+
+    /// Notes that all was handed on of an input that has ended; gives an error if more was to come.
+    pub(super) fn end(&self) -> Option<Error> {
+        let usher = self.usher.as_ref()?;
+        let error = usher.unfulfilled();
+        if let (Some(map), None) = (self.maps.last(), &error)
+            && let Some(tap) = &map.tap
+        {
+            tap.over(map.place.pass);
+        }
+        error
     }
 
     /// How many samples went in and did not come out in this pass, of those seen here.
@@ -97,12 +131,28 @@ impl Lane {
         self.maps.iter().map(Place1::missing).sum()
     }
 
-    /// Takes the next chunk in order and counts what it lost. Gives the error that ends the segment, after what is in
-    /// `chunk` then.
-    pub(super) fn settle(&mut self, done: Mapped, chunk: &mut Chunk, host: &Host) -> Option<Error> {
+    /// Takes the chunk whose turn it is, of samples from the place `at` on, and counts what it lost. Gives the error that
+    /// ends the segment, after what is in `chunk` then.
+    pub(super) fn settle(&mut self, at: u64, done: Mapped, chunk: &mut Chunk, host: &Host) -> Option<Error> {
         if self.stand_in.is_some() {
             return self.settle_replacing(done, chunk, host);
         }
+        let Some(usher) = &mut self.usher else { return self.count(done, chunk, host) };
+        if usher.pass_on(Span(at, done.taken as u64)) {
+            host.ask_for_trim();
+        }
+        let given = self.maps.last().map_or(0, |map| map.place.given[0]);
+        let error = self.count(done, chunk, host);
+        if let Some(map) = self.maps.last()
+            && let Some(tap) = map.tap.as_ref().filter(|_| !chunk.is_empty())
+        {
+            tap.gave(map.place.pass, given, chunk);
+        }
+        error
+    }
+
+    /// Counts what came out of a chunk, and what was lost.
+    fn count(&mut self, done: Mapped, chunk: &mut Chunk, host: &Host) -> Option<Error> {
         let (mut passed, mut at) = (0, 0);
         for lost in done.lost {
             let before = lost.at - at; // Those since the one lost before, which all came out.

@@ -3,13 +3,16 @@
 //! Inline execution is the truth: the consumer's thread drives each segment as it is needed. Threads
 //! give the same samples in the same order: see `threads`.
 
+mod arrivals;
 mod chain;
 mod children;
 mod crew;
+mod epochs;
 mod grain;
 mod inline;
 mod lane;
 mod link;
+mod order;
 mod parallel;
 mod remote;
 mod segment;
@@ -17,22 +20,28 @@ mod solo;
 mod table;
 mod threads;
 mod trail;
+mod turns;
+mod usher;
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
 use forebay_core::{Error, Result, Sample};
 
+pub use self::order::{MapOrder, Span};
 pub(crate) use self::{
+    arrivals::Arrivals,
     chain::{Chain, Stop},
     crew::{BATCHES, Crew, Post},
     grain::Grain,
     inline::{Bell, Inline},
     lane::Lane,
     link::{Blame, Link},
+    order::{Places, append, count},
     parallel::Parallel,
     solo::{Death, Interrupt, unsendable},
     threads::{Counts, Threads},
     trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},
+    usher::Usher,
 };
 use crate::{host::Host, plan::Plan, stall::Watch};
 

@@ -8,6 +8,7 @@ use super::{
     lane::Lane,
     link::{Blame, Link},
     trail::Origin,
+    usher::Usher,
 };
 use crate::{
     graph::OnError,
@@ -67,8 +68,8 @@ pub(crate) struct Lost {
 
 impl Parallel {
     /// The shared part of a segment, and the part that sees its chunks in order.
-    pub(crate) fn new(links: Vec<Link>) -> (Self, Lane) {
-        let lane = Lane::new(&links);
+    pub(crate) fn new(links: Vec<Link>, usher: Option<Box<Usher>>) -> (Self, Lane) {
+        let lane = Lane::new(&links, usher);
         let contexts = links.iter().map(|link| link.cx.clone()).collect();
         let share = |link: Link| SharedMap {
             node: link.node,

@@ -1,16 +1,13 @@
 //! Segments and edges as the table of the threads holds them.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    time::Instant,
-};
+use std::{collections::VecDeque, time::Instant};
 
 use forebay_core::{Chunk, Error, Waker};
 
 use super::{
     Body, Chain, Grain, Lane, Parallel,
-    parallel::Mapped,
     trail::{Origin, pass_of_input},
+    turns::Turns,
 };
 use crate::{graph::On, plan};
 
@@ -33,6 +30,7 @@ pub(super) struct Segment {
 }
 
 /// What runs in a segment, and how far it is.
+#[expect(clippy::large_enum_variant, reason = "a graph has few segments")]
 pub(super) enum Kind {
     Serial {
         /// Away while it runs.
@@ -47,12 +45,10 @@ pub(super) enum Kind {
         maps: Parallel,
         lane: Lane,
         grain: Grain,
-        next: u64,
         /// Samples taken in this pass.
         taken: u64,
-        due: u64,
         running: usize,
-        done: BTreeMap<u64, (Item, Mapped)>,
+        turns: Turns,
     },
 }
 
@@ -114,11 +110,9 @@ impl Segment {
                 maps,
                 lane,
                 grain: Grain::new(chunk),
-                next: 0,
                 taken: 0,
-                due: 0,
                 running: 0,
-                done: BTreeMap::new(),
+                turns: Turns::default(),
             },
         };
         let (on, inputs, outputs, rewinds) = (plan.on, plan.inputs, plan.outputs, plan.rewinds);
@@ -147,7 +141,7 @@ impl Segment {
 
     /// Starts another pass, and gives that of the inputs; nothing waits within any more.
     ///
-    /// What is worked on now comes back with a number below `due`, or to a chain that missed the start of a pass.
+    /// What is worked on now comes back with the number of another pass, or to a chain that missed the start of a pass.
     pub(super) fn start_pass(&mut self, pass: u64) -> u64 {
         self.restart();
         match &mut self.kind {
@@ -171,7 +165,10 @@ impl Segment {
         self.idle = None;
         match &mut self.kind {
             Kind::Serial { wants, pending, woken, .. } => (*wants, *pending, *woken) = (None, false, false),
-            Kind::Parallel { next, taken, due, .. } => (*taken, *due) = (0, *next),
+            Kind::Parallel { taken, turns, .. } => {
+                *taken = 0;
+                turns.start_pass();
+            }
         }
     }
 
@@ -179,7 +176,7 @@ impl Segment {
     pub(super) fn take_done(&mut self) -> Vec<Item> {
         match &mut self.kind {
             Kind::Serial { .. } => Vec::new(),
-            Kind::Parallel { done, .. } => std::mem::take(done).into_values().map(|(item, _)| item).collect(),
+            Kind::Parallel { turns, .. } => turns.clear(),
         }
     }
 

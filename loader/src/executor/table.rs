@@ -1,15 +1,12 @@
 //! The table of segments and edges that workers share; all of it is plain data under one lock.
 
+mod chunks;
 mod output;
 mod ready;
 mod solo;
 mod stall;
 
-use std::{
-    collections::VecDeque,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 use forebay_core::{Chunk, Error, Key, Waker};
 
@@ -17,7 +14,6 @@ use self::output::Ahead;
 use super::{
     Body, Chain, Job, Parallel,
     chain::Stop,
-    parallel::Mapped,
     segment::{Edge, Item, Kind, Segment},
     solo::Death,
     trail::Origin,
@@ -26,9 +22,6 @@ use crate::{graph::On, host::Host};
 
 /// The most chunks that wait on one edge.
 const MOST_WAITING: usize = 64;
-
-/// How many chunks the first batch of an epoch is cut into, for each worker.
-const FIRST_SHARE: usize = 6;
 
 pub(crate) struct Table {
     segments: Vec<Segment>,
@@ -60,6 +53,8 @@ struct InHand {
     segment: usize,
     /// Of a chunk, its place among the segment's; none for a chain.
     number: Option<u64>,
+    /// Of a chunk, the place of its first sample in the input.
+    at: u64,
     worker: usize,
     since: Instant,
     samples: usize,
@@ -78,7 +73,9 @@ pub(crate) struct Task {
     pub(crate) segment: usize,
     /// Its place among the segment's chunks.
     pub(crate) number: u64,
-    /// The number of its first sample within the pass.
+    /// The place of its first sample in the input.
+    at: u64,
+    /// The number of its first sample within the pass, less those that are known to be lost.
     pub(crate) first: u64,
     pub(crate) parallel: Parallel,
     pub(crate) chunk: Chunk,
@@ -183,19 +180,19 @@ impl Table {
     fn take_for(&mut self, segment: usize, worker: usize) -> Work {
         let work = self.take(segment);
         let mut hand =
-            InHand { segment, number: None, worker, since: Instant::now(), samples: 0, first: None };
+            InHand { segment, number: None, at: 0, worker, since: Instant::now(), samples: 0, first: None };
         if let Work::Task(task) = &work {
-            (hand.number, hand.samples) = (Some(task.number), task.chunk.len());
+            (hand.number, hand.at, hand.samples) = (Some(task.number), task.at, task.chunk.len());
             hand.first = task.chunk.front().map(|(_, key)| key.clone());
         }
         self.in_hand.push(hand);
         work
     }
 
-    /// Notes that work came back: a chunk's number, or none for a chain.
-    fn put_back(&mut self, segment: usize, number: Option<u64>) {
+    /// Notes that work came back: a chunk's number, or none for a chain. Gives the place of its first sample.
+    fn put_back(&mut self, segment: usize, number: Option<u64>) -> u64 {
         let at = self.in_hand.iter().position(|hand| hand.segment == segment && hand.number == number);
-        at.map(|at| self.in_hand.swap_remove(at));
+        at.map_or(0, |at| self.in_hand.swap_remove(at).at)
     }
 
     /// Takes a segment that can run.
@@ -219,56 +216,7 @@ impl Table {
                 }
                 Work::Serial { segment: at, chain, waker: segment.waker.clone() }
             }
-            Kind::Parallel { maps, lane, grain, next, taken, running, .. } => {
-                *next += 1;
-                *running += 1;
-                let number = *next - 1;
-                // Less what is known to be lost, so that places in coming batches are used.
-                let first = taken.saturating_sub(lane.missing());
-                // The consumer waits for the first batch of an epoch, so all work on it.
-                let (stacked, share) = (maps.stacked(), FIRST_SHARE * self.workers);
-                let most = if *taken < stacked { (stacked as usize / share).max(1) } else { usize::MAX };
-                let (parallel, size) = (maps.clone(), grain.at_most(most));
-                let (chunk, error) = self.cut(at, size);
-                if let Kind::Parallel { taken, .. } = &mut self.segments[at].kind {
-                    *taken += chunk.len() as u64;
-                }
-                if let Some(error) = error {
-                    self.hand_in_failure(at, number, error);
-                }
-                let out = self.spares.pop().unwrap_or_default();
-                Work::Task(Task { segment: at, number, first, parallel, chunk, out, begin: Instant::now() })
-            }
-        }
-    }
-
-    /// Takes up to `size` samples from the input of a parallel segment, or the error that waits there.
-    fn cut(&mut self, at: usize, size: usize) -> (Chunk, Option<Error>) {
-        let input = self.segments[at].inputs[0];
-        let edge = &mut self.edges[input];
-        let mut part = self.spares.pop().unwrap_or_default();
-        match edge.pop() {
-            Some(Item::Chunk(mut chunk, bytes)) => {
-                let whole = chunk.len();
-                part.take_from(&mut chunk, size);
-                let rest = bytes * chunk.len() / whole.max(1);
-                if chunk.is_empty() {
-                    recycle(&mut self.spares, chunk);
-                } else {
-                    edge.bytes += rest;
-                    edge.items.push_front(Item::Chunk(chunk, rest));
-                }
-                (part, None)
-            }
-            Some(Item::Failed(error)) => (part, Some(error)),
-            None => (part, None),
-        }
-    }
-
-    /// An error from upstream takes a number like a chunk, so that it stays in its place.
-    fn hand_in_failure(&mut self, at: usize, number: u64, error: Error) {
-        if let Kind::Parallel { done, .. } = &mut self.segments[at].kind {
-            done.insert(number, (Item::Failed(error), Mapped::default()));
+            Kind::Parallel { .. } => Work::Task(self.take_chunk(at)),
         }
     }
 
@@ -324,58 +272,6 @@ impl Table {
         self.go_ahead();
     }
 
-    /// Takes back a chunk of a parallel segment, and hands on all whose turn it is.
-    pub(crate) fn hand_in_task(
-        &mut self,
-        (at, number): (usize, u64),
-        chunk: Chunk,
-        mapped: Mapped,
-        spent: Chunk,
-        busy: Duration,
-    ) {
-        self.put_back(at, Some(number));
-        recycle(&mut self.spares, spent);
-        let (ended, out) = (self.segments[at].ended, self.segments[at].outputs[0]);
-        if let Kind::Parallel { grain, running, due, done, .. } = &mut self.segments[at].kind {
-            *running -= 1;
-            grain.learn(mapped.taken, mapped.bytes, busy);
-            let item = Item::Chunk(chunk, mapped.bytes);
-            // An error from upstream may hold the number already; a lower one is of a pass that was given up.
-            if number >= *due && !ended && !done.contains_key(&number) {
-                self.edges[out].bytes += mapped.bytes; // It waits for its turn on the edge.
-                done.insert(number, (item, mapped));
-            } else {
-                self.trash.push(item);
-            }
-        }
-        self.hand_on(at);
-        self.settle(at);
-        self.note_wait(at);
-        self.go_ahead();
-    }
-
-    fn hand_on(&mut self, at: usize) {
-        let out = self.segments[at].outputs[0];
-        loop {
-            let Kind::Parallel { lane, due, done, .. } = &mut self.segments[at].kind else { return };
-            let Some((item, mapped)) = done.remove(due) else { return };
-            *due += 1;
-            match item {
-                Item::Chunk(mut chunk, bytes) => {
-                    self.edges[out].bytes -= bytes;
-                    let error = lane.settle(mapped, &mut chunk, &self.host);
-                    if !chunk.is_empty() {
-                        self.push(out, Item::Chunk(chunk, bytes));
-                    }
-                    if error.is_some() {
-                        return self.end(at, error);
-                    }
-                }
-                Item::Failed(error) => return self.end(at, Some(error)),
-            }
-        }
-    }
-
     fn push(&mut self, edge: usize, item: Item) {
         if self.is_unread(edge) {
             self.trash.push(item);
@@ -421,16 +317,6 @@ impl Table {
             if !writer.ended && writer.outputs.iter().all(|&out| self.is_unread(out)) {
                 self.end(from, None);
             }
-        }
-    }
-
-    /// Ends a parallel segment whose input has ended and whose chunks were all handed on.
-    fn settle(&mut self, at: usize) {
-        let segment = &self.segments[at];
-        let Kind::Parallel { running: 0, done, .. } = &segment.kind else { return };
-        let input = &self.edges[segment.inputs[0]];
-        if done.is_empty() && input.items.is_empty() && input.ended && !segment.ended {
-            self.end(at, None);
         }
     }
 

@@ -445,7 +445,7 @@ impl Shared {
     }
 
     fn map(&self, task: Task) -> MutexGuard<'_, Table> {
-        let Task { segment, number, first, parallel, mut chunk, mut out, begin } = task;
+        let Task { segment, number, first, parallel, mut chunk, mut out, begin, .. } = task;
         let mapped = parallel.run(first, &mut chunk, &mut out);
         drop(parallel);
         let mut table = self.lock();

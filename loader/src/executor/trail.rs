@@ -13,6 +13,8 @@ use std::{
 use forebay_core::{State, random::mix};
 use serde::{Deserialize, Serialize};
 
+use super::{epochs::Epochs, order::MapOrder};
+
 /// The most marks that are kept; beyond, every second one is forgotten.
 const MOST: usize = 64;
 /// A state may take this share of a node's time to save.
@@ -64,72 +66,60 @@ pub(crate) struct Origin {
     pub(crate) skip: Vec<u64>,
     /// How many of the samples it will take from each input it had taken before, and held.
     pub(crate) again: Vec<u64>,
+    /// For a node that begins an unordered segment: in which order it goes on.
+    pub(crate) order: Option<MapOrder>,
 }
 
 impl Origin {
     /// The start of an epoch.
     pub(crate) fn fresh(inputs: usize, outputs: usize) -> Self {
         let place = Place::start(0, inputs, outputs);
-        Self { mark: Mark { place, state: None }, skip: vec![0; outputs], again: vec![0; inputs] }
+        Self {
+            mark: Mark { place, state: None },
+            skip: vec![0; outputs],
+            again: vec![0; inputs],
+            order: None,
+        }
     }
 }
 
 /// The marks of one node, in the order it made them: of the epoch it is in, and of the one before while the consumer may
 /// still be there.
 #[derive(Debug, Default)]
-pub(crate) struct Trail(Mutex<Marks>);
-
-#[derive(Debug, Default)]
-struct Marks {
-    now: OfEpoch,
-    before: OfEpoch,
-}
-
-#[derive(Debug, Default)]
-struct OfEpoch {
-    epoch: u64,
-    marks: VecDeque<Mark>,
-}
-
-impl Marks {
-    fn of(&mut self, epoch: u64) -> Option<&mut VecDeque<Mark>> {
-        let found = [&mut self.now, &mut self.before].into_iter().find(|of| of.epoch == epoch);
-        found.map(|of| &mut of.marks)
-    }
-}
+pub(crate) struct Trail(Mutex<Epochs<VecDeque<Mark>>>);
 
 impl Trail {
-    fn marks(&self) -> MutexGuard<'_, Marks> {
+    fn marks(&self) -> MutexGuard<'_, Epochs<VecDeque<Mark>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The node starts an epoch.
     pub(crate) fn start(&self, epoch: u64) {
-        let mut marks = self.marks();
-        let now = OfEpoch { epoch, marks: VecDeque::new() };
-        marks.before = std::mem::replace(&mut marks.now, now);
+        self.marks().start(epoch, VecDeque::new());
     }
 
     /// Forgets all before the epoch that the node is in.
     pub(crate) fn settle(&self) {
-        self.marks().before = OfEpoch::default();
+        self.marks().settle();
     }
 
     /// Takes all marks, for another process that keeps them.
     pub(crate) fn take(&self) -> VecDeque<Mark> {
-        std::mem::take(&mut self.marks().now.marks)
+        std::mem::take(self.marks().now())
     }
 
     /// Adds a mark that must not be lost: between two of them the node gives one sample for each it takes.
     pub(crate) fn keep(&self, mark: Mark) -> bool {
-        let marks = &mut self.marks().now.marks;
+        let mut marks = self.marks();
+        let marks = marks.now();
         marks.push_back(mark);
         marks.len() > MOST
     }
 
     /// Adds a mark; says whether there are so many that old ones should be [forgotten](Trail::forget).
     fn push(&self, mark: Mark) -> bool {
-        let marks = &mut self.marks().now.marks;
+        let mut marks = self.marks();
+        let marks = marks.now();
         if marks.len() >= MOST {
             // The first may be the one that is needed now.
             let mut at = 0;
@@ -268,7 +258,7 @@ mod tests {
         let trail = Trail::default();
         for given in 1..10_000 {
             trail.push(mark(0, given));
-            assert!(trail.marks().now.marks.len() <= MOST + 1);
+            assert!(trail.marks().now().len() <= MOST + 1);
         }
         assert_eq!(trail.before((0, 0), &[1], 0).place.given, [1]);
         assert_eq!(trail.before((0, 0), &[9999], 0).place.given, [9999]);

@@ -82,6 +82,7 @@ impl Graph {
             Ok(order) if wired => {
                 problems.extend(self.open_outputs(&specs));
                 problems.extend(self.shared_rewinds(&specs, &order));
+                problems.extend(self.parted_maps(&order));
             }
             // Who reads what is not known while inputs are wrong.
             Ok(_) => {}
@@ -165,6 +166,30 @@ impl Graph {
                     problems.push(node.locate(error));
                     break;
                 }
+            }
+        }
+        problems
+    }
+}
+
+/// Unordered maps that follow one another and are told to run in different places.
+impl Graph {
+    fn parted_maps(&self, order: &[usize]) -> Vec<Error> {
+        let read = self.edges();
+        let mut told: Vec<Option<usize>> = vec![None; self.nodes.len()];
+        let mut problems = Vec::new();
+        for &at in order.iter().filter(|&&at| self.nodes[at].is_unordered()) {
+            let node = &self.nodes[at];
+            let before = read[at].first().and_then(|&from| told[from]);
+            told[at] = before.or_else(|| node.on().map(|_| at));
+            if let (Some(on), Some(other)) = (node.on(), before.map(|before| &self.nodes[before]))
+                && let Some(was) = other.on().filter(|was| *was != on)
+            {
+                problems.push(node.locate(Error::invalid(format!(
+                    "option `on` is {on}, and that of `{}` is {was}; unordered maps that follow one another run together, \
+                     expected one place",
+                    other.name
+                ))));
             }
         }
         problems

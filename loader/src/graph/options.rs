@@ -5,7 +5,7 @@ use serde_json::{Number, Value};
 
 use super::{
     Action, COMMON, Class, Kind, List, Node, ON_ERROR, On, OnError, OptionSpec, POSITIONAL, PipeSpec,
-    nearest, print,
+    UNORDERED, nearest, print,
 };
 
 /// The most characters of a wrong value that an error shows.
@@ -21,6 +21,12 @@ pub(super) fn problems(node: &Node, spec: &PipeSpec) -> Vec<Error> {
         }
         let fits = find(given, value, node, spec).and_then(|option| fit(value, option));
         problems.extend(fits.err().map(Error::invalid));
+    }
+    if node.is_unordered() && node.on_error().action == Action::Replace {
+        problems.push(Error::invalid(format!(
+            "option `{UNORDERED}` is true and `{ON_ERROR}` replaces samples by those before them, and none is before another; \
+             expected skip or quarantine, or a map of its own behind this one"
+        )));
     }
     let given = |option: &OptionSpec, at: usize| {
         node.options.contains_key(&option.name) || at == 0 && node.options.contains_key(POSITIONAL)
@@ -58,8 +64,21 @@ fn settle_float(value: &mut Value) {
     }
 }
 
-/// Checks `on_error` or `on`, the options that every pipe has.
+/// Checks an option that every pipe has.
 fn common(given: &str, value: &Value, spec: &PipeSpec) -> Result<(), Error> {
+    if given == UNORDERED {
+        return match (value.as_bool(), spec.class == Class::Map) {
+            (None, _) => Err(Error::invalid(format!(
+                "option `{UNORDERED}` is {}, expected true or false",
+                show(value)
+            ))),
+            (Some(true), false) => Err(Error::invalid(format!(
+                "option `{UNORDERED}` is for maps; {} sees samples in order, expected it at a map before this one",
+                spec.name
+            ))),
+            _ => Ok(()),
+        };
+    }
     let text = value.as_str();
     let text =
         text.ok_or_else(|| Error::invalid(format!("option `{given}` is {}, expected text", show(value))))?;

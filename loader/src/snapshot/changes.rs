@@ -102,6 +102,12 @@ pub(crate) fn origins(
                         before.what
                     ));
                 }
+                if stop.arrivals.is_some() != before.order.is_some() {
+                    differences.push(format!(
+                        "node {name}: was `{}`, is `{what}`: what goes on in order cannot become unordered, nor the reverse",
+                        before.what
+                    ));
+                }
                 origins.push(before.origin(stop.inputs.len(), stop.outputs, stop.map)?);
             }
         }
@@ -150,6 +156,12 @@ pub(crate) fn check_ranks(
             let name = &node.name;
             return refuse(format!(
                 "after so many samples `{name}` has taken another number on each rank; deal them out after it"
+            ));
+        }
+        if stop.arrivals.is_some() {
+            return refuse(format!(
+                "`{}` is unordered and gave its samples in another order on each rank",
+                node.name
             ));
         }
         if stop.replaces && mark.taken != [0] {

@@ -17,7 +17,7 @@ pub(crate) use self::{
     changes::{NodeWords, Words, check_ranks, origins},
     walk::{Course, Stop},
 };
-use crate::executor::{Mark, Origin, Place};
+use crate::executor::{MapOrder, Mark, Origin, Place, count};
 
 /// The version of the form below.
 const VERSION: u32 = 1;
@@ -45,6 +45,9 @@ pub struct Snapshot {
     pub rank: u32,
     /// How many ranks shared the data.
     pub world_size: u32,
+    /// Where it is in an audit, for a graph with unordered maps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<u64>,
     /// The graph's [fingerprint](crate::graph::Fingerprint).
     pub graph: String,
     /// The plugins that served the graph: version and hash of the file.
@@ -97,6 +100,9 @@ pub struct NodeMark {
     /// What the pipe saved; none for pipes without state, and at the start of a pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<PipeState>,
+    /// For the first of maps that are unordered: in which order they go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<MapOrder>,
 }
 
 /// What a pipe saved.
@@ -182,7 +188,7 @@ impl Snapshot {
 
 impl NodeMark {
     fn new(node: &NodeWords, origin: Origin) -> Self {
-        let Origin { mark: Mark { place, state }, skip, again } = origin;
+        let Origin { mark: Mark { place, state }, skip, again, order } = origin;
         let NodeWords { name, what, fingerprint } = node.clone();
         Self {
             name,
@@ -196,12 +202,22 @@ impl NodeMark {
             skip: unless_zero(skip),
             lost: place.lost,
             state: state.map(|state| PipeState { version: state.version, bytes: state.bytes.into() }),
+            order,
         }
     }
 
     /// Where the node begins, which has so many inputs and outputs.
     fn origin(&self, inputs: usize, outputs: usize, map: bool) -> Result<Origin> {
-        if map && self.given.first() > self.taken.first() {
+        let order = self.order.as_ref();
+        if order.is_some_and(|order| !order.is_sound()) {
+            let name = &self.name;
+            return Err(Error::invalid(format!(
+                "the snapshot has an order of {name} that cannot be followed"
+            )));
+        }
+        let ahead = order.map_or(0, |order| count(&order.ahead));
+        let taken = self.taken.first().map(|taken| taken.saturating_add(ahead));
+        if map && self.given.first().copied() > taken {
             let name = &self.name;
             return Err(Error::invalid(format!(
                 "the snapshot says that the map {name} gave more than it took"
@@ -225,7 +241,7 @@ impl NodeMark {
             ..State::default()
         });
         let (skip, again) = (sized(&self.skip, outputs), sized(&self.again, inputs));
-        Ok(Origin { mark: Mark { place, state }, skip, again })
+        Ok(Origin { mark: Mark { place, state }, skip, again, order: self.order.clone() })
     }
 }
 
@@ -281,6 +297,7 @@ pub(crate) fn assemble(
         ended,
         rank,
         world_size,
+        audit: None,
         graph: words.graph.clone(),
         plugins,
         nodes: words.nodes.iter().zip(origins).map(|(node, origin)| NodeMark::new(node, origin)).collect(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use super::Words;
 use crate::{
     Graph,
-    executor::{Mark, Origin, Place, Trail, pass_of_input},
+    executor::{Arrivals, MapOrder, Mark, Origin, Place, Trail, count, pass_of_input},
 };
 
 /// The nodes of a graph with their marks, as a walk needs them.
@@ -36,6 +36,8 @@ pub(crate) struct Stop {
     /// A map that gives a sample in place of one that is lost: a copy of the one before.
     pub(crate) replaces: bool,
     pub(crate) trail: Arc<Trail>,
+    /// For a node that begins an unordered segment: in which order that handed its samples on.
+    pub(crate) arrivals: Option<Arc<Arrivals>>,
 }
 
 impl Course {
@@ -46,7 +48,11 @@ impl Course {
 
     /// The start of an epoch.
     pub(crate) fn fresh(&self) -> Vec<Origin> {
-        self.stops.iter().map(|stop| Origin::fresh(stop.inputs.len(), stop.outputs)).collect()
+        let fresh = |stop: &Stop| Origin {
+            order: stop.arrivals.as_ref().map(|_| MapOrder::default()),
+            ..Origin::fresh(stop.inputs.len(), stop.outputs)
+        };
+        self.stops.iter().map(fresh).collect()
     }
 
     /// Where each node goes on after so many samples of an epoch, and the place of its mark for that.
@@ -84,7 +90,10 @@ impl Course {
 
     /// Forgets the epoch before: the consumer is in the one that runs.
     pub(crate) fn settle(&self) {
-        self.stops.iter().for_each(|stop| stop.trail.settle());
+        for stop in &self.stops {
+            stop.trail.settle();
+            stop.arrivals.iter().for_each(|arrivals| arrivals.settle());
+        }
     }
 
     /// Forgets marks that no snapshot will ask for any more.
@@ -92,6 +101,10 @@ impl Course {
         let found = self.locate(epoch, delivered);
         for &at in self.order.iter().rev() {
             let (marked, origin) = &found[at];
+            if let (Some(arrivals), Some(order)) = (&self.stops[at].arrivals, &origin.order) {
+                let place = &origin.mark.place;
+                arrivals.forget((epoch, place.pass), place.taken[0] + count(&order.ahead));
+            }
             // A node that has thinned its trail since goes on from an older mark, and so does all above it.
             if !self.stops[at].trail.forget(epoch, marked) && origin.mark.state.is_some() {
                 return;
@@ -120,7 +133,14 @@ impl Stop {
                 lost: mark.place.lost - run,
                 ..mark.place.clone()
             };
-            let origin = Origin { mark: Mark { place, state: None }, skip: vec![back], again: vec![0] };
+            let mut origin =
+                Origin { mark: Mark { place, state: None }, skip: vec![back], again: vec![0], order: None };
+            if let Some(arrivals) = &self.arrivals {
+                // So many in the order in which they came; its input goes on at the first place that did not.
+                let taken = &mut origin.mark.place.taken[0];
+                let (low, order) = arrivals.locate((epoch, pass), *taken);
+                (*taken, origin.order) = (low, Some(order));
+            }
             return (mark.place, origin);
         }
         let just_at = if self.dealt { self.trail.just_at((epoch, pass), &wanted) } else { None };
@@ -136,6 +156,6 @@ impl Stop {
                 *taken -= *again;
             }
         }
-        (marked, Origin { mark, skip, again })
+        (marked, Origin { mark, skip, again, order: None })
     }
 }

@@ -20,6 +20,7 @@ use crate::{
         Message, Receiver as _, Sender as _,
         process::{Connection, Heap},
     },
+    record::Records,
 };
 
 /// The variable that a loader sets for its workers.
@@ -239,6 +240,7 @@ impl Worker {
             most: 0,
             marks: solo.map_or(Duration::MAX, |solo| solo.marks),
             course: &course,
+            records: &Records::default(),
             audit: self.audit.as_ref(),
             nodes: self.graph.nodes().iter().map(|_| None).collect(),
         };

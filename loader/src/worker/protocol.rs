@@ -240,7 +240,7 @@ impl From<Spot> for Mark {
 impl From<Spot> for Origin {
     fn from(mut spot: Spot) -> Self {
         let (skip, again) = (std::mem::take(&mut spot.skip), vec![0; spot.place.taken.len()]);
-        Self { mark: spot.into(), skip, again }
+        Self { mark: spot.into(), skip, again, order: None }
     }
 }
 

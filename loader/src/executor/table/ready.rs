@@ -53,13 +53,14 @@ impl Table {
                 Err(Some(Wait::Input))
             }
             Kind::Serial { .. } => self.room(segment, false),
-            Kind::Parallel { running, done, .. } => {
-                if running + done.len() >= self.window {
+            Kind::Parallel { running, turns, .. } => {
+                // If none is worked on, those that are done wait for one that is not yet taken.
+                if *running > 0 && running + turns.len() >= self.window {
                     Err(None)
                 } else if self.edges[segment.inputs[0]].items.is_empty() {
                     Err(Some(Wait::Input))
                 } else {
-                    self.room(segment, running + done.len() > 0)
+                    self.room(segment, *running > 0)
                 }
             }
         }

@@ -1,0 +1,190 @@
+//! In which order the samples of an unordered segment are handed on, as data.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Samples side by side in an input: the place of the first, and how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span(pub u64, pub u64);
+
+/// What must be known of an unordered map to go on after a snapshot: it gives again what it gave, in the same order.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct MapOrder {
+    /// Of the samples that it takes again, those that it gave before this place: it drops them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ahead: Vec<Span>,
+    /// What it gave after this place, by pass, in order of time: the first is the rest of the pass of this place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passes: Vec<(u64, Vec<Span>)>,
+}
+
+impl Span {
+    /// Whether it holds something, and ends.
+    pub(crate) fn is_sound(self) -> bool {
+        self.1 > 0 && self.0.checked_add(self.1).is_some()
+    }
+
+    pub(super) fn end(self) -> u64 {
+        self.0.saturating_add(self.1)
+    }
+}
+
+/// How many samples these are.
+pub(crate) fn count(spans: &[Span]) -> u64 {
+    spans.iter().fold(0, |count, span| count.saturating_add(span.1))
+}
+
+/// Adds a span to a list, as one with the last if they are side by side.
+pub(crate) fn append(spans: &mut Vec<Span>, span: Span) {
+    match spans.last_mut() {
+        Some(last) if last.end() == span.0 => last.1 += span.1,
+        _ => spans.push(span),
+    }
+}
+
+/// The spans after so many samples.
+pub(crate) fn after(spans: &[Span], mut count: u64) -> Vec<Span> {
+    let mut rest = Vec::new();
+    for &Span(first, len) in spans {
+        let left_out = count.min(len);
+        count -= left_out;
+        if left_out < len {
+            rest.push(Span(first + left_out, len - left_out));
+        }
+    }
+    rest
+}
+
+impl MapOrder {
+    /// Whether every span of it can be followed.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.ahead.iter().chain(self.passes.iter().flat_map(|(_, spans)| spans)).all(|span| span.is_sound())
+    }
+}
+
+/// A set of places of an input: all below one, and some beyond.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Places {
+    low: u64,
+    /// The end of each span, by its first; none touches another.
+    ahead: BTreeMap<u64, u64>,
+}
+
+impl Places {
+    pub(crate) fn new(low: u64, ahead: &[Span]) -> Self {
+        let mut places = Self { low, ahead: BTreeMap::new() };
+        ahead.iter().for_each(|&span| places.add(span));
+        places
+    }
+
+    /// The first place that is not among them.
+    pub(super) fn low(&self) -> u64 {
+        self.low
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> u64 {
+        self.low + self.ahead.iter().map(|(first, end)| end - first).sum::<u64>()
+    }
+
+    /// Those beyond the first that is missing.
+    pub(super) fn ahead(&self) -> Vec<Span> {
+        self.ahead.iter().map(|(&first, &end)| Span(first, end - first)).collect()
+    }
+
+    pub(crate) fn add(&mut self, span: Span) {
+        let (mut first, mut end) = (span.0, span.end());
+        if first == end {
+            return;
+        }
+        if let Some((&before, &met)) = self.ahead.range(..=first).next_back()
+            && met >= first
+        {
+            (first, end) = (before, end.max(met));
+        }
+        while let Some((&next, &met)) = self.ahead.range(first..=end).next() {
+            self.ahead.remove(&next);
+            end = end.max(met);
+        }
+        if first <= self.low {
+            self.low = self.low.max(end);
+        } else {
+            self.ahead.insert(first, end);
+        }
+    }
+
+    /// Whether these are as many as the first of an order, after which places follow one another.
+    pub(crate) fn is_first_of(&self, order: &[Span]) -> bool {
+        let (mut first, mut left) = (Self::default(), self.count());
+        for &Span(at, len) in order {
+            let len = len.min(left);
+            left -= len;
+            first.add(Span(at, len));
+        }
+        while left > 0 {
+            let (len, _) = first.alike(first.low);
+            first.add(Span(first.low, len.min(left)));
+            left -= len.min(left);
+        }
+        (first.low, first.ahead) == (self.low, self.ahead.clone())
+    }
+
+    /// How many places from this one on are alike, and whether they are among these.
+    pub(super) fn alike(&self, place: u64) -> (u64, bool) {
+        if place < self.low {
+            return (self.low - place, true);
+        }
+        match self.ahead.range(..=place).next_back() {
+            Some((_, &end)) if end > place => (end - place, true),
+            _ => {
+                let next = self.ahead.range(place..).next();
+                (next.map_or(u64::MAX, |(first, _)| first - place), false)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_in_any_order_are_the_same_places() {
+        let mut all: Vec<u64> = (0..200).collect();
+        let mut rng = forebay_core::Rng::new(3, 4);
+        for at in (1..all.len()).rev() {
+            all.swap(at, rng.below(at as u64 + 1) as usize);
+        }
+        let mut places = Places::default();
+        let mut seen = std::collections::BTreeSet::new();
+        for place in all {
+            places.add(Span(place, 1));
+            seen.insert(place);
+            let low = (0..).find(|place| !seen.contains(place)).unwrap_or(0);
+            assert_eq!((places.low(), places.count()), (low, seen.len() as u64));
+            for at in 0..201 {
+                let (len, within) = places.alike(at);
+                let end = len.saturating_add(at).min(201);
+                assert!((at..end).all(|place| seen.contains(&place) == within), "{places:?} at {at}");
+            }
+            let beyond: Vec<_> = places.ahead().iter().flat_map(|span| span.0..span.end()).collect();
+            assert!(seen.range(low..).eq(&beyond));
+        }
+    }
+
+    #[test]
+    fn the_rest_of_an_order_begins_within_a_span() {
+        let mut spans = Vec::new();
+        for span in [Span(5, 2), Span(7, 1), Span(0, 5), Span(9, 1)] {
+            append(&mut spans, span);
+        }
+        assert_eq!(spans, [Span(5, 3), Span(0, 5), Span(9, 1)]);
+        assert_eq!(count(&spans), 9);
+        assert_eq!(after(&spans, 4), [Span(1, 4), Span(9, 1)]);
+        assert_eq!(after(&spans, 8), [Span(9, 1)]);
+        assert_eq!(after(&spans, 9), []);
+    }
+}
