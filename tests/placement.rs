@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use forebay_loader::{ErrorKind, Executor, Plan, graph::On};
+use forebay_loader::{ErrorKind, Executor, Plan, Sample, Value, graph::On};
 use forebay_tests::{
     Gate, Setting, await_workers, build, error_of, line, outcome, registry, run, within_deadline,
 };
@@ -278,5 +278,24 @@ fn no_workers_at_all_are_one() {
             let mut loader = build(&line("range 40 | increment on=process"), &registry(), setting).unwrap();
             assert_eq!(run(&mut loader, 0).unwrap().samples, 40);
         }
+    });
+}
+
+#[test]
+fn a_pipe_can_tell_its_worker_process_and_gives_none_in_the_loaders_own() {
+    within_deadline(|| {
+        let registry = registry();
+        let graph = line("range 400 | rogue_map identity=true at=-1 spin=100000");
+        let who = |executor| {
+            let mut loader = build(&graph, &registry, Setting { executor, ..Setting::INLINE }).unwrap();
+            await_workers(&loader, if matches!(executor, Executor::Processes(_)) { 2 } else { 0 });
+            let number = |sample: &Sample, field| sample.get(field).and_then(Value::as_i64);
+            let told = |sample: &Sample| Some((number(sample, "worker")?, number(sample, "workers")?));
+            loader.epoch(0).map(|sample| told(&sample.unwrap())).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(who(Executor::Inline), BTreeSet::from([None]));
+        assert_eq!(who(Executor::Threads(2)), BTreeSet::from([None]));
+        let workers = who(Executor::Processes(2));
+        assert!(workers.iter().all(|who| matches!(who, Some((0 | 1, 2)))), "{workers:?}");
     });
 }

@@ -94,6 +94,13 @@ impl<'a> Context<'a> {
         self.raw.world_size.max(1)
     }
 
+    /// Which of the loader's worker processes this is, from 0, and how many there are; none in the loader's own process, on
+    /// whatever thread. For log lines, files to write to and devices to choose: what a pipe gives must not depend on it.
+    #[must_use]
+    pub fn worker(&self) -> Option<(u32, u32)> {
+        (self.raw.workers > 0).then_some((self.raw.worker, self.raw.workers))
+    }
+
     /// Whether the run was stopped: a long call looks now and then, and returns any error.
     #[must_use]
     pub fn cancelled(&self) -> bool {

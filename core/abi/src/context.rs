@@ -46,8 +46,12 @@ pub struct Context {
     pub limits: Limits,
     /// To be cloned by a pipe that has nothing now; null where the caller does not wait.
     pub waker: *const Waker,
+    /// This process among the loader's worker processes, from 0.
+    pub worker: u32,
+    /// How many worker processes the loader has; 0 in its own process.
+    pub workers: u32,
     /// Zero; room for what comes.
-    pub reserved: [u64; 8],
+    pub reserved: [u64; 7],
 }
 
 // SAFETY: the host's services may be called from any thread, and the waker is Sync.

@@ -128,7 +128,9 @@ fn calls() {
             ("world_size", 52),
             ("limits", 56),
             ("waker", 72),
-            ("reserved", 80),
+            ("worker", 80),
+            ("workers", 84),
+            ("reserved", 88),
         ],
     ));
 }

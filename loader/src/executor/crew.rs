@@ -91,7 +91,8 @@ impl Worker {
         let (mut connection, ends) = Connection::open(&self.crew.arena, sizes)?;
         let mut command = Command::new(&self.crew.program);
         // In a group of its own: what the terminal sends is for the loader.
-        command.env(WORKER, self.index.to_string()).process_group(0);
+        let all = self.crew.count + self.crew.solos.len();
+        command.env(WORKER, format!("{}/{all}", self.index)).process_group(0);
         let child = ends.spawn(command)?;
         self.shared.adopt(self.index, child);
         let told = connection.sender.send(&mut Message::new(pack(self.setup())?, Chunk::new()));

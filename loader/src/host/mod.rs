@@ -43,6 +43,8 @@ const KEEP_IN_WORKER: usize = 64 << 20;
 /// A running graph's services.
 pub(crate) struct Host {
     registry: Registry,
+    /// Which worker process this is, of how many; of none in the loader's own.
+    worker: (u32, u32),
     pool: Arc<Pool>,
     limits: Limits,
     cancelled: AtomicBool,
@@ -74,12 +76,13 @@ impl Host {
     /// A host whose pool keeps so many bytes; `heap` is shared with workers, if there are any.
     pub(crate) fn new(registry: Registry, limits: Limits, keep: usize, heap: Option<Heap>) -> Arc<Self> {
         let pool = heap.map_or_else(|| Pool::new(keep), |heap| Pool::shared(keep, heap));
-        Self::with_pool(registry, limits, pool)
+        Self::with_pool(registry, limits, pool, (0, 0))
     }
 
-    fn with_pool(registry: Registry, limits: Limits, pool: Arc<Pool>) -> Arc<Self> {
+    fn with_pool(registry: Registry, limits: Limits, pool: Arc<Pool>, worker: (u32, u32)) -> Arc<Self> {
         Arc::new(Self {
             registry,
+            worker,
             pool,
             limits,
             cancelled: AtomicBool::new(false),
@@ -92,9 +95,14 @@ impl Host {
         })
     }
 
-    /// The host of a worker process, whose output memory is shared with its loader.
-    pub(crate) fn for_worker(registry: Registry, limits: Limits, heap: Heap) -> Arc<Self> {
-        Self::with_pool(registry, limits, Pool::shared(KEEP_IN_WORKER, heap))
+    /// The host of this worker process of so many, whose output memory is shared with its loader.
+    pub(crate) fn for_worker(
+        registry: Registry,
+        limits: Limits,
+        heap: Heap,
+        worker: (u32, u32),
+    ) -> Arc<Self> {
+        Self::with_pool(registry, limits, Pool::shared(KEEP_IN_WORKER, heap), worker)
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
@@ -214,7 +222,9 @@ impl Host {
             world_size,
             limits: self.limits,
             waker: ptr::null(),
-            reserved: [0; 8],
+            worker: self.worker.0,
+            workers: self.worker.1,
+            reserved: [0; 7],
         }
     }
 }

@@ -87,10 +87,8 @@ pub(crate) fn setup(
 /// The command `forebay` calls it first thing; a program that names itself as the
 /// [worker](crate::LoaderBuilder::worker) must do so too, before it starts threads or prints.
 pub fn serve_if_worker() {
-    if std::env::var_os(WORKER).is_none() {
-        return;
-    }
-    let status = match serve() {
+    let Some(who) = std::env::var_os(WORKER) else { return };
+    let status = match serve(&who.to_string_lossy()) {
         Ok(()) => 0,
         Err(error) => {
             eprint_line(&format!("forebay worker {}: {error}", std::process::id()));
@@ -105,7 +103,10 @@ fn eprint_line(line: &str) {
     eprintln!("{line}");
 }
 
-fn serve() -> Result<()> {
+/// Works as the worker `who`, which is its number and how many there are.
+fn serve(who: &str) -> Result<()> {
+    let who = who.split_once('/').and_then(|(at, of)| Some((at.parse().ok()?, of.parse().ok()?)));
+    let who = who.ok_or_else(|| Error::invalid(format!("{WORKER} is set, and not by a loader")))?;
     let mut connection = Connection::from_parent()?;
     // A worker that is busy, or stuck in a plugin, ends with its loader all the same.
     let hangup = connection.receiver.hangup()?;
@@ -115,7 +116,7 @@ fn serve() -> Result<()> {
     })?;
     let Some(message) = heard(connection.receiver.recv())? else { return Ok(()) };
     let setup: Setup = unpack(&message.head)?;
-    match Worker::new(&setup, &connection.heap) {
+    match Worker::new(&setup, &connection.heap, who) {
         Err(error) => tell(&mut connection, &Reply::Refused(error.into())),
         Ok(worker) => {
             tell(&mut connection, &Reply::Ready)?;
@@ -180,7 +181,7 @@ struct Segment {
 }
 
 impl Worker {
-    fn new(setup: &Setup, heap: &Heap) -> Result<Self> {
+    fn new(setup: &Setup, heap: &Heap, who: (u32, u32)) -> Result<Self> {
         let files = setup.plugins.iter().rev();
         let registry =
             Registry::new(files.fold(Search::nowhere(), |search, stamp| search.first(&stamp.file)))?;
@@ -197,7 +198,7 @@ impl Worker {
         }
         let graph = Graph::from_json(&setup.graph)?;
         let plan = Plan::new(&graph, &registry, setup.executor.parse()?)?;
-        let host = Host::for_worker(registry.clone(), setup.limits(), heap.clone());
+        let host = Host::for_worker(registry.clone(), setup.limits(), heap.clone(), who);
         let mut worker = Self {
             graph,
             registry,

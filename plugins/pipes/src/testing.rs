@@ -44,7 +44,9 @@ impl Host {
             world_size: 1,
             limits: Limits { bytes: 1 << 20, ..Limits::DEFAULT },
             waker: ptr::null(),
-            reserved: [0; 8],
+            worker: 0,
+            workers: 0,
+            reserved: [0; 7],
         };
         Self { raw }
     }

@@ -21,6 +21,8 @@ options! {
         spin: u64 = 0, in 0..=1000000000;
         /// The gate; see the module `gate`.
         gate: String = "";
+        /// Adds the fields `worker` and `workers`, except in the loader's own process.
+        identity: bool = false;
     }
 }
 
@@ -49,6 +51,10 @@ impl Map for RogueMap {
             (0..rounds).for_each(|round| {
                 black_box(round);
             });
+        }
+        if let Some((worker, workers)) = cx.worker().filter(|_| options.identity) {
+            sample.set("worker", i64::from(worker));
+            sample.set("workers", i64::from(workers));
         }
         if options.refuse > 0 && sample.uid().is_multiple_of(options.refuse) {
             return Err(Error::corrupt("rogue refuses the sample"));

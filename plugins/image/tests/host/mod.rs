@@ -48,7 +48,9 @@ pub(crate) fn with_context<T>(epoch: u64, limits: Limits, work: impl FnOnce(&Con
         world_size: 1,
         limits,
         waker: std::ptr::null(),
-        reserved: [0; 8],
+        worker: 0,
+        workers: 0,
+        reserved: [0; 7],
     };
     work(&Context::new(&raw))
 }
