@@ -6,7 +6,7 @@ use forebay_abi::{
 };
 
 use crate::{
-    Error, Result,
+    AnyStore, Error, Result,
     random::{Rng, mix},
     shim::check,
 };
@@ -131,6 +131,17 @@ impl<'a> Context<'a> {
         let found =
             found.into_option().ok_or_else(|| Error::bug("the host gave no decoder and no reason"))?;
         Ok(AnyDecoder(found))
+    }
+
+    /// The store, in any plugin, that serves URLs of this scheme; `file` for local paths.
+    ///
+    /// # Errors
+    /// `Unsupported` when there is none, naming the scheme.
+    pub fn store(&self, scheme: &str) -> Result<AnyStore> {
+        let mut found = ROption::RNone;
+        check(crate::shim::services::store(self.raw, RStr::from(scheme), &mut found))?;
+        let found = found.into_option().ok_or_else(|| Error::bug("the host gave no store and no reason"))?;
+        Ok(AnyStore::new(found))
     }
 }
 

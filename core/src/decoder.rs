@@ -67,11 +67,11 @@ pub trait Store: Send + Sync + Sized + 'static {
     /// `Io`, naming the path.
     fn read_range(&self, path: &str, offset: u64, len: u64) -> Result<Buffer>;
 
-    /// All bytes of `path`.
+    /// The bytes of `path` where they lie, without reading them; `None` from a store that has them on another machine.
     ///
     /// # Errors
     /// `Io`, naming the path.
-    fn read(&self, path: &str) -> Result<Buffer> {
-        self.read_range(path, 0, u64::MAX)
+    fn map(&self, _path: &str) -> Result<Option<Buffer>> {
+        Ok(None)
     }
 }

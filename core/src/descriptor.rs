@@ -24,6 +24,9 @@ pub struct PipeInfo {
     /// The option by which it leaves samples out on purpose, whenever it is not at its default; `*` for a pipe that always
     /// may. To an audit, whatever else does not come out is lost.
     pub drops: &'static str,
+    /// A flat map of pieces: what it makes of one sample is little enough to be held whole, so several samples may be worked on at
+    /// once, on any thread or in any worker process.
+    pub parallel: bool,
     /// A source that answers [`get`](crate::Source::get).
     pub indexed: bool,
     /// May answer [`Step::Rewind`](crate::Step::Rewind): what it reads from must feed nothing else.
@@ -69,6 +72,7 @@ impl PipeInfo {
         uids_option: "",
         uids: Uids::Kept,
         drops: "",
+        parallel: false,
         indexed: false,
         rewinds: false,
         shards: false,

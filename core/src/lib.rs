@@ -35,6 +35,7 @@
 //! `cargo build` gives one file; dropped into a plugin folder, it decodes every field called `….shout`.
 //! A [`Source`], [`Map`], [`FlatMap`] or [`Stream`] is a pipe of a graph; a [`Store`] serves URL schemes.
 
+mod blob;
 mod context;
 mod decoder;
 pub mod descriptor;
@@ -54,6 +55,7 @@ pub use forebay_abi::{
 };
 
 pub use crate::{
+    blob::{AnyStore, Blob},
     context::{AnyDecoder, Context, Level, Wanted},
     decoder::{Decoder, Store},
     descriptor::{DecoderInfo, Magic, On, PipeInfo, StoreInfo, Uids},

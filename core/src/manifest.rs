@@ -242,6 +242,8 @@ impl Writer<'_> {
         self.raw(",");
         self.member("drops", info.drops);
         self.raw(",");
+        self.truth("parallel", info.parallel);
+        self.raw(",");
         self.truth("indexed", info.indexed);
         self.raw(",");
         self.truth("rewinds", info.rewinds);

@@ -1,11 +1,11 @@
-//! Safe calls of what plugins made: pipes, decoders, stores.
+//! Safe calls of what plugins made.
 #![expect(unsafe_code, reason = "calls of C functions; each handle pairs an instance with its own table")]
 
 use forebay_core::{
-    AnyDecoder, Buffer, Chunk, Error, Port, Result, State,
+    AnyDecoder, AnyStore, Chunk, Error, Port, Result, State,
     abi::{
-        Context, Outcome, Pipe, PipeTableRef, PluginRef, Store,
-        abi_stable::std_types::{ROption, RSliceMut, RStr, RVec},
+        Context, Outcome, Pipe, PipeTableRef, PluginRef,
+        abi_stable::std_types::{ROption, RSliceMut, RStr},
     },
     shim::check,
 };
@@ -32,11 +32,11 @@ pub(crate) fn make_decoder(plugin: PluginRef, name: &str, options: &str) -> Resu
 }
 
 /// Makes a store of `plugin`.
-pub(crate) fn make_store(plugin: PluginRef, name: &str, options: &str) -> Result<Store> {
+pub(crate) fn make_store(plugin: PluginRef, name: &str, options: &str) -> Result<AnyStore> {
     let mut place = ROption::RNone;
     // SAFETY: as above.
     check(unsafe { plugin.store()(RStr::from(name), RStr::from(options), &mut place) })?;
-    place.into_option().ok_or_else(nothing_made)
+    place.into_option().map(AnyStore::new).ok_or_else(nothing_made)
 }
 
 fn nothing_made() -> Error {
@@ -119,50 +119,5 @@ impl PipeHandle {
 impl Drop for PipeHandle {
     fn drop(&mut self) {
         let _ = self.release(); // `free` is the way to hear of it.
-    }
-}
-
-/// A store of some plugin.
-#[derive(Clone)]
-pub struct AnyStore(Store);
-
-impl AnyStore {
-    pub(crate) fn new(store: Store) -> Self {
-        Self(store)
-    }
-
-    /// What is directly under `path`: whole paths, and whether each is a folder.
-    ///
-    /// # Errors
-    /// The store's own.
-    pub fn list(&self, path: &str) -> Result<Vec<(String, bool)>> {
-        let mut place = RVec::new();
-        // SAFETY: the handle pairs instance and table, here and below.
-        check(unsafe { self.0.table().list()(self.0.instance(), RStr::from(path), &mut place) })?;
-        Ok(place.into_iter().map(|entry| (entry.path.into(), entry.folder)).collect())
-    }
-
-    /// How many bytes `path` has.
-    ///
-    /// # Errors
-    /// The store's own.
-    pub fn size(&self, path: &str) -> Result<u64> {
-        let mut place = 0;
-        // SAFETY: as above.
-        check(unsafe { self.0.table().size()(self.0.instance(), RStr::from(path), &mut place) })?;
-        Ok(place)
-    }
-
-    /// The bytes of `path` from `offset` on, at most `len`.
-    ///
-    /// # Errors
-    /// The store's own.
-    pub fn read(&self, path: &str, offset: u64, len: u64) -> Result<Buffer> {
-        let mut place = Buffer::EMPTY;
-        // SAFETY: as above.
-        check(unsafe {
-            self.0.table().read()(self.0.instance(), RStr::from(path), offset, len, &mut place)
-        })?;
-        Ok(place)
     }
 }

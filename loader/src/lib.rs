@@ -39,7 +39,6 @@ pub use crate::{
     digest::Digest,
     executor::{Executor, MapOrder, Span},
     graph::Graph,
-    handles::AnyStore,
     host::LostSample,
     loader::{Epoch, Loader, Stopper},
     plan::{Edge, Plan, Segment},

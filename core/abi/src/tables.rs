@@ -2,7 +2,7 @@
 
 use abi_stable::{
     StableAbi,
-    std_types::{RSlice, RSliceMut, RStr, RString, RVec},
+    std_types::{ROption, RSlice, RSliceMut, RStr, RString, RVec},
 };
 
 use crate::{Buffer, Chunk, Context, DType, Outcome, Port, State, Value};
@@ -69,8 +69,10 @@ pub struct StoreTable {
     /// How many bytes a path has.
     pub size: unsafe extern "C" fn(*const (), RStr<'_>, &mut u64) -> Outcome,
     /// The bytes of a path from an offset on, at most so many.
-    #[sabi(last_prefix_field)]
     pub read: unsafe extern "C" fn(*const (), RStr<'_>, u64, u64, &mut Buffer) -> Outcome,
+    /// The bytes of a path where they lie, for stores that have them in this machine.
+    #[sabi(last_prefix_field)]
+    pub map: unsafe extern "C" fn(*const (), RStr<'_>, &mut ROption<Buffer>) -> Outcome,
 }
 
 /// One entry of a store's list.

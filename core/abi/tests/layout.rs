@@ -150,7 +150,7 @@ fn tables() {
     assert_table!(Plugin: pipe, decoder, store);
     assert_table!(PipeTable: free, reset, poll, map, state, restore, len, get);
     assert_table!(DecoderTable: retain, release, probe, decode);
-    assert_table!(StoreTable: retain, release, list, size, read);
+    assert_table!(StoreTable: retain, release, list, size, read, map);
     assert_table!(HostServices: alloc, cancelled, log, decoder, store);
 }
 

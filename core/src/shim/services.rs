@@ -1,8 +1,8 @@
 //! Calls of the host's services and of other plugins' decoders.
 
 use forebay_abi::{
-    Buffer, BufferMut, Context, Decoder, Outcome, Value, Waker, Wanted,
-    abi_stable::std_types::{ROption, RSlice, RStr},
+    Buffer, BufferMut, Context, Decoder, Listing, Outcome, Store, Value, Waker, Wanted,
+    abi_stable::std_types::{ROption, RSlice, RStr, RVec},
 };
 
 pub(crate) fn alloc(cx: &Context, len: usize, out: &mut ROption<BufferMut>) -> Outcome {
@@ -50,4 +50,29 @@ pub(crate) fn decode(
 ) -> Outcome {
     // SAFETY: as above.
     unsafe { decoder.table().decode()(decoder.instance(), cx, bytes, wanted, out) }
+}
+
+pub(crate) fn store(cx: &Context, scheme: RStr<'_>, out: &mut ROption<Store>) -> Outcome {
+    // SAFETY: as for `alloc`.
+    unsafe { cx.services.store()(cx.host, scheme, out) }
+}
+
+pub(crate) fn list(store: &Store, path: RStr<'_>, out: &mut RVec<Listing>) -> Outcome {
+    // SAFETY: as for `probe`, here and below.
+    unsafe { store.table().list()(store.instance(), path, out) }
+}
+
+pub(crate) fn size(store: &Store, path: RStr<'_>, out: &mut u64) -> Outcome {
+    // SAFETY: as above.
+    unsafe { store.table().size()(store.instance(), path, out) }
+}
+
+pub(crate) fn read(store: &Store, path: RStr<'_>, offset: u64, len: u64, out: &mut Buffer) -> Outcome {
+    // SAFETY: as above.
+    unsafe { store.table().read()(store.instance(), path, offset, len, out) }
+}
+
+pub(crate) fn map(store: &Store, path: RStr<'_>, out: &mut ROption<Buffer>) -> Outcome {
+    // SAFETY: as above.
+    unsafe { store.table().map()(store.instance(), path, out) }
 }

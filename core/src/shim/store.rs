@@ -6,7 +6,7 @@ use forebay_abi::{
     Buffer, Listing, Outcome, Store as RawStore, StoreTable, StoreTableRef,
     abi_stable::{
         prefix_type::WithMetadata,
-        std_types::{RStr, RVec},
+        std_types::{ROption, RStr, RVec},
     },
 };
 
@@ -39,6 +39,7 @@ impl<T: Store> Table<T> {
         list: list::<T>,
         size: size::<T>,
         read: read::<T>,
+        map: map::<T>,
     });
     const REF: StoreTableRef = StoreTableRef(Self::TABLE.static_as_prefix());
 }
@@ -71,4 +72,10 @@ unsafe extern "C" fn read<T: Store>(
     // SAFETY: as above.
     let this = unsafe { &*this.cast::<Instance<T>>() };
     this.with(|store| outcome(store.read_range(path.as_str(), offset, len).map(|bytes| *place = bytes)))
+}
+
+unsafe extern "C" fn map<T: Store>(this: *const (), path: RStr<'_>, place: &mut ROption<Buffer>) -> Outcome {
+    // SAFETY: as above.
+    let this = unsafe { &*this.cast::<Instance<T>>() };
+    this.with(|store| outcome(store.map(path.as_str()).map(|bytes| *place = bytes.into())))
 }

@@ -392,7 +392,7 @@ unsafe extern "C" fn store(host: *const (), scheme: RStr<'_>, place: &mut ROptio
     // SAFETY: as above.
     let registry = &unsafe { of(host) }.host.registry;
     guarded(|| {
-        *place = ROption::RSome(registry.raw_store(scheme.as_str())?);
+        *place = ROption::RSome(registry.store(scheme.as_str())?.into_raw());
         Ok(())
     })
 }

@@ -18,8 +18,8 @@ use std::{
 };
 
 use forebay_core::{
-    AnyDecoder, Error, ErrorKind, Registrar, Result, StaticPlugin,
-    abi::{PluginRef, Store, abi_stable::library::LibHeader},
+    AnyDecoder, AnyStore, Error, ErrorKind, Registrar, Result, StaticPlugin,
+    abi::{PluginRef, abi_stable::library::LibHeader},
 };
 
 pub use self::{
@@ -46,6 +46,7 @@ struct Inner {
     /// The plugin and the place in its manifest of each pipe.
     pipes: HashMap<String, (usize, usize)>,
     decoders: Vec<DecoderSlot>,
+    stores: Vec<StoreSlot>,
 }
 
 /// A decoder that some plugin offers, ready to be compared with a value's head.
@@ -56,6 +57,13 @@ struct DecoderSlot {
     priority: Option<u32>,
     magic: Vec<(usize, Vec<u8>)>,
     made: OnceLock<Result<AnyDecoder>>,
+}
+
+/// A store that some plugin offers; one instance serves all, so that it may keep its connections.
+struct StoreSlot {
+    plugin: usize,
+    index: usize,
+    made: OnceLock<Result<AnyStore>>,
 }
 
 /// A plugin that was found.
@@ -172,20 +180,19 @@ impl Registry {
     ///
     /// # Errors
     /// `Unsupported` when no plugin serves it; `Abi`.
-    pub fn store(&self, scheme: &str) -> Result<crate::AnyStore> {
-        self.raw_store(scheme).map(crate::AnyStore::new)
-    }
-
-    pub(crate) fn raw_store(&self, scheme: &str) -> Result<Store> {
-        for record in &self.0.plugins {
-            let serves = |spec: &&StoreSpec| spec.schemes.iter().any(|known| known == scheme);
-            if let Some(spec) = record.manifest.stores.iter().find(serves) {
-                let made = record.load().and_then(|plugin| handles::make_store(plugin, &spec.name, "{}"));
-                return made.map_err(|error| record.blame(error));
-            }
-        }
-        Err(Error::unsupported(format!("no plugin reads `{scheme}:` paths"))
-            .context("plugins", self.looked_at()))
+    pub fn store(&self, scheme: &str) -> Result<AnyStore> {
+        let spec = |slot: &StoreSlot| &self.0.plugins[slot.plugin].manifest.stores[slot.index];
+        let serves = |slot: &&StoreSlot| spec(slot).schemes.iter().any(|known| known == scheme);
+        let Some(slot) = self.0.stores.iter().find(serves) else {
+            let error = Error::unsupported(format!("no plugin reads `{scheme}:` paths"));
+            return Err(error.context("plugins", self.looked_at()));
+        };
+        let make = || {
+            let record = &self.0.plugins[slot.plugin];
+            let made = record.load().and_then(|plugin| handles::make_store(plugin, &spec(slot).name, "{}"));
+            made.map_err(|error| record.blame(error))
+        };
+        slot.made.get_or_init(make).clone()
     }
 
     /// The instance of a decoder, made when it is first asked for.
@@ -444,6 +451,7 @@ impl Finder {
             }
         }
         let mut decoders = Vec::new();
+        let mut stores = Vec::new();
         for (plugin, record) in self.plugins.iter().enumerate() {
             for (index, spec) in record.manifest.decoders.iter().enumerate() {
                 let set = search.ranks.iter().find(|(name, _)| *name == spec.name);
@@ -451,6 +459,8 @@ impl Finder {
                 let magic = spec.magic.iter().map(|magic| (magic.offset, magic.decode())).collect();
                 decoders.push(DecoderSlot { plugin, index, priority, magic, made: OnceLock::new() });
             }
+            let indices = 0..record.manifest.stores.len();
+            stores.extend(indices.map(|index| StoreSlot { plugin, index, made: OnceLock::new() }));
         }
         Registry(Arc::new(Inner {
             plugins: self.plugins,
@@ -458,6 +468,7 @@ impl Finder {
             refusals: self.refusals,
             pipes,
             decoders,
+            stores,
         }))
     }
 }

@@ -47,8 +47,8 @@ impl Store for FileStore {
         Ok(bytes.into())
     }
 
-    fn read(&self, path: &str) -> Result<Buffer> {
-        map_file(local(path))
+    fn map(&self, path: &str) -> Result<Option<Buffer>> {
+        map_file(local(path)).map(Some)
     }
 }
 

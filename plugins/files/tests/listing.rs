@@ -146,7 +146,7 @@ fn the_store_lists_measures_and_reads_ranges() {
         listed.iter().map(|(path, folder)| (path.rsplit('/').next().unwrap(), *folder)).collect();
     assert_eq!(listed, [("a", true), ("b.txt", false)]);
     assert_eq!(FileStore.size(&path("b.txt")).unwrap(), 5);
-    assert_eq!(&*FileStore.read(&path("b.txt")).unwrap(), b"b.txt");
+    assert_eq!(&*FileStore.map(&path("b.txt")).unwrap().unwrap(), b"b.txt");
     assert_eq!(&*FileStore.read_range(&path("b.txt"), 2, 2).unwrap(), b"tx");
     assert_eq!(&*FileStore.read_range(&path("b.txt"), 3, u64::MAX).unwrap(), b"xt");
     assert!(FileStore.read_range(&path("b.txt"), 99, 1).unwrap().is_empty());

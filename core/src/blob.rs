@@ -1,0 +1,183 @@
+//! Bytes that lie in memory or in some store, read piece by piece.
+
+use std::ops::Range;
+
+use forebay_abi::{
+    self as abi, Buffer, Sample, Str, Value, View,
+    abi_stable::std_types::{ROption, RVec},
+};
+
+use crate::{Context, Error, Result, shim::check, shim::services};
+
+/// A store of some plugin, chosen by the host. Cheap to clone, safe to call from many threads.
+#[derive(Clone)]
+pub struct AnyStore(abi::Store);
+
+impl AnyStore {
+    /// Takes a store that the host made.
+    #[must_use]
+    pub fn new(raw: abi::Store) -> Self {
+        Self(raw)
+    }
+
+    /// The handle as it crosses.
+    #[must_use]
+    pub fn into_raw(self) -> abi::Store {
+        self.0
+    }
+
+    /// What is directly under `path`, sorted: whole paths, and whether each is a folder.
+    ///
+    /// # Errors
+    /// The store's own, and `Panic`, here and below.
+    pub fn list(&self, path: &str) -> Result<Vec<(String, bool)>> {
+        let mut entries = RVec::new();
+        check(services::list(&self.0, path.into(), &mut entries))?;
+        Ok(entries.into_iter().map(|entry| (entry.path.into(), entry.folder)).collect())
+    }
+
+    /// How many bytes `path` has.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn size(&self, path: &str) -> Result<u64> {
+        let mut size = 0;
+        check(services::size(&self.0, path.into(), &mut size))?;
+        Ok(size)
+    }
+
+    /// The bytes of `path` from `offset` on, at most `len`; fewer at the end.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn read(&self, path: &str, offset: u64, len: u64) -> Result<Buffer> {
+        let mut bytes = Buffer::EMPTY;
+        check(services::read(&self.0, path.into(), offset, len, &mut bytes))?;
+        Ok(bytes)
+    }
+
+    /// The bytes of `path` where they lie, without reading them; `None` when the store has them elsewhere.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn map(&self, path: &str) -> Result<Option<Buffer>> {
+        let mut bytes = ROption::RNone;
+        check(services::map(&self.0, path.into(), &mut bytes))?;
+        Ok(bytes.into_option())
+    }
+}
+
+/// The bytes of one file or object: in memory, shown by a map, or in a store that is asked for each piece.
+///
+/// What formats with an index read through, so that of a file far away only the needed pieces come.
+///
+/// ```
+/// use forebay_core::{Blob, Buffer};
+///
+/// let blob = Blob::from(Buffer::from_static(b"PAR1 and so on"));
+/// assert_eq!((blob.len(), &*blob.read(0..4)?), (14, &b"PAR1"[..]));
+/// assert!(blob.read(10..20).is_err());
+/// # Ok::<(), forebay_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Blob(Place);
+
+#[derive(Clone)]
+enum Place {
+    Here(Buffer),
+    Stored { store: AnyStore, path: Str, len: u64 },
+}
+
+impl Blob {
+    /// What a sample is about: its field `bytes`, or else the file that its field `path` names, a path or a URL.
+    ///
+    /// # Errors
+    /// `Invalid` when it has neither; as [`open`](Blob::open).
+    pub fn of(sample: &Sample, cx: &Context<'_>) -> Result<Self> {
+        if let Some(View::Bytes(bytes)) = sample.get("bytes").map(Value::view) {
+            return Ok(bytes.clone().into());
+        }
+        match sample.get("path").map(Value::view) {
+            Some(View::Str(path)) => Self::open(path, cx),
+            Some(View::Bytes(path)) => Err(Error::unsupported(
+                "the path is not UTF-8; let `files` or `read` open it, so that the sample has `bytes`",
+            )
+            .context("path", String::from_utf8_lossy(path))),
+            _ => Err(Error::invalid("expected a field `bytes`, or `path` with a path or URL, found neither")),
+        }
+    }
+
+    /// The file at `path`, a path or a URL; of a local one the bytes are mapped.
+    ///
+    /// Cost: of one that cannot be mapped, one call for its size.
+    ///
+    /// # Errors
+    /// `Unsupported` when no plugin serves the URL's scheme; the store's own.
+    pub fn open(path: &str, cx: &Context<'_>) -> Result<Self> {
+        let scheme = path.split_once("://").map_or("file", |(scheme, _)| scheme);
+        let store = cx.store(scheme)?;
+        if let Some(bytes) = store.map(path)? {
+            return Ok(bytes.into());
+        }
+        Ok(Self(Place::Stored { len: store.size(path)?, path: path.into(), store }))
+    }
+
+    /// How many bytes there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match &self.0 {
+            Place::Here(bytes) => bytes.len() as u64,
+            Place::Stored { len, .. } => *len,
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes in `range`: shared where they lie in memory or in a map, else fetched, in one call.
+    ///
+    /// # Errors
+    /// `Corrupt` when the range does not lie within the bytes, or the store has fewer than it said; the store's own.
+    pub fn read(&self, range: Range<u64>) -> Result<Buffer> {
+        let len = self.len();
+        let short = |len: u64| {
+            let Range { start, end } = &range;
+            Err(Error::corrupt(format!("expected bytes {start} to {end}, and there are {len}")))
+        };
+        if range.start > range.end || range.end > len {
+            return short(len);
+        }
+        match &self.0 {
+            Place::Here(bytes) => {
+                // Both ends lie within a buffer in memory, so neither is beyond its range of numbers.
+                let part = bytes.get(range.start as usize..range.end as usize);
+                part.map_or_else(|| short(len), Ok)
+            }
+            Place::Stored { store, path, .. } => {
+                let bytes = store.read(path, range.start, range.end - range.start)?;
+                match bytes.len() as u64 {
+                    got if got == range.end - range.start => Ok(bytes),
+                    got => short(range.start + got).map_err(|error| error.context("path", path)),
+                }
+            }
+        }
+    }
+
+    /// All bytes, where they lie in memory or in a map.
+    #[must_use]
+    pub fn in_memory(&self) -> Option<&Buffer> {
+        match &self.0 {
+            Place::Here(bytes) => Some(bytes),
+            Place::Stored { .. } => None,
+        }
+    }
+}
+
+impl From<Buffer> for Blob {
+    fn from(bytes: Buffer) -> Self {
+        Self(Place::Here(bytes))
+    }
+}
