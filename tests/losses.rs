@@ -5,11 +5,13 @@ use forebay_loader::{Digest, ErrorKind, Executor, Loader, Registry, Rng, Sample,
 use forebay_tests::{ALL, Setting, build, error_of, line, placed, registry, within_deadline};
 
 /// Each has samples to lose, in a map, a source, a stream and a flat map, and all that is lost is listed.
-const LOSSES: [(&str, usize); 6] = [
+const LOSSES: [(&str, usize); 8] = [
     ("range 100 | increment | rogue_map refuse=7 at=-1 on_error=quarantine | shuffle 9", 15),
     ("rogue_source count=50 fault=error at=20 on_error=quarantine | increment | batch 4", 1),
     ("range 100 | rogue_lag hold=5 refuse=9 on_error=quarantine | increment", 12),
     ("range 100 | rogue_expand most=3 refuse=10 on_error=quarantine | increment", 10),
+    ("range 100 | rogue_burst most=9 refuse=10 on_error=quarantine | increment", 46),
+    ("range 100 | rogue_burst most=9 refuse=10 goes_on=false on_error=quarantine | shuffle 7", 41),
     (
         "range 100 | rogue_map @a refuse=7 at=-1 on_error=quarantine | increment | rogue_map @b refuse=5 at=-1 on_error=quarantine",
         32,

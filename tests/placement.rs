@@ -90,7 +90,7 @@ fn where_a_node_runs_is_no_part_of_what_the_graph_is() {
 fn what_cannot_run_there_is_refused_by_name() {
     let registry = registry();
     for (text, says) in [
-        ("range 5 | increment on=own_thread", "increment is a map"),
+        ("range 5 | increment on=own_thread", "increment works on several at once"),
         ("range 5 | increment on=gpu", "option `on` is `gpu`, expected threads, own_thread or process"),
         ("range 5 | increment on=3", "option `on` is 3, expected text"),
     ] {

@@ -276,7 +276,7 @@ fn random_graphs_give_each_sample_once_and_the_same_again() {
 }
 
 /// Pipes that give the same samples whatever the order of their input.
-const BLIND: [&str; 11] = [
+const BLIND: [&str; 12] = [
     "range",
     "rogue_source",
     "increment",
@@ -287,6 +287,7 @@ const BLIND: [&str; 11] = [
     "concat",
     "fork",
     "repeat",
+    "rogue_burst",
     "rogue_expand",
 ];
 

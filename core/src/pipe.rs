@@ -96,6 +96,9 @@ pub trait Map: DataPipe + Sync {
 }
 
 /// A stateless DataPipe that turns each sample into a lazy stream of samples.
+///
+/// One that says `parallel` of itself ([`PipeInfo::parallel`]) is called for several samples at once, on threads or in worker
+/// processes, and each stream is run to its end.
 pub trait FlatMap: DataPipe + Sync {
     /// The stream that one sample becomes.
     type Items: Items;
@@ -114,6 +117,11 @@ pub trait Items: Send {
     /// # Errors
     /// Any.
     fn next(&mut self, cx: &Context) -> Result<Option<Sample>>;
+
+    /// Whether the calls after an error give what lies behind it, or the end. Otherwise the rest of the stream is lost with it.
+    fn goes_on(&self) -> bool {
+        false
+    }
 
     /// The position: what [`restore`](Items::restore) needs to go on with the next sample. Without it, a restored
     /// stream is read again from its start.

@@ -79,6 +79,20 @@ impl PipeHandle {
         check(unsafe { table.map()(instance, cx, input, out) }).map(drop)
     }
 
+    /// Moves all that the samples of `input` become to `out`; see [`PipeTable::expand`](forebay_core::abi::PipeTable::expand) for
+    /// what an error leaves.
+    pub(crate) fn expand(
+        &self,
+        cx: &Context,
+        input: &mut Chunk,
+        at: &mut u64,
+        out: &mut Chunk,
+    ) -> Result<()> {
+        let (instance, table) = self.parts();
+        // SAFETY: as for `map`.
+        check(unsafe { table.expand()(instance, cx, input, at, out) }).map(drop)
+    }
+
     /// What the pipe saves of itself.
     pub(crate) fn state(&self) -> Result<State> {
         let (instance, table) = self.parts();

@@ -50,8 +50,8 @@ impl Maker<'_> {
             return Ok(Body::Serial(Box::new(chain)));
         }
         for (link, &at) in links.iter_mut().zip(&segment.nodes) {
-            // In which batch a sample of an unordered segment comes is not known while it is made.
-            let size = self.stacked_by(at).filter(|_| !segment.unordered);
+            // In which batch a sample of an unordered segment comes, or one of a flat map, is not known while it is made.
+            let size = self.stacked_by(at).filter(|_| !segment.unordered && !link.expands);
             link.destination = size.map(|size| Destination::Batch(Stacker::new(size, self.most)));
         }
         let (maps, lane) = Parallel::new(links, self.usher(segment));
@@ -89,12 +89,12 @@ impl Maker<'_> {
             pipe: node.pipe.clone(),
             plugin: record.label(),
             file: record.file(),
-            parallel: spec.class == Class::Map,
+            parallel: spec.is_parallel(),
             counters: Arc::clone(&counters),
         });
         let stop = &self.course.stops[at];
         // Among ranks of another number nothing can be made again and skipped, so these mark every sample.
-        let exact = stop.dealt && spec.class != Class::Map;
+        let exact = stop.dealt && !spec.is_parallel();
         let origin = Origin::fresh(stop.inputs.len(), stop.outputs);
         Ok(Link {
             node: at,
@@ -102,6 +102,7 @@ impl Maker<'_> {
             rewinds: spec.rewinds,
             deals: spec.shards,
             stacks: !spec.stacks.is_empty(),
+            expands: spec.expands(),
             cx: NodeContext::new(self.host, &node.name, self.seed, self.ranks),
             destination: None,
             counters,

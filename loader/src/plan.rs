@@ -1,7 +1,7 @@
 //! How a graph is cut for running: chains of nodes, and the edges between them.
 //!
 //! A run of stateless maps becomes a parallel segment: any number of its chunks may be worked on at
-//! once. Everything else is serial: one chunk at a time, in order. A segment is always one chain, so
+//! once. So does a parallel flat map, by itself. Everything else is serial: one chunk at a time, in order. A segment is always one chain, so
 //! a node with several inputs begins one and a node with several outputs ends one.
 
 use forebay_core::{Error, Result};
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::{
     Executor, Registry,
-    graph::{Action, Catalog, Class, Graph, Node, On, PipeSpec},
+    graph::{Action, Catalog, Graph, Node, On, PipeSpec},
 };
 
 /// A checked graph, cut into segments; each comes after all it reads from.
@@ -56,7 +56,7 @@ impl Segment {
 
 /// Where the work of a node is done: as the graph says, else where its pipe is best, else where the executor does most.
 fn place(node: &Node, spec: &PipeSpec, executor: Executor) -> On {
-    match (executor, node.on(), spec.on, spec.class == Class::Map) {
+    match (executor, node.on(), spec.on, spec.is_parallel()) {
         (Executor::Inline, ..) => On::Caller,
         (_, Some(on), ..) => on,
         (_, None, On::OwnThread, false) => On::OwnThread,
@@ -95,12 +95,13 @@ impl Plan {
         let mut plan = Self { segments: Vec::new(), edges: Vec::new() };
         let mut segment_of = vec![usize::MAX; graph.nodes().len()];
         for &at in &order {
-            let parallel = spec(at)?.class == Class::Map;
+            let (parallel, expands) = (spec(at)?.is_parallel(), spec(at)?.expands());
             let on = place(&graph.nodes()[at], spec(at)?, executor);
             let before = readers.only_input(at).map(|input| segment_of[input]);
             let joined = before.filter(|&segment| {
                 let last = plan.segments[segment].nodes.last().copied();
                 plan.segments[segment].parallel == parallel
+                    && !(expands || last.is_some_and(|last| spec(last).is_ok_and(PipeSpec::expands)))
                     && plan.segments[segment].joins(&graph.nodes()[at], on)
                     && !last.is_some_and(|last| replaces(&graph.nodes()[last]))
                     && last == readers.only_input(at)

@@ -70,10 +70,10 @@ pub fn placed(graph: &Graph, rng: &mut Rng) -> Graph {
     let mut text: Value = serde_json::from_str(&graph.to_json().unwrap()).unwrap();
     let nodes = text["node"].as_array_mut().unwrap();
     for node in nodes {
-        let map = ["increment", "rogue_map"].contains(&node["pipe"].as_str().unwrap());
-        let place = match (rng.below(6), map) {
-            (0, true) | (1, _) => "process",
-            (0, false) => "own_thread",
+        let ordered = !["increment", "rogue_map", "rogue_burst"].contains(&node["pipe"].as_str().unwrap());
+        let place = match (rng.below(6), ordered) {
+            (0, false) | (1, _) => "process",
+            (0, true) => "own_thread",
             (2 | 3, _) => "threads",
             _ => continue,
         };
@@ -277,13 +277,15 @@ impl Maker<'_> {
     }
 
     fn expand(&mut self, len: u64, kind: Kind) -> (&'static str, String, u64, Kind) {
-        let (most, state) = (self.below(5), self.rng.bool(0.5));
-        let mut options = format!("most={most} state={state}");
+        let (most, option) = (self.below(5), self.rng.bool(0.5));
+        let (pipe, name) =
+            if self.rng.bool(0.5) { ("rogue_burst", "goes_on") } else { ("rogue_expand", "state") };
+        let mut options = format!("most={most} {name}={option}");
         if self.rng.bool(0.4) {
             let refuse = 5 + self.below(20);
             options += &format!(" refuse={refuse}{}", self.policy(0.9));
         }
-        ("rogue_expand", options, len * most, kind)
+        (pipe, options, len * most, kind)
     }
 
     /// Puts a pipe with several outputs behind an output.

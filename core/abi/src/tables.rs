@@ -33,8 +33,12 @@ pub struct PipeTable {
     /// How many samples an epoch has; the detail is 1 when the number is known.
     pub len: unsafe extern "C" fn(*const (), &mut u64) -> Outcome,
     /// Indexed sources: adds the samples with these numbers, in this order.
-    #[sabi(last_prefix_field)]
     pub get: unsafe extern "C" fn(*const (), &Context, RSlice<'_, u64>, &mut Chunk) -> Outcome,
+    /// Parallel flat maps: moves all that the samples of the first chunk become to the second. The number is how many answers
+    /// of the first sample's stream to pass over. On an error it is how many that stream has given, this one too, and the
+    /// sample is still there; or 0, and the sample is gone.
+    #[sabi(last_prefix_field)]
+    pub expand: unsafe extern "C" fn(*const (), &Context, &mut Chunk, &mut u64, &mut Chunk) -> Outcome,
 }
 
 /// The functions of a Decoder; all may be called from many threads at once.

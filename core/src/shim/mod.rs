@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "the tables are C functions over raw instances")]
 
 mod decoder;
+mod flat_map;
 mod guard;
 mod pipes;
 pub mod services;

@@ -1,4 +1,4 @@
-//! The tables of the four classes of DataPipe.
+//! The tables of the four classes of DataPipe; what a flat map does stands in `flat_map`.
 
 use forebay_abi::{
     Chunk, Context as RawContext, Outcome, Pipe, PipeTable, PipeTableRef, Port, State,
@@ -10,13 +10,13 @@ use forebay_abi::{
 };
 
 use super::{
+    flat_map::FlatMapOf,
     give_state,
     guard::{Instance, catch},
     outcome,
 };
 use crate::{
-    Context, DataPipe, Error, FlatMap, Io, Items, Map, Options, Output, Result, Source, StateExt as _, Step,
-    Stream,
+    Context, DataPipe, Error, FlatMap, Io, Map, Options, Output, Result, Source, Step, Stream,
     descriptor::{Class, Described},
     export::{Make, PipeEntry},
 };
@@ -56,7 +56,7 @@ fn make<T: DataPipe, C: Calls + From<T>>(options: &str, _: &'static str) -> Resu
 }
 
 /// What a class does in each entry of the table; what it has no use for fails.
-trait Calls: Send + Sized + 'static {
+pub(super) trait Calls: Send + Sized + 'static {
     fn reset(&mut self, cx: &Context) -> Result<()>;
 
     fn poll(&mut self, _cx: &Context, _ports: &mut [Port], _outs: &mut [Chunk], _room: usize) -> Outcome {
@@ -65,6 +65,10 @@ trait Calls: Send + Sized + 'static {
 
     fn map(&self, _cx: &Context, _input: &mut Chunk, _out: &mut Chunk) -> Outcome {
         wrong_class("map")
+    }
+
+    fn expand(&self, _cx: &Context, _input: &mut Chunk, _at: &mut u64, _out: &mut Chunk) -> Outcome {
+        wrong_class("expand")
     }
 
     fn state(&self) -> Result<State> {
@@ -100,6 +104,7 @@ impl<C: Calls> Table<C> {
         restore: restore::<C>,
         len: len::<C>,
         get: get::<C>,
+        expand: expand::<C>,
     });
     const REF: PipeTableRef = PipeTableRef(Self::TABLE.static_as_prefix());
 }
@@ -151,6 +156,17 @@ unsafe extern "C" fn map<C: Calls>(
 ) -> Outcome {
     // SAFETY: the table's rule for `*const ()`, here and below; maps are Sync.
     unsafe { shared::<C>(this) }.with(|calls| calls.map(&Context::new(cx), input, out))
+}
+
+unsafe extern "C" fn expand<C: Calls>(
+    this: *const (),
+    cx: &RawContext,
+    input: &mut Chunk,
+    at: &mut u64,
+    out: &mut Chunk,
+) -> Outcome {
+    // SAFETY: as above; flat maps are Sync, and what belongs to one thread is not touched by this call.
+    unsafe { shared::<C>(this) }.with(|calls| calls.expand(&Context::new(cx), input, at, out))
 }
 
 unsafe extern "C" fn state<C: Calls>(this: *const (), place: &mut State) -> Outcome {
@@ -243,125 +259,6 @@ impl<T: Map> Calls for MapOf<T> {
     }
 }
 
-struct FlatMapOf<T: FlatMap> {
-    pipe: T,
-    open: Option<Open<T::Items>>,
-    /// Where to go on in the next sample that is opened.
-    place: Option<Place>,
-}
-
-/// The stream of one sample, and how many samples of it were given.
-struct Open<I> {
-    key: forebay_abi::Key,
-    items: I,
-    given: u64,
-}
-
-/// A saved position within the stream of one sample.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Place {
-    given: u64,
-    /// The stream's own state, with its version, if it saves any.
-    own: Option<(u32, Vec<u8>)>,
-}
-
-/// The version of a flat map's saved position.
-const PLACE: u32 = 1;
-
-impl<T: FlatMap> From<T> for FlatMapOf<T> {
-    fn from(pipe: T) -> Self {
-        Self { pipe, open: None, place: None }
-    }
-}
-
-impl<T: FlatMap> FlatMapOf<T> {
-    /// Opens the stream of `sample`, where a saved position says or at its start.
-    fn open(&mut self, sample: crate::Sample, cx: &Context) -> Result<Open<T::Items>> {
-        let (key, place) = (sample.key().clone(), self.place.take());
-        let mut items = self.pipe.open(sample, cx)?;
-        let Some(place) = place else { return Ok(Open { key, items, given: 0 }) };
-        let given = place.given;
-        match place.own {
-            Some((version, bytes)) => {
-                items.restore(&State { version, bytes: bytes.into(), ..State::default() }, cx)?;
-            }
-            None => {
-                for at in 0..given {
-                    if items.next(cx)?.is_none() {
-                        let error = format!("the saved position is after {given} samples, found {at}");
-                        return Err(Error::invalid(error));
-                    }
-                }
-            }
-        }
-        Ok(Open { key, items, given })
-    }
-
-    fn fill(&mut self, cx: &Context, io: &mut Io) -> Result<Step> {
-        while io.room() > 0 {
-            if let Some(open) = &mut self.open {
-                let next = catch(|| open.items.next(cx)).map_err(|error| error.context("sample", &open.key));
-                match next {
-                    Ok(Some(mut sample)) => {
-                        open.given += 1;
-                        io.push(&mut sample);
-                    }
-                    Ok(None) => self.open = None,
-                    Err(error) => {
-                        self.open = None; // What is left of a broken input cannot be told apart.
-                        return Err(error);
-                    }
-                }
-            } else if let Some(sample) = io.pop(0) {
-                let key = sample.key().clone();
-                let opened =
-                    catch(|| self.open(sample, cx)).map_err(|error| error.context("sample", &key))?;
-                self.open = Some(opened);
-            } else {
-                return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
-            }
-        }
-        Ok(Step::Ready)
-    }
-}
-
-impl<T: FlatMap> Calls for FlatMapOf<T> {
-    fn reset(&mut self, _: &Context) -> Result<()> {
-        (self.open, self.place) = (None, None);
-        Ok(())
-    }
-
-    fn poll(&mut self, cx: &Context, ports: &mut [Port], outs: &mut [Chunk], room: usize) -> Outcome {
-        step(self.fill(cx, &mut Io::new(ports, outs, room)))
-    }
-
-    fn state(&self) -> Result<State> {
-        let place = match (&self.open, &self.place) {
-            (Some(open), _) => {
-                let own = match open.items.state() {
-                    Ok(state) => Some((state.version, state.bytes.into())),
-                    Err(error) if error.kind() == crate::ErrorKind::Unsupported => None,
-                    Err(error) => return Err(error),
-                };
-                Place { given: open.given, own }
-            }
-            (None, Some(place)) => Place { given: place.given, own: place.own.clone() },
-            (None, None) => return Ok(State::default()),
-        };
-        // A place not yet gone to belongs to a sample not yet taken.
-        let again = u64::from(self.open.is_some());
-        Ok(State::json(PLACE, &place)?.again(0, again))
-    }
-
-    fn restore(&mut self, _: &Context, state: &State) -> Result<()> {
-        self.place = match state.bytes.is_empty() {
-            true => None,
-            false => Some(state.parse(PLACE)?),
-        };
-        Ok(())
-    }
-}
-
 struct StreamOf<T>(T);
 
 impl<T> From<T> for StreamOf<T> {
@@ -388,7 +285,7 @@ impl<T: Stream> Calls for StreamOf<T> {
     }
 }
 
-fn step(result: Result<Step>) -> Outcome {
+pub(super) fn step(result: Result<Step>) -> Outcome {
     match result {
         Ok(Step::Ready) => Outcome::of(code::READY, 0),
         Ok(Step::NeedInput(input)) => Outcome::of(code::NEED_INPUT, input as u32),

@@ -94,13 +94,25 @@ impl Tap {
         }
     }
 
+    /// Leaves word of what a parallel flat map is given, from this place of its input on.
+    pub(crate) fn took(&self, pass: u64, first: u64, chunk: &Chunk) {
+        let uids = write_uids(chunk.names().map(|(uid, _)| uid));
+        self.write(&Line::Took(self.node, 0, pass, 0, first, uids));
+    }
+
+    /// Leaves word of what a parallel flat map made, after the first `given` of a pass.
+    pub(crate) fn made(&self, pass: u64, given: u64, chunk: &mut Chunk) {
+        let (uids, keys) = self.read(chunk, 0);
+        self.write(&Line::Gave(self.node, 0, pass, given, uids, keys));
+    }
+
     /// Leaves word of what an unordered map gave, after the first `given` of a pass.
     pub(crate) fn gave(&self, pass: u64, given: u64, chunk: &Chunk) {
         let uids = write_uids(chunk.names().map(|(uid, _)| uid));
         self.write(&Line::Gave(self.node, 0, pass, given, uids, Vec::new()));
     }
 
-    /// Leaves word that an unordered map gave all of a pass.
+    /// Leaves word that a map gave all of a pass.
     pub(crate) fn over(&self, pass: u64) {
         self.write(&Line::Over(self.node, pass));
     }

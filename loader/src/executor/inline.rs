@@ -114,6 +114,7 @@ impl Maps {
         self.spent.take_from(chunk, size);
         let (at, first) = (self.taken, self.taken.saturating_sub(self.lane.missing()));
         self.taken += self.spent.len() as u64;
+        self.lane.take(at, &self.spent);
         if went {
             return self.spent.clear();
         }

@@ -21,13 +21,15 @@ use crate::{
 /// A segment's chunks in order, after any thread has worked on them.
 ///
 /// Maps give one sample for each, so how far one is says how far all are, except where samples were lost: there, and
-/// nowhere else, they leave marks.
+/// nowhere else, they leave marks. A flat map, which is alone, leaves one after each chunk; see `expand`.
 pub(crate) struct Lane {
-    maps: Vec<Place1>,
+    pub(super) maps: Vec<Place1>,
+    /// Whether the only one is a flat map.
+    pub(super) expands: bool,
     /// For the last map, if others take the place of its losses.
     stand_in: Option<StandIn>,
     /// How many of the next samples were delivered before a resume.
-    skip: u64,
+    pub(super) skip: u64,
     /// For an unordered segment: whose turn it is.
     usher: Option<Box<Usher>>,
 }
@@ -42,14 +44,14 @@ struct StandIn {
 }
 
 /// How far one map is.
-struct Place1 {
+pub(super) struct Place1 {
     node: usize,
-    on_error: OnError,
-    blame: Blame,
-    counters: Arc<Counters>,
-    trail: Arc<Trail>,
-    place: Place,
-    tap: Option<Tap>,
+    pub(super) on_error: OnError,
+    pub(super) blame: Blame,
+    pub(super) counters: Arc<Counters>,
+    pub(super) trail: Arc<Trail>,
+    pub(super) place: Place,
+    pub(super) tap: Option<Tap>,
 }
 
 impl Lane {
@@ -65,7 +67,8 @@ impl Lane {
         };
         let replaces = links.last().is_some_and(|link| link.on_error.action == Action::Replace);
         let stand_in = replaces.then(StandIn::default);
-        Self { maps: links.iter().map(map).collect(), stand_in, skip: 0, usher }
+        let expands = links.iter().any(|link| link.expands);
+        Self { maps: links.iter().map(map).collect(), expands, stand_in, skip: 0, usher }
     }
 
     /// Starts an epoch; gives the place in the input that it goes on from.
@@ -114,10 +117,12 @@ impl Lane {
         self.usher.as_deref()
     }
 
-    /// Notes that all was handed on of an input that has ended; gives an error if more was to come.
+    /// Notes that all was handed on of an input that has ended; gives an error if more was to come by a known order.
     pub(super) fn end(&self) -> Option<Error> {
-        let usher = self.usher.as_ref()?;
-        let error = usher.unfulfilled();
+        if self.usher.is_none() && !self.expands {
+            return None;
+        }
+        let error = self.usher.as_ref().and_then(|usher| usher.unfulfilled());
         if let (Some(map), None) = (self.maps.last(), &error)
             && let Some(tap) = &map.tap
         {
@@ -134,6 +139,9 @@ impl Lane {
     /// Takes the chunk whose turn it is, of samples from the place `at` on, and counts what it lost. Gives the error that
     /// ends the segment, after what is in `chunk` then.
     pub(super) fn settle(&mut self, at: u64, done: Mapped, chunk: &mut Chunk, host: &Host) -> Option<Error> {
+        if self.expands {
+            return self.settle_expanded(done, chunk, host);
+        }
         if self.stand_in.is_some() {
             return self.settle_replacing(done, chunk, host);
         }

@@ -31,6 +31,8 @@ pub(crate) struct Link {
     pub(crate) deals: bool,
     /// Whether it stacks samples: then a mark goes with each batch, since making one again takes long.
     pub(crate) stacks: bool,
+    /// Whether it is a parallel flat map.
+    pub(crate) expands: bool,
     pub(crate) cx: NodeContext,
     /// Where a map's output is to lie, if its samples are stacked next.
     pub(crate) destination: Option<Destination>,

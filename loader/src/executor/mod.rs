@@ -8,6 +8,7 @@ mod chain;
 mod children;
 mod crew;
 mod epochs;
+mod expand;
 mod grain;
 mod inline;
 mod lane;
@@ -37,7 +38,7 @@ pub(crate) use self::{
     lane::Lane,
     link::{Blame, Link},
     order::{Places, append, count},
-    parallel::Parallel,
+    parallel::{Lost, Parallel},
     solo::{Death, Interrupt, unsendable},
     threads::{Counts, Threads},
     trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},

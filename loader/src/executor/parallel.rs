@@ -1,4 +1,4 @@
-//! A parallel segment: a chain of stateless maps, shared by all threads.
+//! A parallel segment: a chain of stateless maps, or a parallel flat map by itself, shared by all threads.
 
 use std::{sync::Arc, time::Instant};
 
@@ -27,6 +27,8 @@ pub(crate) struct Parallel {
 pub(crate) struct SharedMap {
     pub(crate) node: usize,
     pipe: PipeHandle,
+    /// Whether it is a flat map; then it is the only one.
+    pub(super) expands: bool,
     pub(crate) destination: Option<Destination>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) blame: Blame,
@@ -47,20 +49,22 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    /// Adds what became of the sample at this place, which was worked on alone.
-    pub(crate) fn add(&mut self, at: usize, one: Self) {
+    /// Adds what became of the sample at this place, which was worked on alone, behind so many that were `given`.
+    pub(crate) fn add(&mut self, at: usize, given: usize, one: Self) {
         self.bytes += one.bytes;
-        self.lost.extend(one.lost.into_iter().map(|lost| Lost { at, ..lost }));
+        self.lost.extend(one.lost.into_iter().map(|lost| Lost { at, given: given + lost.given, ..lost }));
         self.failed = one.failed;
     }
 }
 
-/// A sample that a map failed on.
+/// A sample that a map failed on, or a flat map somewhere in its stream.
 pub(crate) struct Lost {
     /// Which map of the segment.
     pub(crate) map: usize,
     /// Which of the chunk's samples.
     pub(crate) at: usize,
+    /// How many samples of the chunk a flat map gave before it failed; 0 for maps.
+    pub(crate) given: usize,
     pub(crate) uid: u64,
     pub(crate) key: Key,
     pub(crate) error: Error,
@@ -74,6 +78,7 @@ impl Parallel {
         let share = |link: Link| SharedMap {
             node: link.node,
             pipe: link.pipe,
+            expands: link.expands,
             destination: link.destination,
             counters: link.counters,
             blame: link.blame,
@@ -154,6 +159,12 @@ impl Parallel {
         out: &mut Chunk,
         mut begins: impl FnMut(usize),
     ) -> Mapped {
+        if let ([map], [cx]) = (&self.maps[..], &self.contexts[..])
+            && map.expands
+        {
+            begins(0);
+            return map.expand(cx, input, out);
+        }
         let mut done = Mapped { taken: input.len(), ..Mapped::default() };
         // Who is who, by their place in the chunk; kept only where somebody may be lost and the others go on.
         let lenient = self.maps.iter().any(|map| map.on_error != OnError::default());
@@ -180,7 +191,7 @@ impl Parallel {
                     return false;
                 }
                 let (at_input, uid, key) = names.remove(given);
-                done.lost.push(Lost { map: at, at: at_input, uid, key, error });
+                done.lost.push(Lost { map: at, at: at_input, given: 0, uid, key, error });
                 true
             });
             let busy = begin.elapsed();
@@ -211,6 +222,35 @@ impl Parallel {
 }
 
 impl SharedMap {
+    /// Moves all that the samples of `input` become to `out`.
+    fn expand(&self, cx: &NodeContext, input: &mut Chunk, out: &mut Chunk) -> Mapped {
+        let mut done = Mapped { taken: input.len(), ..Mapped::default() };
+        let begin = Instant::now();
+        let lenient = self.on_error != OnError::default();
+        let names: Vec<_> = input.names().filter(|_| lenient).map(|(uid, key)| (uid, key.clone())).collect();
+        let mut passed = 0;
+        while !input.is_empty() {
+            let before = (input.len(), passed);
+            let Err(error) = self.pipe.expand(cx.raw(), input, &mut passed, out) else { break };
+            let mut error = self.blame.on(error);
+            if input.len() > before.0 || input.len() == before.0 && passed <= before.1 {
+                error = self.blame.on(Error::bug(format!("the flat map failed twice at one place: {error}")));
+            }
+            if !self.on_error.forgives(error.kind(), true) {
+                done.failed = Some(error);
+                break;
+            }
+            // With nothing to pass over, the sample is gone.
+            let at = done.taken - input.len() - usize::from(passed == 0);
+            let (uid, key) = names.get(at).cloned().unwrap_or_default();
+            done.lost.push(Lost { map: 0, at, given: out.len(), uid, key, error });
+        }
+        input.clear();
+        done.bytes = out.size();
+        self.counters.add(out.len(), done.bytes, begin.elapsed());
+        done
+    }
+
     /// Maps all of `input` to `out`; `on_loss` is told how many came out before a sample that failed, and says whether the
     /// others are to go on.
     fn run(

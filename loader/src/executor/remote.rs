@@ -159,19 +159,21 @@ impl Driver {
         let mut busy = Duration::ZERO;
         for at in 0..mapped.taken {
             let mut one = Chunk::new();
+            let given = all.len();
             one.take_from(&mut rest, 1);
             let name = one.front().map(|(uid, key)| (uid, key.clone()));
             let first = flight.task.first + at as u64;
             match self.serve_alone(&flight.task, first, &one, &mut flight.deaths)? {
                 Alone::Done(done, mut chunk) => {
                     busy += spent(&done);
-                    let one = self.read(&flight.task, done, name.into_iter().collect());
-                    mapped.add(at, one);
+                    let names = name.into_iter().cycle().take(done.lost.len()).collect();
+                    let one = self.read(&flight.task, done, names);
+                    mapped.add(at, given, one);
                     all.take_from(&mut chunk, usize::MAX);
                 }
                 Alone::Here => {
                     let mut chunk = Chunk::new();
-                    mapped.add(at, flight.task.parallel.run(first, &mut one, &mut chunk));
+                    mapped.add(at, given, flight.task.parallel.run(first, &mut one, &mut chunk));
                     all.take_from(&mut chunk, usize::MAX);
                 }
                 Alone::Killed(map, error) => {
@@ -180,7 +182,8 @@ impl Driver {
                     let error = error.context("sample", &key);
                     match culprit {
                         Some(culprit) if culprit.on_error.forgives(ErrorKind::Worker, true) => {
-                            mapped.lost.push(Lost { map, at, uid, key, error: culprit.blame.on(error) });
+                            let error = culprit.blame.on(error);
+                            mapped.lost.push(Lost { map, at, given, uid, key, error });
                         }
                         Some(culprit) => mapped.failed = Some(culprit.blame.on(error)),
                         None => mapped.failed = Some(error),
@@ -269,7 +272,14 @@ impl Driver {
             taken: task.chunk.len(),
             bytes: done.bytes,
             lost: lost
-                .map(|((map, at, problem), (uid, key))| Lost { map, at, uid, key, error: problem.into() })
+                .map(|((map, at, given, problem), (uid, key))| Lost {
+                    map,
+                    at,
+                    given,
+                    uid,
+                    key,
+                    error: problem.into(),
+                })
                 .collect(),
             failed: done.failed.map(Into::into),
         }
@@ -358,7 +368,7 @@ fn spent(done: &Done) -> Duration {
 /// The names of the samples that were lost.
 fn names(chunk: &Chunk, done: &Done) -> Vec<(u64, Key)> {
     let name = |at: usize| chunk.names().nth(at).map(|(uid, key)| (uid, key.clone()));
-    done.lost.iter().map(|(_, at, _)| name(*at).unwrap_or_default()).collect()
+    done.lost.iter().map(|(_, at, ..)| name(*at).unwrap_or_default()).collect()
 }
 
 fn order(task: &Task, first: u64, loans: &[Loan], careful: bool) -> Order {

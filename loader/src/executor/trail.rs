@@ -117,7 +117,7 @@ impl Trail {
     }
 
     /// Adds a mark; says whether there are so many that old ones should be [forgotten](Trail::forget).
-    fn push(&self, mark: Mark) -> bool {
+    pub(crate) fn push(&self, mark: Mark) -> bool {
         let mut marks = self.marks();
         let marks = marks.now();
         if marks.len() >= MOST {

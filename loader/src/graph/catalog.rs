@@ -49,6 +49,9 @@ pub struct PipeSpec {
     /// The option by which it leaves samples out, when not at its default; `*` for a pipe that always may.
     #[serde(default)]
     pub drops: String,
+    /// Of a flat map, whether several samples may be worked on at once.
+    #[serde(default)]
+    pub parallel: bool,
     /// Whether samples can be asked for by number.
     #[serde(default)]
     pub indexed: bool,
@@ -69,6 +72,18 @@ fn hint<'de, D: Deserializer<'de>>(from: D) -> Result<On, D::Error> {
 }
 
 impl PipeSpec {
+    /// Whether several of its chunks may be worked on at once: a map, or a flat map that says so.
+    #[must_use]
+    pub fn is_parallel(&self) -> bool {
+        self.class == Class::Map || self.expands()
+    }
+
+    /// Whether it is a flat map of which several chunks may be worked on at once.
+    #[must_use]
+    pub fn expands(&self) -> bool {
+        self.class == Class::FlatMap && self.parallel
+    }
+
     /// Whether `node`, which runs this pipe, may leave samples out on purpose.
     #[must_use]
     pub fn may_drop(&self, node: &Node) -> bool {

@@ -92,9 +92,10 @@ fn common(given: &str, value: &Value, spec: &PipeSpec) -> Result<(), Error> {
             _ => Ok(()),
         };
     }
-    match (text.parse::<On>()?, map) {
+    match (text.parse::<On>()?, spec.is_parallel()) {
         (On::OwnThread, true) => Err(Error::invalid(format!(
-            "option `on` is own_thread, which is for pipes that see samples in order; {} is a map, for threads or process",
+            "option `on` is own_thread, which is for pipes that see samples in order; {} works on several at once, on threads \
+             or in processes",
             spec.name
         ))),
         _ => Ok(()),

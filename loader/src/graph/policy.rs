@@ -6,7 +6,8 @@ use forebay_core::{Error, ErrorKind, Result};
 
 /// What is to happen to samples that a pipe fails on, and how many may fail.
 ///
-/// A flat map that fails within the stream of one sample loses the rest of that stream: it counts as one failure.
+/// A flat map that fails within the stream of one sample loses the rest of that stream, unless the stream
+/// [goes on](forebay_core::Items::goes_on): each counts as one failure.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct OnError {

@@ -11,8 +11,8 @@ use self::protocol::{Done, Order, Reply, Setup, SoloSetup, Stamp, pack, unpack};
 use crate::{
     Executor, Graph, Registry, Search,
     audit::Log,
-    executor::{Body, Chain, Parallel},
-    graph::{COMMON, Catalog as _, Class, Node, On, PipeSpec},
+    executor::{Body, Chain, Lost, Parallel},
+    graph::{COMMON, Catalog as _, Node, On, PipeSpec},
     host::{Destination, Host, Lent},
     make::{Maker, course},
     plan::Plan,
@@ -57,7 +57,7 @@ pub(crate) fn setup(
     let files = registry.plugins().iter().filter(|record| record.path().is_some());
     let plugins = files.filter_map(|record| record.path()).map(Stamp::of).collect::<Result<_>>()?;
     let own = |node: &Node, spec: &PipeSpec| match &solo {
-        None => spec.class == Class::Map,
+        None => spec.is_parallel(),
         Some(SoloSetup { segment, .. }) => {
             plan.segments[*segment].nodes.iter().any(|&at| graph.nodes()[at].name == node.name)
         }
@@ -294,7 +294,11 @@ impl Worker {
         let work = segment.maps.work().into_iter().zip(before);
         let done = Done {
             bytes: mapped.bytes,
-            lost: mapped.lost.into_iter().map(|lost| (lost.map, lost.at, lost.error.into())).collect(),
+            lost: mapped
+                .lost
+                .into_iter()
+                .map(|Lost { map, at, given, error, .. }| (map, at, given, error.into()))
+                .collect(),
             failed: mapped.failed.map(Into::into),
             work: work.map(|(now, then)| (now.0 - then.0, now.1 - then.1, now.2 - then.2)).collect(),
             asked: segment.lent.finish(),

@@ -175,8 +175,8 @@ pub(crate) struct Aside {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Done {
     pub(crate) bytes: usize,
-    /// Map, place in the chunk, and why.
-    pub(crate) lost: Vec<(usize, usize, Problem)>,
+    /// Map, place in the chunk, what a flat map had given, and why.
+    pub(crate) lost: Vec<(usize, usize, usize, Problem)>,
     pub(crate) failed: Option<Problem>,
     /// For each map: samples, bytes, nanoseconds.
     pub(crate) work: Vec<(usize, usize, u64)>,

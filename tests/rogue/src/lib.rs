@@ -3,6 +3,7 @@
 //! Nothing in here sleeps or looks at a clock: what is to wait waits at a [gate].
 
 mod alone;
+mod burst;
 mod crash;
 mod decoder;
 mod expand;
@@ -17,6 +18,7 @@ mod stream;
 
 pub use crate::{
     alone::RogueAlone,
+    burst::{RogueBurst, RogueBurstOptions},
     decoder::RogueDecoder,
     expand::{RogueExpand, RogueExpandOptions},
     hermit::RogueHermit,
@@ -31,7 +33,7 @@ pub use crate::{
 forebay_core::export_plugin! {
     sources: [RogueSource],
     maps: [Increment, RogueAlone, RogueMap],
-    flat_maps: [RogueExpand],
+    flat_maps: [RogueBurst, RogueExpand],
     streams: [RogueHermit, RogueKeep, RogueLag, RogueStream],
     decoders: [RogueDecoder],
 }

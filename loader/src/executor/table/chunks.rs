@@ -43,7 +43,8 @@ impl Table {
         let most = if at < stacked { (stacked as usize / share).max(1) } else { usize::MAX };
         let (parallel, (size, went)) = (maps.clone(), lane.portion(at, grain.at_most(most)));
         let cut = self.cut(segment, size, went);
-        if let Kind::Parallel { taken, turns, .. } = &mut self.segments[segment].kind {
+        if let Kind::Parallel { taken, turns, lane, .. } = &mut self.segments[segment].kind {
+            lane.take(at, &cut.chunk);
             *taken += cut.taken;
             cut.error.into_iter().for_each(|error| turns.fail(number, at, error));
         }

@@ -1,0 +1,58 @@
+//! The part of a parallel flat map that sees its chunks in order: how many samples came of those it took.
+
+use forebay_core::{Chunk, Error, State};
+
+use super::{lane::Lane, parallel::Mapped, trail::Mark};
+use crate::host::Host;
+
+impl Lane {
+    /// Leaves word for an audit of the samples from the place `at` on that a flat map is given.
+    pub(super) fn take(&self, at: u64, chunk: &Chunk) {
+        if let (true, [map]) = (self.expands, &self.maps[..])
+            && let Some(tap) = map.tap.as_ref().filter(|_| !chunk.is_empty())
+        {
+            tap.took(map.place.pass, at, chunk);
+        }
+    }
+
+    /// Takes what became of the next chunk, counts what was lost on the way, and leaves a mark. Gives the error that ends the
+    /// segment, after what is in `chunk` then.
+    pub(super) fn settle_expanded(&mut self, done: Mapped, chunk: &mut Chunk, host: &Host) -> Option<Error> {
+        let map = self.maps.first_mut()?;
+        let (taken, given) = (map.place.taken[0], map.place.given[0]);
+        let mut failed = done.failed;
+        for lost in done.lost {
+            (map.place.taken[0], map.place.given[0]) = (taken + lost.at as u64, given + lost.given as u64);
+            let seen = map.place.taken[0].max(map.place.given[0]) + 1;
+            if let Some(reason) = map.on_error.exceeded(map.place.lost, seen) {
+                let mut whole = Chunk::new();
+                whole.take_from(chunk, lost.given);
+                *chunk = whole;
+                failed = Some(lost.error.context("on_error", reason));
+                break;
+            }
+            map.place.lost += 1;
+            if let Some(tap) = &map.tap {
+                tap.lost(map.place.pass, map.place.lost, None);
+            }
+            // What was delivered before a resume was told then.
+            if lost.given as u64 >= self.skip {
+                map.counters.lost(1);
+                host.lose(&map.blame.pipe, map.on_error, Some((lost.uid, &lost.key)), lost.error);
+            }
+        }
+        (map.place.taken[0], map.place.given[0]) = (taken + done.taken as u64, given + chunk.len() as u64);
+        if let Some(tap) = map.tap.as_ref().filter(|_| !chunk.is_empty()) {
+            tap.made(map.place.pass, given, chunk);
+        }
+        let mark = || Mark { place: map.place.clone(), state: Some(State::default()) };
+        if failed.is_none() && map.trail.push(mark()) {
+            host.ask_for_trim();
+        }
+        while self.skip > 0 && !chunk.is_empty() {
+            self.skip -= 1;
+            chunk.advance();
+        }
+        failed
+    }
+}
