@@ -324,3 +324,61 @@ fn random_graphs_give_what_they_give_in_order() {
     let compared = counted.load(Ordering::Relaxed);
     assert!(compared > 20 || std::env::var_os("FOREBAY_GRAPHS").is_some(), "{compared}");
 }
+
+/// Reads so many samples of an epoch, as [`read`].
+fn first(loader: &mut forebay_loader::Loader, epoch: u64, count: usize) -> Outcome {
+    read(loader.epoch(epoch).take(count))
+}
+
+#[test]
+fn a_record_keeps_what_was_delivered() {
+    within_deadline(|| {
+        let registry = registry();
+        let folder = tempfile::tempdir().unwrap();
+        let graph = line(&format!("range 300 | rogue_map {SLOW}"));
+        // Of an epoch that others are begun after, and that is read again.
+        let (file, setting) =
+            (folder.path().join("again"), Setting { epochs: 2, chunk: Some(1), ..Setting::threads(4) });
+        let mut loader = builder(&graph, setting).record(&file).build(&registry).unwrap();
+        let _ = first(&mut loader, 0, 300);
+        let truth = first(&mut loader, 1, 300);
+        let _ = first(&mut loader, 0, 300);
+        loader.finish().unwrap();
+        let mut again = builder(&graph, Setting::INLINE).replay(&file).build(&registry).unwrap();
+        assert!(first(&mut again, 1, 300) == truth && truth.0.len() == 300);
+        // The same file followed and written, by a run that is broken off.
+        let mut loader = builder(&graph, setting).record(&file).replay(&file).build(&registry).unwrap();
+        assert!(first(&mut loader, 1, 10).0 == truth.0[..10]);
+        drop(loader);
+        let mut again = builder(&graph, Setting::INLINE).replay(&file).build(&registry).unwrap();
+        assert!(first(&mut again, 1, 300) == truth);
+    });
+}
+
+#[test]
+fn a_run_that_follows_a_long_record_resumes() {
+    within_deadline(|| {
+        let registry = registry();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("order");
+        let graph = line("range 200000 | rogue_map at=-1 unordered=true | shuffle 5000 | batch 100");
+        drop(builder(&graph, Setting::INLINE).record(&file).build(&registry).unwrap());
+        let mut text = fs::read_to_string(&file).unwrap();
+        // Of each two the second came first; so there are as many spans as samples.
+        for at in (0..200_000_u64).step_by(64) {
+            let spans: Vec<_> = (at..(at + 64).min(200_000)).map(|place| [place ^ 1, 1]).collect();
+            text +=
+                &format!("{{\"map\":\"rogue_map\",\"epoch\":0,\"pass\":0,\"at\":{at},\"gave\":{spans:?}}}\n");
+        }
+        fs::write(&file, &text).unwrap();
+        let truth = replayed(&graph, &registry, &file, Setting::INLINE);
+        for delivered in [10, 700, 1400] {
+            let mut loader = builder(&graph, Setting::threads(2)).replay(&file).build(&registry).unwrap();
+            let mut epoch = loader.epoch(0);
+            assert_eq!(read(epoch.by_ref().take(delivered)).0, truth.0[..delivered]);
+            let snapshot = epoch.snapshot().unwrap();
+            drop(epoch);
+            assert_eq!(read(loader.resume(&snapshot).unwrap()).0, truth.0[delivered..]);
+        }
+    });
+}

@@ -110,7 +110,7 @@ impl LoaderBuilder {
     /// before it is made, while the consumer still has that: so nothing waits for an epoch's first batch but the first
     /// time. Whatever is read comes out the same.
     ///
-    /// Inline, and in a run that is [audited](Self::audit), an epoch begins when it is asked for.
+    /// Inline, and in a run that is [audited](Self::audit) or [recorded](Self::record), an epoch begins when it is asked for.
     #[must_use]
     pub fn epochs(mut self, count: u64) -> Self {
         self.epochs = Some(count);
@@ -332,8 +332,9 @@ fn start(job: Job, executor: Executor, crew: Option<Crew>) -> Result<Box<dyn Run
         Executor::Threads(count) | Executor::Processes(count) => {
             let maps = job.plan.segments.iter().any(|segment| segment.parallel && segment.on == On::Threads);
             let serial = job.plan.segments_on(On::Threads);
-            // Beside worker processes, threads that have maps to run have as much to do; others hand on.
-            let threads = if maps || crew.is_none() { count.max(1) } else { serial.clamp(1, 2) };
+            // Beside worker processes that do the maps, threads that have none hand on.
+            let elsewhere = crew.as_ref().is_some_and(|crew| crew.count > 0);
+            let threads = if maps || !elsewhere { count.max(1) } else { serial.clamp(1, 2) };
             let own = job.plan.segments_on(On::OwnThread).min(OWN);
             Box::new(Threads::new(job, Counts { threads, own }, crew)?)
         }

@@ -123,7 +123,8 @@ impl Loader {
         self.course.settle();
         let next = at.epoch.saturating_add(1);
         // An audit puts what is written between two starts down to the first of them.
-        if next < self.epochs && self.audit.is_none() {
+        // A record must not hold the order of an epoch that nobody reads.
+        if next < self.epochs && self.audit.is_none() && self.records.written.is_none() {
             self.run.prepare(next, self.course.fresh());
         }
         Epoch { loader: self }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     audit::{open_to_append, unlock},
-    executor::{MapOrder, Origin, Places, Span, append, count},
+    executor::{MapOrder, Origin, Places, Span, after, agree, append, count},
     plan::Plan,
 };
 
@@ -226,11 +226,12 @@ impl Recorded {
     pub(crate) fn check(&self, map: &str, epoch: u64, origin: &Origin) -> Result<()> {
         let (place, nothing) = (&origin.mark.place, MapOrder::default());
         let order = origin.order.as_ref().unwrap_or(&nothing);
-        let mut gone = Places::new(place.taken[0], &order.ahead);
-        let again = order.passes.iter().filter(|(pass, _)| *pass == place.pass).flat_map(|(_, spans)| spans);
-        for span in [Span(0, 0)].iter().chain(again) {
-            gone.add(*span);
-            if !gone.is_first_of(self.order(map, epoch, place.pass)) {
+        let here = (place.pass, Places::new(place.taken[0], &order.ahead));
+        let others = order.passes.iter().filter(|(pass, _)| *pass != place.pass);
+        let others = others.map(|(pass, _)| (*pass, Places::default()));
+        for (pass, gone) in [here].into_iter().chain(others) {
+            let again = order.passes.iter().filter(|(of, _)| *of == pass).flat_map(|(_, spans)| spans);
+            if !gone.lead(self.order(map, epoch, pass), again) {
                 return Err(Error::invalid(format!(
                     "the snapshot is of a run in which `{map}` gave its samples in another order than in the record"
                 )));
@@ -255,12 +256,17 @@ fn add(orders: &mut HashMap<(String, u64, u64), Vec<Span>>, line: &str) -> Resul
             line.at
         )));
     }
-    let mut left = line.at;
+    // A run that was broken off, and did the same until then, takes nothing away.
+    let same = agree(&after(known, line.at), &line.gave);
+    if same == count(&line.gave) {
+        return Ok(());
+    }
+    let mut left = line.at + same;
     known.retain_mut(|span| {
         span.1 = span.1.min(left);
         left -= span.1;
         span.1 > 0
     });
-    line.gave.into_iter().for_each(|span| append(known, span));
+    after(&line.gave, same).into_iter().for_each(|span| append(known, span));
     Ok(())
 }

@@ -50,7 +50,7 @@ pub struct Context {
     pub worker: u32,
     /// How many worker processes the loader has; 0 in its own process.
     pub workers: u32,
-    /// Zero; room for what comes.
+    /// Zero; room for what comes, as numbers that functions read out of these words, so that the layout stays.
     pub reserved: [u64; 7],
 }
 

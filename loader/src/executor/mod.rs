@@ -37,7 +37,7 @@ pub(crate) use self::{
     inline::{Bell, Inline},
     lane::Lane,
     link::{Blame, Link},
-    order::{Places, append, count},
+    order::{Places, after, agree, append, count},
     parallel::{Lost, Parallel},
     solo::{Death, Interrupt, unsendable},
     threads::{Counts, Threads},

@@ -1,6 +1,6 @@
 //! In which order the samples of an unordered segment are handed on, as data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +56,23 @@ pub(crate) fn after(spans: &[Span], mut count: u64) -> Vec<Span> {
         }
     }
     rest
+}
+
+/// How many of their first places are the same.
+pub(crate) fn agree(one: &[Span], other: &[Span]) -> u64 {
+    let (mut one, mut other) = (one.iter().copied(), other.iter().copied());
+    let (mut left, mut right) = (one.next(), other.next());
+    let mut same = 0;
+    while let (Some(Span(at, len)), Some(Span(place, more))) = (left, right) {
+        if at != place {
+            break;
+        }
+        let both = len.min(more);
+        same += both;
+        left = if len > both { Some(Span(at + both, len - both)) } else { one.next() };
+        right = if more > both { Some(Span(at + both, more - both)) } else { other.next() };
+    }
+    same
 }
 
 impl MapOrder {
@@ -116,20 +133,48 @@ impl Places {
         }
     }
 
-    /// Whether these are as many as the first of an order, after which places follow one another.
-    pub(crate) fn is_first_of(&self, order: &[Span]) -> bool {
+    /// Whether these are as many as the first of an order, after which places follow one another, and the spans of `again` are
+    /// those that come next.
+    pub(crate) fn lead<'a>(self, order: &[Span], again: impl IntoIterator<Item = &'a Span>) -> bool {
         let (mut first, mut left) = (Self::default(), self.count());
         for &Span(at, len) in order {
-            let len = len.min(left);
-            left -= len;
-            first.add(Span(at, len));
-        }
-        while left > 0 {
-            let (len, _) = first.alike(first.low);
-            first.add(Span(first.low, len.min(left)));
+            first.add(Span(at, len.min(left)));
             left -= len.min(left);
         }
-        (first.low, first.ahead) == (self.low, self.ahead.clone())
+        first.go_on(left);
+        if (first.low, &first.ahead) != (self.low, &self.ahead) {
+            return false;
+        }
+        // What comes next in the order, and behind it the places that it has not, one after the other.
+        let mut rest = VecDeque::from(after(order, self.count()));
+        order.iter().for_each(|&span| first.add(span));
+        for &Span(mut at, mut len) in again {
+            while len > 0 {
+                let next = match rest.pop_front() {
+                    Some(span) if span.1 > len => {
+                        rest.push_front(Span(span.0 + len, span.1 - len));
+                        Span(span.0, len)
+                    }
+                    Some(span) => span,
+                    None => Span(first.low, first.alike(first.low).0.min(len)),
+                };
+                if next.0 != at {
+                    return false;
+                }
+                first.add(next);
+                (at, len) = (next.end(), len - next.1);
+            }
+        }
+        true
+    }
+
+    /// Adds so many of the places that are missing, the first ones first.
+    fn go_on(&mut self, mut left: u64) {
+        while left > 0 {
+            let (len, _) = self.alike(self.low);
+            self.add(Span(self.low, len.min(left)));
+            left -= len.min(left);
+        }
     }
 
     /// How many places from this one on are alike, and whether they are among these.

@@ -70,8 +70,10 @@ impl Table {
 
     /// Says what to begin once all of this epoch is made.
     pub(crate) fn prepare(&mut self, epoch: u64, origins: Vec<Origin>) {
-        self.ahead.next = Some((epoch, origins));
-        self.go_ahead();
+        if self.ahead.begun != Some(epoch) {
+            self.ahead.next = Some((epoch, origins));
+            self.go_ahead();
+        }
     }
 
     /// The consumer goes over to this epoch, if it was begun; what it left of the one before is dropped.
