@@ -1,0 +1,71 @@
+//! Files by many other programs, against what independent readers found in them: a test for each format.
+//!
+//! The corpora lie outside of the repository: in `FOREBAY_CORPORA`, or else in `../shared/corpora` beside it. Every file is
+//! read in a child process, under limits of memory and of time, and what came of it is compared with `manifest.jsonl`.
+//! To add a format: a module with its `digest`, and a test here that has its name in the manifest.
+#![expect(clippy::unwrap_used, reason = "the manifest and our own children's answers are well-formed")]
+
+mod child;
+mod image;
+mod json;
+mod manifest;
+mod tally;
+mod tar;
+mod words;
+
+use std::path::Path;
+
+use forebay_loader::Error;
+use serde_json::Value;
+
+/// A format of the corpora, and how its files are read here.
+struct Format {
+    /// Its name in the manifest, and that of its test.
+    name: &'static str,
+    /// What the plugin makes of the file, in the words of the manifest's `digest`: those that it has words for.
+    digest: fn(&Path) -> Result<Value, Error>,
+    /// Whether that is what was expected: the manifest's `digest`, with its `tolerance` beside it.
+    compare: fn(expected: &Value, found: &Value) -> Result<(), String>,
+    /// The share of the valid files that must match.
+    least: f64,
+    /// Extensions of files that are read like all others, and not counted.
+    aside: &'static [&'static str],
+    /// The misses that are known: TOML, the paths with the reasons. One that is none any more fails the test.
+    known: &'static str,
+}
+
+#[test]
+fn tar() {
+    tally::check(&Format {
+        name: "tar",
+        digest: tar::digest,
+        compare: tar::compare,
+        least: 0.90,
+        aside: &["gz", "xz", "Z"],
+        known: include_str!("tar.toml"),
+    });
+}
+
+#[test]
+fn json() {
+    tally::check(&Format {
+        name: "json",
+        digest: json::digest,
+        compare: json::compare,
+        least: 0.99,
+        aside: &["gz"],
+        known: include_str!("json.toml"),
+    });
+}
+
+#[test]
+fn image() {
+    tally::check(&Format {
+        name: "image",
+        digest: image::digest,
+        compare: image::compare,
+        least: 0.82,
+        aside: &["avif"],
+        known: include_str!("image.toml"),
+    });
+}

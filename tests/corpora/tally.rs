@@ -1,0 +1,137 @@
+//! Counts what came of the files of a format, and judges.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    io::{self, Write as _},
+};
+
+use crate::{
+    Format,
+    child::{self, Outcome},
+    manifest::{self, Entry, Expect},
+};
+
+/// How many misses that nobody knew of are shown.
+const SHOWN: usize = 40;
+/// The share of the files that must be refused which are.
+const REFUSED: f64 = 0.99;
+
+/// Reads the files of a format, says what came of them, and fails if that is not enough; or, in a child, reads those it is asked for.
+pub(crate) fn check(format: &Format) {
+    if child::is_child() {
+        return child::serve(format.digest, child::SECONDS);
+    }
+    let Some(folder) = manifest::folder() else {
+        return say(&format!(
+            "{}: SKIPPED: no corpora in ../shared/corpora nor in FOREBAY_CORPORA",
+            format.name
+        ));
+    };
+    let entries = manifest::entries(&folder, format.name);
+    assert!(!entries.is_empty(), "no file of format {}", format.name);
+    let paths: Vec<_> = entries.iter().map(|entry| entry.path.as_str()).collect();
+    let found = child::read_all(format.name, &folder, &paths);
+    let mut tally = Tally::default();
+    for (entry, outcome) in entries.iter().zip(found) {
+        tally.count(format, entry, outcome);
+    }
+    tally.judge(format);
+}
+
+#[derive(Default)]
+struct Tally<'a> {
+    /// Of the valid files: all, and those that match.
+    valid: [usize; 2],
+    /// Of those that must be refused: all, and those that are.
+    reject: [usize; 2],
+    /// Of those that may give anything: all, those that were read, and of these such as give what the reference found.
+    free: [usize; 3],
+    /// The files that were not counted.
+    aside: usize,
+    crashed: Vec<String>,
+    /// What is amiss with a file that had to match or to be refused.
+    missed: BTreeMap<&'a str, String>,
+}
+
+impl<'a> Tally<'a> {
+    fn count(&mut self, format: &Format, entry: &'a Entry, outcome: Outcome) {
+        let extension = entry.path.rsplit('.').next().unwrap_or_default();
+        let matches = |found| match &entry.digest {
+            Some(expected) => (format.compare)(expected, found),
+            None => Err("the reference did not read it".to_owned()),
+        };
+        match (entry.expect, outcome) {
+            (_, Outcome::Crashed(why)) => self.crashed.push(format!("{}: {why}", entry.path)),
+            _ if format.aside.contains(&extension) => self.aside += 1,
+            (Expect::Valid, outcome) => {
+                let fault = match outcome {
+                    Outcome::Read(found) => matches(&found).err(),
+                    Outcome::Refused(why) | Outcome::Crashed(why) => Some(format!("refused: {why}")),
+                };
+                self.valid[0] += 1;
+                self.valid[1] += usize::from(fault.is_none());
+                self.missed.extend(fault.map(|fault| (entry.path.as_str(), fault)));
+            }
+            (Expect::Reject, outcome) => {
+                let fault = matches!(outcome, Outcome::Read(_)).then(|| "read, must be refused".to_owned());
+                self.reject[0] += 1;
+                self.reject[1] += usize::from(fault.is_none());
+                self.missed.extend(fault.map(|fault| (entry.path.as_str(), fault)));
+            }
+            (Expect::Free, outcome) => {
+                self.free[0] += 1;
+                if let Outcome::Read(found) = outcome {
+                    self.free[1] += 1;
+                    self.free[2] += usize::from(matches(&found).is_ok());
+                }
+            }
+        }
+    }
+
+    fn judge(&self, format: &Format) {
+        let known: toml::Table = format.known.parse().unwrap();
+        let why = |path: &str| known.get(path).and_then(|why| why.as_str());
+        say(&format!("{}: {self}", format.name));
+        for (path, fault) in &self.missed {
+            if let Some(why) = why(path) {
+                say(&format!("  known: {path}: {why} ({fault})"));
+            }
+        }
+        let unknown = || self.missed.iter().filter(|(path, _)| why(path).is_none());
+        for (path, fault) in unknown().take(SHOWN) {
+            say(&format!("  missed: {path}: {fault}"));
+        }
+        let more = unknown().count().saturating_sub(SHOWN);
+        if more > 0 {
+            say(&format!("  and {more} more"));
+        }
+        let mended: Vec<_> = known.keys().filter(|path| !self.missed.contains_key(path.as_str())).collect();
+        let share = |[all, some]: [usize; 2]| if all == 0 { 1.0 } else { some as f64 / all as f64 };
+        assert!(self.crashed.is_empty(), "{} crashed:\n{}", self.crashed.len(), self.crashed.join("\n"));
+        assert!(mended.is_empty(), "no longer missed, though listed: {mended:?}");
+        assert!(share(self.valid) >= format.least, "too few valid files match: {self}");
+        assert!(share(self.reject) >= REFUSED, "too few files are refused: {self}");
+    }
+}
+
+impl fmt::Display for Tally<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([valid, matched], [reject, refused], [free, read, alike]) = (self.valid, self.reject, self.free);
+        let (aside, crashed) = (self.aside, self.crashed.len());
+        let percent = 100.0 * matched as f64 / valid.max(1) as f64;
+        write!(
+            f,
+            "of {valid} valid files {matched} match ({percent:.1} %); of {reject} broken ones {refused} are refused; "
+        )?;
+        write!(
+            f,
+            "of {free} others {read} are read, {alike} as the reference does; {aside} aside; {crashed} crashed"
+        )
+    }
+}
+
+/// To the screen, also from a test that passes: what is skipped, counted or missed must be seen.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
