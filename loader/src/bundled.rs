@@ -7,6 +7,7 @@ use forebay_core::{Registrar, Result};
 /// # Errors
 /// `Abi`, when one does not fit, which would be a broken build.
 pub(crate) fn register(registrar: &mut dyn Registrar) -> Result<()> {
+    forebay_compress::register(registrar)?;
     forebay_files::register(registrar)?;
     forebay_image::register(registrar)?;
     forebay_json::register(registrar)?;

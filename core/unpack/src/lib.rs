@@ -1,0 +1,16 @@
+#![doc = include_str!("../README.md")]
+
+mod codec;
+mod input;
+mod lz4;
+mod lzw;
+mod members;
+mod stream;
+mod whole;
+
+pub use crate::{
+    codec::Codec,
+    input::Input,
+    stream::{LAYERS, Unpacked},
+    whole::{crc32, inflate, unpack},
+};

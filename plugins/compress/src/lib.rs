@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+
+mod decoders;
+mod decompress;
+mod directory;
+mod unzip;
+
+pub use crate::{
+    decoders::{Bzip2, Gzip, Lz4, Lzw, Xz, Zlib, Zstd},
+    decompress::{Decompress, DecompressOptions},
+    directory::{Directory, Member},
+    unzip::{Unzip, UnzipItems, members},
+};
+
+forebay_core::export_plugin! {
+    maps: [Decompress],
+    flat_maps: [Unzip],
+    decoders: [Gzip, Zlib, Zstd, Xz, Bzip2, Lz4, Lzw],
+}
