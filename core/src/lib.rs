@@ -50,7 +50,7 @@ mod state;
 
 pub use forebay_abi as abi;
 pub use forebay_abi::{
-    Buffer, BufferMut, Chunk, DType, FileView, Key, Limits, Port, Sample, Schema, State, Str, Struct, Tensor,
+    ArrowData, ArrowParts, Buffer, BufferMut, Chunk, DType, FileView, Key, Limits, Port, Sample, Schema, State, Str, Struct, Tensor,
     Value, View, Waker,
 };
 

@@ -8,6 +8,7 @@ use forebay_core::{Registrar, Result};
 /// `Abi`, when one does not fit, which would be a broken build.
 pub(crate) fn register(registrar: &mut dyn Registrar) -> Result<()> {
     forebay_compress::register(registrar)?;
+    forebay_arrow::register(registrar)?;
     forebay_files::register(registrar)?;
     forebay_image::register(registrar)?;
     forebay_json::register(registrar)?;

@@ -7,8 +7,10 @@
 
 mod child;
 mod image;
+mod ipc;
 mod json;
 mod manifest;
+mod parquet;
 mod tally;
 mod tar;
 mod words;
@@ -40,9 +42,21 @@ fn tar() {
         name: "tar",
         digest: tar::digest,
         compare: tar::compare,
-        least: 0.90,
-        aside: &["gz", "xz", "Z"],
+        least: 0.99,
+        aside: &[],
         known: include_str!("tar.toml"),
+    });
+}
+
+#[test]
+fn webdataset() {
+    tally::check(&Format {
+        name: "webdataset",
+        digest: tar::digest,
+        compare: tar::compare,
+        least: 0.99,
+        aside: &[],
+        known: "",
     });
 }
 
@@ -67,5 +81,29 @@ fn image() {
         least: 0.82,
         aside: &["avif"],
         known: include_str!("image.toml"),
+    });
+}
+
+#[test]
+fn parquet() {
+    tally::check(&Format {
+        name: "parquet",
+        digest: parquet::digest,
+        compare: parquet::compare,
+        least: 0.99,
+        aside: &[],
+        known: include_str!("parquet.toml"),
+    });
+}
+
+#[test]
+fn ipc() {
+    tally::check(&Format {
+        name: "ipc",
+        digest: ipc::digest,
+        compare: ipc::compare,
+        least: 0.99,
+        aside: &[],
+        known: include_str!("ipc.toml"),
     });
 }

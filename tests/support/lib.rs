@@ -31,8 +31,15 @@ pub use crate::{
 };
 
 /// The plugins of the workspace, by crate.
-pub const PLUGINS: [&str; 6] =
-    ["forebay-files", "forebay-image", "forebay-json", "forebay-pipes", "forebay-rogue", "forebay-tar"];
+pub const PLUGINS: [&str; 7] = [
+    "forebay-compress",
+    "forebay-files",
+    "forebay-image",
+    "forebay-json",
+    "forebay-pipes",
+    "forebay-rogue",
+    "forebay-tar",
+];
 
 /// Far more than anything takes: for waiting on what would otherwise hang.
 const DEADLINE: Duration = Duration::from_secs(120);

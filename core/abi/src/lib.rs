@@ -19,6 +19,7 @@ mod context;
 mod dtype;
 mod key;
 mod outcome;
+mod parts;
 mod plugin;
 mod sample;
 mod schema;
@@ -38,6 +39,7 @@ pub use crate::{
     dtype::DType,
     key::Key,
     outcome::{Fault, Outcome, State, code},
+    parts::ArrowParts,
     plugin::{ABI_MAJOR, ABI_MINOR, Plugin, PluginRef, RootResult, header},
     sample::Sample,
     schema::Schema,

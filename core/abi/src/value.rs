@@ -314,6 +314,7 @@ impl Value {
             View::Tensor(tensor) => tensor.data().len(),
             View::List(values) => values.iter().map(|value| value.size() + size_of::<Self>()).sum(),
             View::Struct(fields) => fields.values.iter().map(|value| value.size() + size_of::<Self>()).sum(),
+            View::Arrow(_) => self.arrow().map_or(0, |parts| parts.size()),
             _ => 0,
         }
     }

@@ -11,6 +11,6 @@ mod whole;
 pub use crate::{
     codec::Codec,
     input::Input,
-    stream::{LAYERS, Unpacked},
+    stream::{LAYERS, Unpacked, error_of},
     whole::{crc32, inflate, unpack},
 };

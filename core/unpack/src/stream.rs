@@ -158,7 +158,8 @@ fn buffered(unpacked: Unpacked) -> BufReader<Unpacked> {
 }
 
 /// The [`Error`] that an error of reading [`Unpacked`] carries; for any other one of the kind `Io`.
-pub(crate) fn error_of(error: io::Error) -> Error {
+#[must_use]
+pub fn error_of(error: io::Error) -> Error {
     match error.downcast::<Error>() {
         Ok(inner) => inner,
         Err(error) => Error::new(ErrorKind::Io, error.to_string()),

@@ -17,7 +17,7 @@ const ENTRY_LEN: usize = 46;
 const LOCAL: &[u8] = b"PK\x03\x04";
 const LOCAL_LEN: u64 = 30;
 
-/// The members that a zip archive's directory lists, in its order.
+/// The members that a zip archive's directory lists, in its order. Its errors are `Corrupt`, with the byte within the directory.
 pub struct Directory {
     blob: Blob,
     entries: Buffer,
@@ -92,10 +92,7 @@ impl Directory {
     }
 
     /// The next member; none at the end.
-    ///
-    /// # Errors
-    /// `Corrupt`, with the byte within the directory.
-    pub fn next(&mut self) -> Result<Option<Member>> {
+    fn advance(&mut self) -> Result<Option<Member>> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -110,10 +107,10 @@ impl Directory {
     /// Passes over `count` members, or all there are.
     ///
     /// # Errors
-    /// As [`next`](Directory::next).
+    /// `Corrupt`, with the byte within the directory.
     pub fn pass_over(&mut self, count: u64) -> Result<()> {
         for _ in 0..count {
-            self.next()?;
+            self.advance()?;
         }
         Ok(())
     }
@@ -223,7 +220,7 @@ impl Directory {
     fn check_overlaps(&self, directory: u64) -> Result<()> {
         let mut places = Vec::new();
         let mut look = Self { blob: self.blob.clone(), entries: self.entries.clone(), ..*self };
-        while let Some(member) = look.next()? {
+        while let Some(member) = look.advance()? {
             let start = member.offset.saturating_add(self.before);
             let len = LOCAL_LEN.saturating_add(member.raw_name.len() as u64).saturating_add(member.packed);
             places.push((start, start.saturating_add(len)));
@@ -239,6 +236,14 @@ impl Directory {
             }
         }
         Ok(())
+    }
+}
+
+impl Iterator for Directory {
+    type Item = Result<Member>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.advance().transpose()
     }
 }
 

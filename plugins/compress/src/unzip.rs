@@ -82,7 +82,7 @@ impl Items for UnzipItems {
 
 impl UnzipItems {
     fn advance(&mut self, cx: &Context) -> Result<Option<Sample>> {
-        while let Some(member) = self.directory.next()? {
+        while let Some(member) = self.directory.next().transpose()? {
             self.passed += 1;
             if !member.is_file() {
                 continue;

@@ -87,7 +87,7 @@ fn alloc(len: usize) -> Result<BufferMut> {
 fn read(bytes: &[u8], limit: u64) -> Result<Vec<(String, Vec<u8>)>, Error> {
     let mut directory = Directory::open(&Blob::from(Buffer::from(bytes.to_vec())), 1 << 20)?;
     let mut found = Vec::new();
-    while let Some(member) = directory.next()? {
+    while let Some(member) = directory.next().transpose()? {
         let contents = directory.read(&member, limit, alloc)?.to_vec();
         found.push((member.name, contents));
     }

@@ -1,8 +1,7 @@
 //! `decode`: bytes to values, by the host's choice among all decoders.
 
 use forebay_core::{
-    AnyDecoder, Buffer, Context, DataPipe, Error, ErrorKind, Map, PipeInfo, Result, Sample, Value, View,
-    Wanted, options,
+    Context, DataPipe, Error, ErrorKind, Map, PipeInfo, Result, Sample, Value, View, Wanted, options,
 };
 
 use crate::{
@@ -12,6 +11,8 @@ use crate::{
 
 /// As many bytes as a decoder is shown to tell whether they are its own.
 const HEAD: usize = 4096;
+/// The most decoders for one value, each for the bytes that the one before gave: some packed bytes unpack to themselves, for ever.
+const LAYERS: usize = 5;
 
 options! {
     /// Options of `decode`.
@@ -26,7 +27,8 @@ options! {
 /// Decodes fields that hold bytes, each by the decoder that the host ranks highest for its extension
 /// and its first bytes.
 ///
-/// The choice is asked for anew for each value, so that it depends on nothing but that value.
+/// Where a decoder gives bytes, as one of packed bytes does, they are decoded in turn, by what stands before the last dot of the field's
+/// name: `json.gz` is unpacked and gives JSON. The choice is asked for anew for each value, so that it depends on nothing but that value.
 #[derive(Debug)]
 pub struct Decode {
     fields: Option<Vec<String>>,
@@ -80,42 +82,38 @@ impl Map for Decode {
 
 impl Decode {
     fn decode(&self, name: &str, value: &mut Value, cx: &Context) -> Result<()> {
-        let View::Bytes(bytes) = value.view() else { return Ok(()) };
-        // What follows the last dot, as `png` in `seg.png`.
-        let extension = name.rsplit('.').next().unwrap_or(name);
-        let decoder =
-            self.decoder(name, extension, bytes, cx).map_err(|error| error.context("field", name))?;
-        if let Some(decoder) = decoder {
-            let wanted = Wanted { extension, ..Wanted::default() };
-            *value = decoder.decode(bytes, &wanted, cx).map_err(|error| error.context("field", name))?;
-        }
-        Ok(())
+        self.layers(name, value, cx).map_err(|error| error.context("field", name))
     }
 
-    /// The decoder for a field; none for one that nobody knows and nobody asked for.
-    fn decoder(
-        &self,
-        name: &str,
-        extension: &str,
-        bytes: &Buffer,
-        cx: &Context,
-    ) -> Result<Option<AnyDecoder>> {
+    fn layers(&self, name: &str, value: &mut Value, cx: &Context) -> Result<()> {
         let pin = self.pins.iter().find(|(field, _)| field == name).map(|(_, decoder)| decoder.as_str());
-        match cx.decoder(extension, &bytes[..bytes.len().min(HEAD)], pin) {
-            Ok(decoder) => Ok(Some(decoder)),
-            Err(error)
-                if error.kind() == ErrorKind::Unsupported && pin.is_none() && self.fields.is_none() =>
-            {
-                Ok(None)
-            }
-            Err(error) => Err(error),
+        // One that was asked for must decode.
+        let must = pin.is_some() || self.fields.is_some();
+        let mut rest = name;
+        for layer in 0..LAYERS {
+            let View::Bytes(bytes) = value.view() else { return Ok(()) };
+            // What follows the last dot, as `png` in `seg.png`.
+            let (before, extension) = rest.rsplit_once('.').unwrap_or((rest, rest));
+            let head = &bytes[..bytes.len().min(HEAD)];
+            let decoder = match cx.decoder(extension, head, pin.filter(|_| layer == 0)) {
+                Err(error) if error.kind() == ErrorKind::Unsupported && !(must && layer == 0) => {
+                    return Ok(());
+                }
+                found => found?,
+            };
+            *value = decoder.decode(bytes, &Wanted { extension, ..Wanted::default() }, cx)?;
+            rest = before;
+        }
+        match value.view() {
+            View::Bytes(_) => Err(Error::limit(format!("still bytes after {LAYERS} decoders"))),
+            _ => Ok(()),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{Decoder, DecoderInfo, NoOptions, Options};
+    use forebay_core::{Buffer, Decoder, DecoderInfo, NoOptions, Options};
 
     use super::*;
     use crate::testing::{Host, decoder_of, map, sample};
@@ -139,11 +137,28 @@ mod tests {
         }
     }
 
-    /// Decodes `bin` that begins with an `a`, and anything if told to `count`.
+    /// Gives what follows the first byte, as a decoder of packed bytes does.
+    struct Unwrap;
+
+    impl Decoder for Unwrap {
+        const INFO: DecoderInfo = DecoderInfo { name: "unwrap", ..DecoderInfo::DEFAULT };
+        type Options = NoOptions;
+
+        fn new(_: NoOptions) -> Result<Self> {
+            Ok(Self)
+        }
+
+        fn decode(&self, bytes: &Buffer, _: &Wanted, _: &Context) -> Result<Value> {
+            Ok(bytes.slice(1..).into())
+        }
+    }
+
+    /// Decodes `bin` that begins with an `a`, anything if told to `count`, and unwraps what begins with a `(`.
     fn host() -> Host {
         Host::with_decoders(|extension, head, name| {
             assert!(head.len() <= HEAD);
             match (extension, head.first(), name) {
+                (_, Some(b'('), "") => decoder_of::<Unwrap>(),
                 ("bin", None | Some(b'a'), "") | (_, _, "count") => decoder_of::<Count>(),
                 _ => Err(Error::unsupported("nothing fits")),
             }
@@ -171,6 +186,21 @@ mod tests {
         assert_eq!(decode("{}", &fields).unwrap(), expected);
         let one = decode(r#"{"fields": ["bin"]}"#, &fields).unwrap();
         assert_eq!(one[..2], [bytes(b"abc"), 5000_u64.into()]);
+    }
+
+    #[test]
+    fn bytes_that_come_out_are_decoded_by_the_rest_of_the_name() {
+        let fields = [
+            ("a.bin.gz", bytes(b"(abc")),
+            ("bin", bytes(b"((abcd")),
+            ("b.txt.gz", bytes(b"(xyz")),
+            ("bin.x", bytes(b"((((abc")),
+        ];
+        let expected = [3_u64.into(), 4_u64.into(), bytes(b"xyz"), 3_u64.into()];
+        assert_eq!(decode("{}", &fields).unwrap(), expected);
+        assert_eq!(decode(r#"{"fields": ["b.txt.gz"]}"#, &fields).unwrap()[2], bytes(b"xyz"));
+        let error = decode("{}", &[("bin", bytes(b"(((((((abc"))]).unwrap_err();
+        assert_eq!((error.kind(), error.get("field")), (ErrorKind::Limit, Some("bin")));
     }
 
     #[test]

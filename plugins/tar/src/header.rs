@@ -4,6 +4,8 @@ use std::{borrow::Cow, ops::Range};
 
 use forebay_core::{Error, Result};
 
+use crate::sparse::places;
+
 /// The unit of a tar archive: headers are one block, contents are padded to whole blocks.
 pub(crate) const BLOCK: usize = 512;
 
@@ -18,7 +20,9 @@ const PREFIX: Range<usize> = 345..500;
 /// star keeps times where the last bytes of the prefix would be, and says so at the end of the block.
 const STAR_PREFIX: Range<usize> = 345..476;
 const STAR_MAGIC: Range<usize> = 508..512;
+const SPARSE_MAP: usize = 386;
 const SPARSE_MORE: usize = 482;
+const SPARSE_SIZE: Range<usize> = 483..495;
 const SPARSE_MORE_NEXT: usize = 504;
 
 /// What a member is.
@@ -147,9 +151,20 @@ impl<'a> Header<'a> {
         self.text(LINK)
     }
 
-    /// Whether an old GNU sparse header goes on in the next block.
+    /// Whether the map of an old GNU sparse header goes on in the next block.
     pub(crate) fn sparse_goes_on(&self) -> bool {
-        self.byte(KIND) == b'S' && self.byte(SPARSE_MORE) != 0
+        self.byte(SPARSE_MORE) != 0
+    }
+
+    /// The size with its holes of an old GNU sparse file, and the numbers of its map.
+    pub(crate) fn sparse(&self) -> Result<(u64, Vec<u64>)> {
+        let size = number(self.field(SPARSE_SIZE)).ok_or_else(|| {
+            let found = self.field(SPARSE_SIZE).escape_ascii();
+            Error::corrupt(format!("the size of a sparse file is `{found}`, expected a number"))
+        })?;
+        let mut numbers = Vec::new();
+        sparse_numbers(&self.block, SPARSE_MAP, 4, &mut numbers)?;
+        Ok((size, numbers))
     }
 
     fn byte(&self, at: usize) -> u8 {
@@ -180,9 +195,28 @@ fn sum(block: &[u8]) -> u64 {
     (0..4).map(|lane| (lanes >> (16 * lane)) & 0xffff).sum()
 }
 
-/// Whether the old GNU sparse map in `block` goes on in one more block.
-pub(crate) fn sparse_map_goes_on(block: &[u8]) -> bool {
-    block.get(SPARSE_MORE_NEXT).is_some_and(|&byte| byte != 0)
+/// Adds the numbers of a block that an old GNU sparse map goes on in, and says whether there is one more.
+pub(crate) fn sparse_more(block: &[u8], numbers: &mut Vec<u64>) -> Result<bool> {
+    sparse_numbers(block, 0, 21, numbers)?;
+    Ok(block.get(SPARSE_MORE_NEXT).is_some_and(|&byte| byte != 0))
+}
+
+/// Adds `count` pairs of a map that begins at `from`; an empty pair ends it.
+fn sparse_numbers(block: &[u8], from: usize, count: usize, numbers: &mut Vec<u64>) -> Result<()> {
+    for place in places(from, count) {
+        let field = block.get(place).unwrap_or_default();
+        if field.first().is_none_or(|&byte| byte == 0) && numbers.len().is_multiple_of(2) {
+            break;
+        }
+        let found = number(field).ok_or_else(|| {
+            Error::corrupt(format!(
+                "`{}` in the map of a sparse file, expected a number",
+                field.escape_ascii()
+            ))
+        })?;
+        numbers.push(found);
+    }
+    Ok(())
 }
 
 /// The bytes of `range`, borrowed where `bytes` is; none when it does not lie within.

@@ -1,9 +1,11 @@
 #![doc = include_str!("../README.md")]
 
+mod archive;
 mod group;
 mod header;
 mod members;
 mod pax;
+mod sparse;
 mod untar;
 mod walk;
 mod window;
@@ -12,7 +14,7 @@ pub use crate::{
     group::split_name,
     header::Kind,
     members::{Members, Walk, read, walk},
-    untar::{Group, Untar, UntarItems, UntarOptions, samples},
+    untar::{Group, Untar, UntarItems, UntarOptions, open, samples},
     walk::Member,
 };
 

@@ -7,10 +7,7 @@ use std::{
 
 use forebay_core::{Error, Result};
 
-use crate::{
-    header::Kind,
-    walk::{Input, Member, Place},
-};
+use crate::walk::{Input, Member, Place};
 
 /// Walks the members of an archive in memory. Nothing is copied: names and contents are slices of `archive`,
 /// but for a name that ustar splits in two.
@@ -36,8 +33,7 @@ use crate::{
 ///
 /// # Errors
 /// The iterator gives `Corrupt` for a wrong header or a member that is cut short, naming the byte, the member, and
-/// how many bytes were found and wanted, and then ends. For a sparse member it gives `Unsupported` and goes on with
-/// the next one.
+/// how many bytes were found and wanted, and then ends.
 #[must_use]
 pub fn walk(archive: &[u8]) -> Walk<'_> {
     Walk { archive, place: Place::default() }
@@ -50,11 +46,20 @@ pub struct Walk<'a> {
     place: Place,
 }
 
+impl Walk<'_> {
+    /// Goes on behind the end of an archive, where another one may follow.
+    #[must_use]
+    pub fn concatenated(mut self) -> Self {
+        self.place = Place::new(0, true);
+        self
+    }
+}
+
 impl<'a> Iterator for Walk<'a> {
     type Item = Result<Member<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        whole(self.place.next(&mut self.archive))
+        self.place.next(&mut self.archive).transpose()
     }
 }
 
@@ -91,15 +96,7 @@ impl<R: Read> Iterator for Members<R> {
     type Item = Result<Member<'static>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        whole(self.place.next(&mut self.input))
-    }
-}
-
-/// A sparse member is shown as the error that it is for a reader.
-fn whole<'a>(found: Result<Option<Member<'a>>>) -> Option<Result<Member<'a>>> {
-    match found.transpose()? {
-        Ok(member) if member.kind == Kind::Sparse => Some(Err(member.sparse_error())),
-        other => Some(other),
+        self.place.next(&mut self.input).transpose()
     }
 }
 
@@ -110,6 +107,12 @@ struct Stream<R> {
 }
 
 impl<R: Read> Input<'static> for Stream<R> {
+    type Data = Cow<'static, [u8]>;
+
+    fn head(&mut self, at: u64, len: u64) -> Result<Cow<'static, [u8]>> {
+        self.take(at, len)
+    }
+
     fn take(&mut self, _at: u64, len: u64) -> Result<Cow<'static, [u8]>> {
         if len > self.limit_bytes.max(1 << 20) {
             let limit = self.limit_bytes;

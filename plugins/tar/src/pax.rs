@@ -12,8 +12,19 @@ pub(crate) struct Pax<'a> {
     pub(crate) path: Option<Cow<'a, [u8]>>,
     pub(crate) link: Option<Cow<'a, [u8]>>,
     pub(crate) size: Option<u64>,
-    pub(crate) sparse: bool,
-    pub(crate) sparse_name: Option<Cow<'a, [u8]>>,
+    pub(crate) sparse: Option<SparseRecords<'a>>,
+}
+
+/// What pax records say about a sparse file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct SparseRecords<'a> {
+    /// The name that the file had before it was stored under another one.
+    pub(crate) name: Option<Cow<'a, [u8]>>,
+    pub(crate) size: Option<u64>,
+    /// The version's first number: 1 for a map before the contents.
+    pub(crate) major: u64,
+    /// The map, where it is among the records.
+    pub(crate) numbers: Vec<u64>,
 }
 
 impl<'a> Pax<'a> {
@@ -40,9 +51,11 @@ impl<'a> Pax<'a> {
             b"path" => self.path = given.then_some(value),
             b"linkpath" => self.link = given.then_some(value),
             b"size" => self.size = if given { Some(decimal(&value)?) } else { None },
-            b"GNU.sparse.name" => (self.sparse, self.sparse_name) = (true, Some(value)),
-            _ if key.starts_with(b"GNU.sparse.") => self.sparse = true,
-            _ => {}
+            _ => {
+                if let Some(key) = key.strip_prefix(b"GNU.sparse.") {
+                    self.sparse.get_or_insert_default().set(key, value)?;
+                }
+            }
         }
         Ok(())
     }
@@ -56,6 +69,25 @@ impl<'a> Pax<'a> {
         self.path = path.map(owned).or(self.path.take());
         self.link = link.map(owned).or(self.link.take());
         self.size = size.or(self.size);
+        Ok(())
+    }
+}
+
+impl<'a> SparseRecords<'a> {
+    fn set(&mut self, key: &[u8], value: Cow<'a, [u8]>) -> Result<()> {
+        match key {
+            b"name" => self.name = Some(value),
+            b"size" | b"realsize" => self.size = Some(decimal(&value)?),
+            b"major" => self.major = decimal(&value)?,
+            // Version 0.0 has a record for each number, 0.1 one for all.
+            b"offset" | b"numbytes" => self.numbers.push(decimal(&value)?),
+            b"map" => {
+                for number in value.split(|&byte| byte == b',').filter(|text| !text.is_empty()) {
+                    self.numbers.push(decimal(number)?);
+                }
+            }
+            _ => {}
+        }
         Ok(())
     }
 }
@@ -116,8 +148,10 @@ mod tests {
         let pax = read(b"12 path=one\n12 path=two\n13 size=1234\n").unwrap();
         assert_eq!(pax.path.as_deref(), Some(&b"two"[..]));
         assert_eq!(pax.size, Some(1234));
-        assert!(!pax.sparse);
-        assert!(read(b"22 GNU.sparse.major=1\n").unwrap().sparse);
+        assert!(pax.sparse.is_none());
+        assert_eq!(read(b"22 GNU.sparse.major=1\n").unwrap().sparse.unwrap().major, 1);
+        let map = read(b"25 GNU.sparse.map=1,2,30\n25 GNU.sparse.numbytes=4\n").unwrap().sparse.unwrap();
+        assert_eq!(map.numbers, [1, 2, 30, 4]);
     }
 
     #[test]

@@ -1,18 +1,20 @@
-//! `untar`: the bytes of a shard to its samples, each field a slice of the shard.
+//! `untar`: a shard to its samples, each field a slice of the shard where that is in memory and not packed.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use forebay_core::{
-    Buffer, Context, DataPipe, Error, FlatMap, Items, Key, PipeInfo, Result, Sample, Schema, State,
-    StateExt as _, Str, Value, View, options,
+    Blob, Buffer, Context, DataPipe, Error, FlatMap, Items, Key, PipeInfo, Result, Sample, Schema, State,
+    StateExt as _, Str, Value, options,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
+    archive::{Archive, Memory, filled, whole},
     group::{field_name, split_name},
     header::Kind,
-    walk::{Member, Place},
-    window::{Window, Windowed},
+    sparse::Sparse,
+    walk::Place,
+    window::Window,
 };
 
 /// More fields than this in one sample are refused: then the names are not meant to be grouped.
@@ -28,6 +30,10 @@ options! {
         /// Which members make a sample: `webdataset` joins neighbours that share their name up to the first dot,
         /// `none` gives each file as a sample of its own.
         group: String = "webdataset", one_of ["webdataset", "none"];
+        /// What a hard link gives: nothing (`skip`), or the contents of the earlier file that it names (`follow`).
+        links: String = "skip", one_of ["skip", "follow"];
+        /// Go on behind the end of an archive, where another one may follow.
+        concatenated: bool = false;
     }
 }
 
@@ -40,9 +46,11 @@ pub enum Group {
     None,
 }
 
-/// Turns each sample whose field `bytes` is a whole tar archive into the samples in it.
+/// Turns each sample whose `bytes`, or the file at whose `path`, are a tar archive, packed or not, into the samples in it.
 pub struct Untar {
     group: Group,
+    follow: bool,
+    concatenated: bool,
 }
 
 impl DataPipe for Untar {
@@ -52,51 +60,50 @@ impl DataPipe for Untar {
 
     fn new(options: UntarOptions) -> Result<Self> {
         let group = if options.group == "none" { Group::None } else { Group::WebDataset };
-        Ok(Self { group })
+        Ok(Self { group, follow: options.links == "follow", concatenated: options.concatenated })
     }
 }
 
 impl FlatMap for Untar {
     type Items = UntarItems;
 
-    fn open(&self, sample: Sample, _: &Context) -> Result<UntarItems> {
-        let bytes = match sample.get("bytes").map(Value::view) {
-            Some(View::Bytes(bytes)) => bytes.clone(),
-            found => {
-                let found = found.map_or("none".to_owned(), |view| format!("{view:?}"));
-                return Err(Error::invalid(format!(
-                    "expected a field `bytes` with an archive's bytes, found {found}"
-                )));
-            }
-        };
-        Ok(samples(bytes, sample.key().origin.clone(), sample.uid(), self.group))
+    fn open(&self, sample: Sample, cx: &Context) -> Result<UntarItems> {
+        let origin = sample.key().origin.clone();
+        let opened =
+            Blob::of(&sample, cx).and_then(|blob| open(&blob, origin.clone(), sample.uid(), self.group));
+        let mut items = opened.map_err(|error| error.context("file", &origin))?;
+        if self.follow {
+            items = items.following_links();
+        }
+        Ok(if self.concatenated { items.concatenated() } else { items })
     }
 }
 
-/// The samples of the archive in `shard`, which was read from `origin`. Each field is a slice of `shard`.
+/// The samples of the archive in `shard`, which was read from `origin` and is not packed. Each field is a slice of `shard`.
 ///
 /// A sample's uid is a hash of `uid`, which is the shard's, and of the byte where its first member starts.
 #[must_use]
 pub fn samples(shard: Buffer, origin: Str, uid: u64, group: Group) -> UntarItems {
-    UntarItems {
-        window: Window::new(&shard),
-        shard,
-        origin,
-        uid,
-        group,
-        place: Place::default(),
-        held: None,
-        fields: Vec::new(),
-        names: Vec::new(),
-        schemas: Vec::new(),
-        index: 0,
-    }
+    UntarItems::new(Archive::Here(Window::new(&shard)), shard, origin, uid, group)
 }
 
-/// The samples of one archive, in its order; made by [`samples`].
+/// The samples of the archive in `blob`, wherever it lies, packed or not; otherwise as [`samples`].
+///
+/// Of one far away 1 MiB is fetched at a time. A packed one is unpacked as it is read, so that one sample is in memory at a time; its
+/// samples are those of the archive in it, uids included.
+///
+/// # Errors
+/// Those of the blob; `Corrupt` for packed bytes that are broken at once.
+pub fn open(blob: &Blob, origin: Str, uid: u64, group: Group) -> Result<UntarItems> {
+    let (archive, shard) = Archive::open(blob)?;
+    Ok(UntarItems::new(archive, shard, origin, uid, group))
+}
+
+/// The samples of one archive, in its order; made by [`samples`] and [`open`].
 pub struct UntarItems {
+    archive: Archive,
+    /// Its bytes, where they are in memory.
     shard: Buffer,
-    window: Window,
     origin: Str,
     uid: u64,
     group: Group,
@@ -109,6 +116,15 @@ pub struct UntarItems {
     names: Vec<u8>,
     schemas: Vec<Schema>,
     index: u64,
+    /// What hard links may name, by name; none where they are not followed.
+    targets: Option<HashMap<Vec<u8>, Target>>,
+}
+
+/// Where a file is stored that a hard link may name.
+struct Target {
+    at: u64,
+    len: u64,
+    sparse: Option<Sparse>,
 }
 
 /// A member of a sample: where its name lies in [`UntarItems::names`], and its contents.
@@ -139,28 +155,27 @@ impl Part {
 }
 
 impl Items for UntarItems {
-    fn next(&mut self, _: &Context) -> Result<Option<Sample>> {
-        self.next_sample()
+    fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
+        self.next_sample(Memory(Some(cx)))
     }
 
     /// Where the first member of the next sample starts, and the sample's number.
     fn state(&self) -> Result<State> {
         let at = self.held.as_ref().map(|held| held.offset).or_else(|| self.place.at());
-        match at.filter(|_| self.place.is_plain()) {
+        match at.filter(|_| self.place.is_plain() && self.targets.is_none()) {
             Some(at) => State::json(STATE, &(at, self.index)),
-            // Global headers hold for all that follows, so what came before matters.
+            // Global headers hold for all that follows, and links name what came before.
             None => Err(Error::unsupported("the archive is read again from its start")),
         }
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
         let (at, index) = state.parse::<(u64, u64)>(STATE)?;
-        if at > self.shard.len() as u64 {
-            let len = self.shard.len();
+        if let Some(len) = self.archive.len(&self.shard).filter(|&len| at > len) {
             return Err(Error::invalid(format!("the saved place is byte {at} of {len}"))
                 .context("file", &self.origin));
         }
-        (self.place, self.index) = (Place::going_on(at), index);
+        (self.place, self.index) = (self.place.going_on(at), index);
         Ok(())
     }
 }
@@ -169,40 +184,66 @@ impl Iterator for UntarItems {
     type Item = Result<Sample>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_sample().transpose()
+        self.next_sample(Memory(None)).transpose()
     }
 }
 
 impl UntarItems {
+    fn new(archive: Archive, shard: Buffer, origin: Str, uid: u64, group: Group) -> Self {
+        Self {
+            archive,
+            shard,
+            origin,
+            uid,
+            group,
+            place: Place::default(),
+            held: None,
+            fields: Vec::new(),
+            names: Vec::new(),
+            schemas: Vec::new(),
+            index: 0,
+            targets: None,
+        }
+    }
+
+    /// Goes on behind the end of an archive, where another one may follow.
+    #[must_use]
+    pub fn concatenated(mut self) -> Self {
+        self.place = Place::new(0, true);
+        self
+    }
+
+    /// Gives for a hard link the contents of the earlier file that it names. It saves no place then: what came before matters.
+    #[must_use]
+    pub fn following_links(mut self) -> Self {
+        self.targets = Some(HashMap::new());
+        self
+    }
+
     /// The next sample; after an error, the one after the sample that has it.
-    fn next_sample(&mut self) -> Result<Option<Sample>> {
+    fn next_sample(&mut self, memory: Memory<'_>) -> Result<Option<Sample>> {
         self.fields.clear();
         let found = match self.group {
-            Group::WebDataset => self.collect(),
-            Group::None => self.single(),
+            Group::WebDataset => self.collect(memory),
+            Group::None => self.single(memory),
         };
         found.map_err(|error| error.context("file", &self.origin))
     }
 
-    fn single(&mut self) -> Result<Option<Sample>> {
-        let shard = self.shard.clone();
-        while let Some(member) = next_member(&mut self.place, &shard, &mut self.window)? {
-            if member.kind == Kind::Sparse {
-                return Err(member.sparse_error());
-            }
-            if member.kind == Kind::File {
-                let (name, offset) = (text(share(&shard, &member.name)), member.offset);
-                let bytes = contents(&shard, &member);
-                let schema = schema_of(&mut self.schemas, &["name".into(), "bytes".into()]);
-                let values = vec![Value::from(name.clone()), Value::from(bytes)];
-                return Ok(Some(self.sample(offset, name, schema, values)));
-            }
+    fn single(&mut self, memory: Memory<'_>) -> Result<Option<Sample>> {
+        self.names.clear();
+        let Some(part) = self.next_part(memory)? else { return Ok(None) };
+        if let Some(error) = part.failed {
+            return Err(error);
         }
-        Ok(None)
+        let name = self.key(&part);
+        let schema = schema_of(&mut self.schemas, &["name".into(), "bytes".into()]);
+        let values = vec![Value::from(name.clone()), Value::from(part.data)];
+        Ok(Some(self.sample(part.offset, name, schema, values)))
     }
 
     /// Collects members until one of another sample comes.
-    fn collect(&mut self) -> Result<Option<Sample>> {
+    fn collect(&mut self, memory: Memory<'_>) -> Result<Option<Sample>> {
         let mut failed = None;
         let gone = self.held.as_ref().map_or(self.names.len(), |held| held.name.start);
         self.names.drain(..gone);
@@ -213,7 +254,7 @@ impl UntarItems {
         }
         loop {
             // A damaged archive ends here: the sample being collected may lack members, so it is not given.
-            let Some(mut part) = self.next_part()? else { break };
+            let Some(mut part) = self.next_part(memory)? else { break };
             match self.fields.first() {
                 Some(first) if first.key(&self.names) != part.key(&self.names) => {
                     self.held = Some(part);
@@ -237,24 +278,65 @@ impl UntarItems {
     }
 
     /// The next member that belongs to a sample.
-    fn next_part(&mut self) -> Result<Option<Part>> {
-        while let Some(member) = next_member(&mut self.place, &self.shard, &mut self.window)? {
-            if !matches!(member.kind, Kind::File | Kind::Sparse) {
+    fn next_part(&mut self, memory: Memory<'_>) -> Result<Option<Part>> {
+        while let Some(member) = self.archive.next(&self.shard, &mut self.place, memory)? {
+            let link = member.kind == Kind::HardLink && self.targets.is_some();
+            if !link && !matches!(member.kind, Kind::File | Kind::Sparse) {
                 continue;
             }
-            let Some((key, _)) = split_name(&member.name) else { continue };
+            let key_len = match self.group {
+                Group::WebDataset => split_name(&member.name).map(|(key, _)| key.len()),
+                Group::None => Some(member.name.len()),
+            };
+            if key_len.is_none() && self.targets.is_none() {
+                continue;
+            }
             let start = self.names.len();
             self.names.extend_from_slice(&member.name);
-            return Ok(Some(Part {
-                key_len: key.len(),
-                name: start..self.names.len(),
-                place: place_in(&self.shard, &member.name),
-                data: contents(&self.shard, &member),
-                offset: member.offset,
-                failed: (member.kind == Kind::Sparse).then(|| member.sparse_error()),
-            }));
+            let (place, offset) = (place_in(&self.shard, &member.name), member.offset);
+            let found = if link {
+                let target = member.link.into_owned();
+                self.linked(&target, memory)
+            } else {
+                if let Some(targets) = &mut self.targets {
+                    let (at, len) = (member.data_offset, member.data.len() as u64);
+                    let target = Target { at, len, sparse: member.sparse.clone() };
+                    targets.insert(member.name.to_vec(), target);
+                }
+                whole(member, memory)
+            };
+            let Some(key_len) = key_len else {
+                self.names.truncate(start);
+                continue;
+            };
+            let name = start..self.names.len();
+            let (data, failed) = match found {
+                Ok(data) => (data, None),
+                Err(error) => (Buffer::EMPTY, Some(error)),
+            };
+            let mut part = Part { name, place, key_len, data, offset, failed };
+            part.failed = part.failed.map(|error| {
+                let name = String::from_utf8_lossy(self.names.get(part.name.clone()).unwrap_or_default());
+                error.context("member", name).context("byte", offset)
+            });
+            return Ok(Some(part));
         }
         Ok(None)
+    }
+
+    /// The contents of the file that a hard link names.
+    fn linked(&mut self, name: &[u8], memory: Memory<'_>) -> Result<Buffer> {
+        let target = self.targets.as_ref().and_then(|targets| targets.get(name)).ok_or_else(|| {
+            Error::corrupt(format!(
+                "a hard link to `{}`, which is no file before it",
+                String::from_utf8_lossy(name)
+            ))
+        })?;
+        let stored = self.archive.again(&self.shard, target.at, target.len, memory)?;
+        match &target.sparse {
+            None => Ok(stored),
+            Some(sparse) => filled(sparse, &stored, memory),
+        }
     }
 
     /// Why `part` cannot join the sample being collected.
@@ -312,18 +394,6 @@ impl UntarItems {
     }
 }
 
-/// The next member, with its headers from the window where there is one.
-fn next_member<'a>(
-    place: &mut Place,
-    shard: &'a Buffer,
-    window: &'a mut Window,
-) -> Result<Option<Member<'a>>> {
-    if let Some(at) = place.at() {
-        window.cover(shard, at).inspect_err(|_| place.stop())?;
-    }
-    place.next(&mut Windowed { archive: shard, window })
-}
-
 /// The schema with these names: a known one, so that samples share it.
 fn schema_of(schemas: &mut Vec<Schema>, names: &[Cow<'_, str>]) -> Schema {
     let known = |schema: &&Schema| {
@@ -337,20 +407,6 @@ fn schema_of(schemas: &mut Vec<Schema>, names: &[Cow<'_, str>]) -> Schema {
         schemas.push(schema.clone());
     }
     schema
-}
-
-/// A member's contents as a slice of the shard.
-fn contents(shard: &Buffer, member: &Member<'_>) -> Buffer {
-    share(shard, &member.data)
-}
-
-/// `bytes` as a slice of `shard`, if that is where they lie; otherwise a copy.
-fn share(shard: &Buffer, bytes: &[u8]) -> Buffer {
-    if bytes.is_empty() {
-        return Buffer::EMPTY;
-    }
-    let shared = place_in(shard, bytes).and_then(|start| shard.get(start..start + bytes.len()));
-    shared.unwrap_or_else(|| bytes.to_vec().into())
 }
 
 /// Where in `shard` the bytes lie, if they do.

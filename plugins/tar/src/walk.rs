@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 
 use forebay_core::{Error, Result};
+use forebay_unpack::Codec;
 
 use crate::{
     header::{self, BLOCK, Header, Kind, Role},
-    pax::Pax,
+    pax::{Pax, SparseRecords},
+    sparse::{Map, Sparse},
 };
 
 /// Names and pax records longer than this are refused: no program writes them.
@@ -15,47 +17,68 @@ const EXTENSION_LIMIT: u64 = 1 << 20;
 /// One member of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Member<'a> {
+pub struct Member<'a, D = Cow<'a, [u8]>> {
     /// The whole name, as it is written: any bytes but, in all sane archives, NUL.
     pub name: Cow<'a, [u8]>,
     /// What a hard or symbolic link points at; empty for all others.
     pub link: Cow<'a, [u8]>,
     /// What it is.
     pub kind: Kind,
-    /// The contents of a file; empty for all others.
-    pub data: Cow<'a, [u8]>,
+    /// How many bytes a file has, holes included; 0 for all others.
+    pub size: u64,
+    /// What is stored of a file: all of it, but of a sparse one, whose [`contents`](Member::contents) have its holes; empty for all others.
+    pub data: D,
     /// Where its first header starts, extended ones included.
     pub offset: u64,
-    /// Where its contents start.
+    /// Where what is stored of it starts.
     pub data_offset: u64,
+    pub(crate) sparse: Option<Sparse>,
 }
 
-impl Member<'_> {
-    pub(crate) fn sparse_error(&self) -> Error {
-        Error::unsupported("a sparse file, stored without its holes; pack it again without --sparse")
-            .context("member", String::from_utf8_lossy(&self.name))
-            .context("byte", self.offset)
+impl<'a> Member<'a> {
+    /// The contents of a file: as they are stored, or with the holes of a sparse one, in memory of their own.
+    ///
+    /// # Errors
+    /// `Limit` for a sparse file of more than `limit` bytes, whatever little of it is stored.
+    pub fn contents(&self, limit: u64) -> Result<Cow<'_, [u8]>> {
+        let Some(sparse) = &self.sparse else { return Ok(Cow::Borrowed(&self.data)) };
+        let mut bytes = vec![0; within(self.size, limit)?];
+        sparse.expand(&self.data, &mut bytes)?;
+        Ok(bytes.into())
     }
+}
+
+/// A size, if it is within the limit.
+pub(crate) fn within(size: u64, limit: u64) -> Result<usize> {
+    let fits = usize::try_from(size).ok().filter(|_| size <= limit);
+    fits.ok_or_else(|| Error::limit(format!("a file of {size} bytes, at most {limit} are taken into memory")))
 }
 
 /// Where bytes come from.
 pub(crate) trait Input<'a> {
+    /// What contents are given as.
+    type Data: AsRef<[u8]> + Default;
+
     /// The `len` bytes of a header from `at` on, fewer where the input ends.
-    fn head(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>> {
-        self.take(at, len)
-    }
+    fn head(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>>;
     /// The `len` bytes of contents from `at` on, fewer where the input ends.
-    fn take(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>>;
+    fn take(&mut self, at: u64, len: u64) -> Result<Self::Data>;
     /// Passes over `len` bytes from `at` on, and says how many there were.
     fn skip(&mut self, at: u64, len: u64) -> Result<u64>;
 }
 
 /// Bytes in memory.
 impl<'a> Input<'a> for &'a [u8] {
-    fn take(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>> {
+    type Data = Cow<'a, [u8]>;
+
+    fn head(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>> {
         let rest = usize::try_from(at).ok().and_then(|at| self.get(at..)).unwrap_or_default();
         let len = usize::try_from(len).unwrap_or(usize::MAX).min(rest.len());
         Ok(Cow::Borrowed(rest.get(..len).unwrap_or_default()))
+    }
+
+    fn take(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>> {
+        self.head(at, len)
     }
 
     fn skip(&mut self, at: u64, len: u64) -> Result<u64> {
@@ -68,6 +91,8 @@ impl<'a> Input<'a> for &'a [u8] {
 pub(crate) struct Place {
     at: u64,
     global: Pax<'static>,
+    /// Whether archives may follow one another: then marks of an end are passed over.
+    concatenated: bool,
     done: bool,
 }
 
@@ -86,9 +111,14 @@ impl Place {
         (!self.done).then_some(self.at)
     }
 
-    /// A walk that goes on with the header at `at`.
-    pub(crate) fn going_on(at: u64) -> Self {
-        Self { at, ..Self::default() }
+    /// A walk that starts with the header at `at`.
+    pub(crate) fn new(at: u64, concatenated: bool) -> Self {
+        Self { at, concatenated, ..Self::default() }
+    }
+
+    /// The same walk, from the header at `at` on.
+    pub(crate) fn going_on(&self, at: u64) -> Self {
+        Self::new(at, self.concatenated)
     }
 
     /// Whether the place of the next header is all there is to remember.
@@ -102,7 +132,7 @@ impl Place {
     }
 
     /// The next member. After the end and after an error there is none.
-    pub(crate) fn next<'a>(&mut self, input: &mut impl Input<'a>) -> Result<Option<Member<'a>>> {
+    pub(crate) fn next<'a, I: Input<'a>>(&mut self, input: &mut I) -> Result<Option<Member<'a, I::Data>>> {
         if self.done {
             return Ok(None);
         }
@@ -111,7 +141,7 @@ impl Place {
         found
     }
 
-    fn find<'a>(&mut self, input: &mut impl Input<'a>) -> Result<Option<Member<'a>>> {
+    fn find<'a, I: Input<'a>>(&mut self, input: &mut I) -> Result<Option<Member<'a, I::Data>>> {
         let mut pending = Pending::default();
         let mut after_zeros = false;
         loop {
@@ -127,7 +157,7 @@ impl Place {
                     .context("byte", at));
                 }
                 // Two blocks of zeros are the end. After a single one we read on, lest damage hides members.
-                if after_zeros || block.len() < BLOCK {
+                if (after_zeros && !self.concatenated) || block.len() < BLOCK {
                     return Ok(None);
                 }
                 (after_zeros, self.at) = (true, at + BLOCK as u64);
@@ -163,10 +193,11 @@ impl Place {
             return Err(Error::corrupt(format!("truncated header: {} bytes of {BLOCK}", block.len()))
                 .context("byte", self.at));
         }
-        let packed = if self.at == 0 { packed_by(&block) } else { None };
+        let packed = if self.at == 0 { Codec::of(&block) } else { None };
         Header::parse(block).map_err(|error| match packed {
-            Some(program) => {
-                Error::unsupported(format!("these bytes are packed by {program}, expected a tar header"))
+            Some(codec) => {
+                let codec = codec.name();
+                Error::unsupported(format!("these bytes are packed by {codec}, expected a tar header"))
             }
             None => error.context("byte", self.at),
         })
@@ -186,61 +217,111 @@ impl Place {
         Ok(body)
     }
 
-    fn member<'a>(
+    fn member<'a, I: Input<'a>>(
         &mut self,
-        input: &mut impl Input<'a>,
+        input: &mut I,
         header: &Header<'a>,
         kind: Kind,
-        pending: Pending<'a>,
-    ) -> Result<Member<'a>> {
+        mut pending: Pending<'a>,
+    ) -> Result<Member<'a, I::Data>> {
         let offset = pending.start.unwrap_or(self.at - BLOCK as u64);
-        let stated_size = pending.pax.size.or(self.global.size);
-        let sparse = pending.pax.sparse || kind == Kind::Sparse;
+        let records = pending.pax.sparse.take().filter(|_| kind.has_contents());
         let mut member = Member {
-            name: pending.name(&self.global).unwrap_or_else(|| header.name()),
+            name: pending.name(&self.global, records.as_ref()).unwrap_or_else(|| header.name()),
             link: Cow::Borrowed(&[]),
-            kind: if sparse { Kind::Sparse } else { kind },
-            data: Cow::Borrowed(&[]),
+            kind: if records.is_some() { Kind::Sparse } else { kind },
+            size: 0,
+            data: I::Data::default(),
             offset,
             data_offset: self.at,
+            sparse: None,
         };
         if matches!(kind, Kind::HardLink | Kind::SymLink) {
             member.link = pending.link(&self.global).unwrap_or_else(|| header.link());
         }
         if kind.has_contents() {
-            self.contents(input, header, stated_size, &mut member).map_err(|error| {
+            let stated_size = pending.pax.size.or(self.global.size);
+            self.contents(input, header, stated_size, records, &mut member).map_err(|error| {
                 error.context("member", String::from_utf8_lossy(&member.name)).context("byte", offset)
             })?;
         }
         Ok(member)
     }
 
-    fn contents<'a>(
+    fn contents<'a, I: Input<'a>>(
         &mut self,
-        input: &mut impl Input<'a>,
+        input: &mut I,
         header: &Header<'a>,
         stated_size: Option<u64>,
-        member: &mut Member<'a>,
+        records: Option<SparseRecords<'_>>,
+        member: &mut Member<'a, I::Data>,
     ) -> Result<()> {
-        let size = match stated_size {
+        let mut size = match stated_size {
             Some(size) => size,
             None => header.size()?,
         };
-        let mut more = header.sparse_goes_on();
-        while more {
-            let map = input.head(self.at, BLOCK as u64)?;
-            self.pass("sparse map", BLOCK as u64, map.len() as u64)?;
-            more = header::sparse_map_goes_on(&map);
+        member.size = size;
+        if member.kind == Kind::Sparse {
+            let sparse = match records {
+                Some(records) => self.pax_sparse(input, records, &mut size)?,
+                None => self.old_sparse(input, header, size)?,
+            };
+            (member.size, member.sparse) = (sparse.size, Some(sparse));
         }
         member.data_offset = self.at;
-        if member.kind == Kind::File {
+        if matches!(member.kind, Kind::File | Kind::Sparse) {
             member.data = input.take(self.at, size)?;
-            self.pass("member", size, member.data.len() as u64)?;
+            self.pass("member", size, member.data.as_ref().len() as u64)?;
         } else {
+            member.size = 0;
             let found = input.skip(self.at, size)?;
             self.pass("member", size, found)?;
         }
         self.padding(input, "member", size)
+    }
+
+    /// The map of an old GNU sparse file: in its header, and in as many blocks behind it as it takes.
+    fn old_sparse<'a>(
+        &mut self,
+        input: &mut impl Input<'a>,
+        header: &Header<'_>,
+        stored: u64,
+    ) -> Result<Sparse> {
+        let (size, mut numbers) = header.sparse()?;
+        let mut more = header.sparse_goes_on();
+        while more {
+            let block = input.head(self.at, BLOCK as u64)?;
+            self.pass("sparse map", BLOCK as u64, block.len() as u64)?;
+            more = header::sparse_more(&block, &mut numbers)?;
+        }
+        Sparse::new(size, &numbers, stored)
+    }
+
+    /// The map of a pax sparse file: among its records, or before its contents, which then are so much shorter than `stored`.
+    fn pax_sparse<'a>(
+        &mut self,
+        input: &mut impl Input<'a>,
+        records: SparseRecords<'_>,
+        stored: &mut u64,
+    ) -> Result<Sparse> {
+        let size = records.size.ok_or_else(|| Error::corrupt("a sparse file without its size"))?;
+        if records.major == 0 {
+            return Sparse::new(size, &records.numbers, *stored);
+        }
+        if records.major > 1 {
+            return Err(Error::unsupported(format!("a sparse file of version {}", records.major)));
+        }
+        let mut map = Map::default();
+        loop {
+            let left = stored.checked_sub(BLOCK as u64);
+            *stored =
+                left.ok_or_else(|| Error::corrupt("the map of a sparse file is longer than the file"))?;
+            let block = input.head(self.at, BLOCK as u64)?;
+            self.pass("sparse map", BLOCK as u64, block.len() as u64)?;
+            if !map.read(&block)? {
+                return Sparse::new(size, &map.numbers, *stored);
+            }
+        }
     }
 
     fn padding<'a>(&mut self, input: &mut impl Input<'a>, what: &str, size: u64) -> Result<()> {
@@ -265,15 +346,20 @@ impl Place {
 
 impl<'a> Pending<'a> {
     fn is_empty(&self) -> bool {
-        let Self { start: _, name, link, pax: Pax { path, link: pax_link, size, sparse, sparse_name: _ } } =
-            self;
-        !*sparse && name.is_none() && link.is_none() && path.is_none() && pax_link.is_none() && size.is_none()
+        let Self { start: _, name, link, pax: Pax { path, link: pax_link, size, sparse } } = self;
+        sparse.is_none()
+            && name.is_none()
+            && link.is_none()
+            && path.is_none()
+            && pax_link.is_none()
+            && size.is_none()
     }
 
     /// The name that extended headers give: pax before GNU, the member's own before global.
-    fn name(&self, global: &Pax<'static>) -> Option<Cow<'a, [u8]>> {
+    fn name(&self, global: &Pax<'static>, sparse: Option<&SparseRecords<'a>>) -> Option<Cow<'a, [u8]>> {
         let Self { name, pax, .. } = self;
-        pax.sparse_name.clone().or(pax.path.clone()).or(name.clone()).or(global.path.clone())
+        let whole = sparse.and_then(|records| records.name.clone());
+        whole.or(pax.path.clone()).or(name.clone()).or(global.path.clone())
     }
 
     fn link(&self, global: &Pax<'static>) -> Option<Cow<'a, [u8]>> {
@@ -283,17 +369,4 @@ impl<'a> Pending<'a> {
 
 fn until_nul<'a>(body: &Cow<'a, [u8]>) -> Cow<'a, [u8]> {
     header::part(body, 0..body.iter().position(|&byte| byte == 0).unwrap_or(body.len()))
-}
-
-/// The program that packed a file that starts so.
-fn packed_by(head: &[u8]) -> Option<&'static str> {
-    let known: [(&[u8], _); 6] = [
-        (b"\x1f\x8b", "gzip"),
-        (b"\x28\xb5\x2f\xfd", "zstd"),
-        (b"\xfd7zXZ\0", "xz"),
-        (b"BZh", "bzip2"),
-        (b"\x04\x22\x4d\x18", "lz4"),
-        (b"\x1f\x9d", "compress"),
-    ];
-    known.into_iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, program)| program)
 }

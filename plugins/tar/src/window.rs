@@ -56,27 +56,32 @@ impl Window {
 
 /// An archive and what was read of it.
 pub(crate) struct Windowed<'a> {
-    pub(crate) archive: &'a [u8],
+    pub(crate) archive: &'a Buffer,
     pub(crate) window: &'a Window,
 }
 
 impl<'a> Input<'a> for Windowed<'a> {
+    type Data = Buffer;
+
     fn head(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>> {
         match self.window.get(at, len) {
             Some(bytes) => Ok(Cow::Borrowed(bytes)),
             None => {
                 // An extended header that goes on where the window ends; the next window is to hold such a one.
                 self.window.size.set((2 * self.window.size.get()).min(WINDOW_LIMIT));
-                self.archive.head(at, len)
+                self.archive.as_slice().head(at, len)
             }
         }
     }
 
-    fn take(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>> {
-        self.archive.take(at, len)
+    fn take(&mut self, at: u64, len: u64) -> Result<Buffer> {
+        let there = self.archive.len();
+        let start = usize::try_from(at).unwrap_or(there).min(there);
+        let end = usize::try_from(at.saturating_add(len)).unwrap_or(there).clamp(start, there);
+        Ok(if start == end { Buffer::EMPTY } else { self.archive.get(start..end).unwrap_or_default() })
     }
 
     fn skip(&mut self, at: u64, len: u64) -> Result<u64> {
-        self.archive.skip(at, len)
+        self.archive.as_slice().skip(at, len)
     }
 }

@@ -97,7 +97,7 @@ fn garbage_after_a_member_names_its_byte() {
 fn what_is_no_tar_at_all_says_so() {
     assert_eq!(first_error(b"\x1f\x8b and then some").unwrap().kind(), ErrorKind::Corrupt);
     let mut packed = vec![7; 1024];
-    packed[..2].copy_from_slice(b"\x1f\x8b");
+    packed[..3].copy_from_slice(b"\x1f\x8b\x08");
     let error = first_error(&packed).unwrap();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.message().contains("gzip"), "{error}");
@@ -113,21 +113,45 @@ fn header(kind: EntryType, size: u64) -> Header {
 }
 
 #[test]
-fn sparse_members_are_refused_by_name_and_the_next_one_is_read() {
+fn sparse_files_whose_map_cannot_be_are_refused_by_name() {
     let mut old = Builder::new(Vec::new());
-    old.append(&header(EntryType::GNUSparse, 4), &b"data"[..]).unwrap();
-    old.append(&header(EntryType::Regular, 1), &b"x"[..]).unwrap();
-    let mut pax = Builder::new(Vec::new());
-    pax.append_pax_extensions([("GNU.sparse.major", &b"1"[..]), ("GNU.sparse.name", b"holes.bin")]).unwrap();
-    pax.append(&header(EntryType::Regular, 4), &b"data"[..]).unwrap();
-    pax.append(&header(EntryType::Regular, 1), &b"x"[..]).unwrap();
-    for archive in [old.into_inner().unwrap(), pax.into_inner().unwrap()] {
-        let found: Vec<_> = walk(&archive).collect();
-        let error = found[0].as_ref().unwrap_err();
-        assert_eq!((error.kind(), error.get("member")), (ErrorKind::Unsupported, Some("holes.bin")));
-        assert_eq!(&*found[1].as_ref().unwrap().data, b"x");
-        assert_eq!(found.len(), 2);
+    let mut header = header(EntryType::GNUSparse, 4);
+    header.as_mut_bytes()[386..410].copy_from_slice(b"000000000010000000000005");
+    header.as_mut_bytes()[483..495].copy_from_slice(b"000000000100");
+    header.set_cksum();
+    old.append(&header, &b"data"[..]).unwrap();
+    let pax = |records: &[(&str, &[u8])], data: &[u8]| {
+        let mut builder = Builder::new(Vec::new());
+        builder.append_pax_extensions(records.iter().copied()).unwrap();
+        let mut header = Header::new_gnu();
+        header.set_path("holes.bin").unwrap();
+        header.set_size(data.len() as u64);
+        header.set_cksum();
+        builder.append(&header, data).unwrap();
+        builder.into_inner().unwrap()
+    };
+    let (size, major): (_, (_, &[u8])) = (("GNU.sparse.realsize", &b"8"[..]), ("GNU.sparse.major", b"1"));
+    for archive in [
+        old.into_inner().unwrap(),
+        pax(&[major], b"0\n"),
+        pax(&[major, size], b"data"),
+        pax(&[major, size], b"1\n0\n9\n"),
+        pax(&[size, ("GNU.sparse.map", b"0,4,2,1")], b"data"),
+        pax(&[size, ("GNU.sparse.map", b"0,5")], b"data"),
+        pax(&[size, ("GNU.sparse.map", b"4,5")], b"datas"),
+        pax(&[size, ("GNU.sparse.map", b"4")], b"data"),
+    ] {
+        let error = first_error(&archive).unwrap();
+        assert_eq!((error.kind(), error.get("member")), (ErrorKind::Corrupt, Some("holes.bin")), "{error}");
     }
+    // A file may be far larger than what is stored of it: no memory is taken before the limit is looked at.
+    let vast =
+        pax(&[("GNU.sparse.size", &b"60000000000"[..]), ("GNU.sparse.map", b"59999999996,4")], b"data");
+    let member = walk(&vast).next().unwrap().unwrap();
+    assert_eq!(
+        (member.size, member.contents(1 << 30).unwrap_err().kind()),
+        (60_000_000_000, ErrorKind::Limit)
+    );
 }
 
 #[test]

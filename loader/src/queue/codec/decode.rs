@@ -2,7 +2,7 @@
 
 use forebay_core::{Buffer, Chunk, DType, Error, Key, Result, Schema, Str, Tensor, Value, abi::MAX_DIMS};
 
-use super::{DEPTH, PART, kind};
+use super::{DEPTH, PART, arrow, kind};
 
 /// The most schemas that are remembered from message to message.
 const REMEMBERED: usize = 16;
@@ -116,6 +116,7 @@ impl Decoder {
                 let fields = fields.map(|name| Ok((name.clone(), self.value(reader, message, depth + 1)?)));
                 fields.collect::<Result<Vec<_>>>().map(Value::structure)
             }
+            kind::ARROW => arrow::from_value(&self.value(reader, message, depth + 1)?),
             other => Err(Error::corrupt(format!("a value is of the unknown kind {other}"))),
         }
     }

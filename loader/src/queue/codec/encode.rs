@@ -2,7 +2,7 @@
 
 use forebay_core::{Buffer, Chunk, DType, Error, Key, Result, Sample, Schema, Str, Tensor, Value, View};
 
-use super::{DEPTH, LARGE, PART, kind};
+use super::{DEPTH, LARGE, PART, arrow, kind};
 
 /// Writes chunks; its memory is used again for each.
 #[derive(Default)]
@@ -155,7 +155,11 @@ fn put_value(
                 done.map_err(|refusal| refusal.inside(format_args!(".{name}")))?;
             }
         }
-        View::Arrow(_) => return Err(refused("Arrow columns")),
+        View::Arrow(_) => {
+            flat.push(kind::ARROW);
+            let columns = arrow::to_value(value.arrow().map_err(Error::corrupt)?);
+            put_value(flat, parts, names, &columns, depth + 1)?;
+        }
         View::Opaque(name) => return Err(refused(&format!("a value that only its plugin reads (`{name}`)"))),
         _ => return Err(refused(&format!("a value of the unknown kind {}", value.tag()))),
     }

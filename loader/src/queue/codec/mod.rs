@@ -4,6 +4,7 @@
 //! value for each of the schema's names. A value is a byte that says its kind, and what the kind asks for. Origins and
 //! schemas are told apart by number, and written out where the next number is used for the first time.
 
+mod arrow;
 mod decode;
 mod encode;
 
@@ -25,4 +26,5 @@ mod kind {
     pub(super) const TENSOR: u8 = 4;
     pub(super) const LIST: u8 = 5;
     pub(super) const STRUCT: u8 = 6;
+    pub(super) const ARROW: u8 = 7;
 }

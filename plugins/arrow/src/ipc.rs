@@ -1,0 +1,522 @@
+//! One Arrow IPC file or stream: where its messages are, and reading some of its record batches.
+//!
+//! Source: <https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc>. Both forms are lists
+//! of messages; a file has an index of them at its end, a stream is walked from head to head, passing over the bodies.
+
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_ipc::{Message, MessageHeader, MetadataVersion};
+use arrow_schema::{Schema, SchemaRef};
+use arrow_select::filter::filter_record_batch;
+use bytes::Bytes;
+use forebay_core::{Blob, Buffer, Error, Result};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::{
+    document::{Batch, Limited, PIECE_BYTES, PIECE_ROWS, Piece, Rows, Wanted},
+    endian,
+    errors::{of_arrow, shielded},
+    predicate::{mask, missing},
+};
+
+const MAGIC: &[u8] = b"ARROW1";
+/// The length of a file's footer, and the magic.
+const END: u64 = 10;
+/// What a message of today begins with, before its length.
+const CONTINUATION: [u8; 4] = [0xff; 4];
+
+/// Where the messages of a file or stream are.
+pub(crate) struct IpcFile {
+    schema: SchemaRef,
+    /// Whether numbers in the bodies have their bytes in the order that this machine has not.
+    swapped: bool,
+    dictionaries: Vec<Block>,
+    batches: Vec<Place>,
+}
+
+/// A message: its head, with the prefix, and its body.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    at: u64,
+    head: u64,
+    body: u64,
+}
+
+/// A record batch.
+struct Place {
+    block: Block,
+    rows: u64,
+    /// How many dictionary messages it needs: those before it in a stream, all in a file.
+    dictionaries: usize,
+}
+
+impl IpcFile {
+    /// Finds the messages; gives a hash of what tells the file from others too.
+    pub(crate) fn open(blob: &Blob, limit: u64) -> Result<(u64, Self)> {
+        let start = blob.read(0..blob.len().min(MAGIC.len() as u64))?;
+        match &*start == MAGIC {
+            true => Self::open_file(blob, limit),
+            false => Self::open_stream(blob, limit),
+        }
+    }
+
+    fn open_file(blob: &Blob, limit: u64) -> Result<(u64, Self)> {
+        let footer = footer(blob)?;
+        let bytes = aligned(&footer);
+        let root = shielded(|| arrow_ipc::root_as_footer(&bytes).map_err(|error| broken(&error)))?;
+        let schema = root.schema().ok_or_else(|| Error::corrupt("an Arrow footer without a schema"))?;
+        let (schema, swapped) = schema_of(schema, |bytes| arrow_ipc::root_as_footer(bytes).ok()?.schema())?;
+        let block = |block: &arrow_ipc::Block| {
+            let part = |number: i64| u64::try_from(number).ok();
+            let found =
+                part(block.offset()).zip(part(block.metaDataLength().into())).zip(part(block.bodyLength()));
+            let found = found.map(|((at, head), body)| Block { at, head, body });
+            let within = found.filter(|block| block.end().is_some_and(|end| end <= blob.len()));
+            within.ok_or_else(|| {
+                let message = format!("the footer says {block:?}, in a file of {} bytes", blob.len());
+                Error::corrupt(message).context("byte", block.offset())
+            })
+        };
+        let dictionaries =
+            root.dictionaries().into_iter().flatten().map(block).collect::<Result<Vec<_>>>()?;
+        let mut batches = Vec::new();
+        for found in root.recordBatches().into_iter().flatten() {
+            let block = block(found)?;
+            let head = blob.read(block.at..block.at + block.head)?;
+            let rows = with_message(&head, block, |message| rows_of(&message, limit))?;
+            batches.push(Place { block, rows, dictionaries: dictionaries.len() });
+        }
+        Ok((xxh3_64(&footer), Self { schema, swapped, dictionaries, batches }))
+    }
+
+    fn open_stream(blob: &Blob, limit: u64) -> Result<(u64, Self)> {
+        let mut at = 0;
+        let mut hash = Xxh3::new();
+        let (mut found, mut dictionaries, mut batches) = (None, Vec::new(), Vec::new());
+        while let Some((block, head)) = next_message(blob, at)? {
+            hash.update(&head);
+            with_message(&head, block, |message| {
+                match (message.header_type(), &found) {
+                    (MessageHeader::Schema, None) => {
+                        let schema = message
+                            .header_as_schema()
+                            .ok_or_else(|| Error::corrupt("a schema without its body"))?;
+                        found = Some(schema_of(schema, |bytes| {
+                            arrow_ipc::root_as_message(bytes).ok()?.header_as_schema()
+                        })?);
+                    }
+                    (MessageHeader::DictionaryBatch, Some(_)) => dictionaries.push(block),
+                    (MessageHeader::RecordBatch, Some(_)) => {
+                        let rows = rows_of(&message, limit)?;
+                        batches.push(Place { block, rows, dictionaries: dictionaries.len() });
+                    }
+                    (MessageHeader::Tensor | MessageHeader::SparseTensor, _) => {
+                        return Err(Error::unsupported("a tensor message of Arrow IPC"));
+                    }
+                    (kind, _) => {
+                        let expected = if found.is_some() { "a batch" } else { "a schema" };
+                        return Err(Error::corrupt(format!(
+                            "found a message of kind {kind:?}, expected {expected}"
+                        )));
+                    }
+                }
+                Ok(())
+            })?;
+            at = block.end().filter(|&end| end <= blob.len()).ok_or_else(|| short(block, blob.len()))?;
+        }
+        let (schema, swapped) = found.ok_or_else(|| Error::corrupt("expected Arrow IPC, found no schema"))?;
+        Ok((hash.digest(), Self { schema, swapped, dictionaries, batches }))
+    }
+
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// How many rows each record batch has.
+    pub(crate) fn rows(&self) -> Vec<u64> {
+        self.batches.iter().map(|batch| batch.rows).collect()
+    }
+
+    /// How many batches from this one on make a piece, and their rows.
+    pub(crate) fn run(&self, first: usize) -> (u64, u64) {
+        let (mut parts, mut rows, mut bytes) = (0, 0_u64, 0_u64);
+        for batch in self.batches.iter().skip(first) {
+            rows = rows.saturating_add(batch.rows);
+            bytes = bytes.saturating_add(batch.block.body);
+            if parts > 0 && (rows > PIECE_ROWS || bytes > PIECE_BYTES) {
+                return (parts, rows - batch.rows);
+            }
+            parts += 1;
+        }
+        (parts, rows)
+    }
+
+    /// Reads the batches of a piece, at most so many rows at a time.
+    pub(crate) fn read(
+        self: Arc<Self>,
+        blob: &Blob,
+        piece: Piece,
+        wanted: &Wanted,
+        rows: u64,
+        limit: u64,
+    ) -> Result<IpcBatches> {
+        let index = |name: &str| {
+            self.schema.index_of(name).map_err(|_| {
+                match self.schema.fields().iter().any(|field| name.starts_with(&format!("{}.", field.name())))
+                {
+                    true => Error::unsupported(format!(
+                        "`{name}`: of Arrow IPC, columns within columns are read whole"
+                    )),
+                    false => missing(name, self.schema.fields()),
+                }
+            })
+        };
+        let indices = |names: Option<Vec<&str>>| {
+            let mut all =
+                names.map(|names| names.into_iter().map(index).collect::<Result<Vec<_>>>()).transpose()?;
+            if let Some(all) = &mut all {
+                all.sort_unstable();
+                all.dedup();
+            }
+            Ok::<_, Error>(all)
+        };
+        let (columns, read) = (indices(wanted.columns())?, indices(wanted.names())?);
+        // Where the columns to give stand among those that are read.
+        let give = columns.zip(read.as_ref()).map(|(columns, read)| {
+            columns.iter().filter_map(|column| read.binary_search(column).ok()).collect()
+        });
+        Ok(IpcBatches {
+            blob: blob.clone(),
+            wanted: wanted.clone(),
+            read,
+            give,
+            dictionaries: HashMap::new(),
+            known: 0,
+            at: 0,
+            row: piece.row,
+            rows: usize::try_from(rows).unwrap_or(usize::MAX).max(1),
+            held: None,
+            piece,
+            limit,
+            file: self,
+        })
+    }
+
+    /// The head and body of a message.
+    fn message(&self, blob: &Blob, block: Block) -> Result<(Buffer, Buffer)> {
+        let end = block.end().ok_or_else(|| short(block, blob.len()))?;
+        let bytes = blob.read(block.at..end)?;
+        let cut = |range: std::ops::Range<u64>| bytes.get(range.start as usize..range.end as usize);
+        let parts = cut(0..block.head).zip(cut(block.head..end - block.at));
+        parts.ok_or_else(|| short(block, blob.len()))
+    }
+
+    /// A message's body as the library takes it: aligned as far as it lies so in memory, and in this machine's order of bytes.
+    fn body(
+        &self,
+        body: Buffer,
+        (batch, version): (&arrow_ipc::RecordBatch<'_>, MetadataVersion),
+        schema: &Schema,
+        limit: u64,
+    ) -> Result<arrow_buffer::Buffer> {
+        check(batch, &body, limit)?;
+        if self.swapped {
+            return endian::swap(&body, batch, schema, version);
+        }
+        Ok(Bytes::from_owner(body).into())
+    }
+
+    fn read_dictionary(
+        &self,
+        blob: &Blob,
+        block: Block,
+        into: &mut HashMap<i64, ArrayRef>,
+        limit: u64,
+    ) -> Result<()> {
+        let (head, body) = self.message(blob, block)?;
+        with_message(&head, block, |message| {
+            let batch = message
+                .header_as_dictionary_batch()
+                .ok_or_else(|| Error::corrupt("a dictionary block without a dictionary"))?;
+            let data = batch.data().ok_or_else(|| Error::corrupt("a dictionary without its values"))?;
+            let values = endian::dictionary_schema(&self.schema, batch.id());
+            let values =
+                values.ok_or_else(|| Error::corrupt(format!("dictionary {} is of no column", batch.id())))?;
+            let body = self.body(body, (&data, message.version()), &values, limit)?;
+            arrow_ipc::reader::read_dictionary(&body, batch, &self.schema, into, &message.version())
+                .map_err(of_arrow)
+        })
+    }
+
+    fn read_batch(
+        &self,
+        blob: &Blob,
+        place: &Place,
+        dictionaries: &HashMap<i64, ArrayRef>,
+        columns: Option<&[usize]>,
+        limit: u64,
+    ) -> Result<RecordBatch> {
+        let (head, body) = self.message(blob, place.block)?;
+        with_message(&head, place.block, |message| {
+            let batch = message
+                .header_as_record_batch()
+                .ok_or_else(|| Error::corrupt("a batch block without a batch"))?;
+            let body = self.body(body, (&batch, message.version()), &self.schema, limit)?;
+            let schema = self.schema.clone();
+            arrow_ipc::reader::read_record_batch(
+                &body,
+                batch,
+                schema,
+                dictionaries,
+                columns,
+                &message.version(),
+            )
+            .map_err(of_arrow)
+        })
+    }
+}
+
+/// The batches of one piece.
+pub(crate) struct IpcBatches {
+    file: Arc<IpcFile>,
+    blob: Blob,
+    wanted: Wanted,
+    /// The columns to read, and which of these to give.
+    read: Option<Vec<usize>>,
+    give: Option<Vec<usize>>,
+    dictionaries: HashMap<i64, ArrayRef>,
+    /// How many dictionary messages were read.
+    known: usize,
+    /// How many batches of the piece were read, and the first row of the next.
+    at: u64,
+    row: u64,
+    /// The most rows to give at a time, and what is still to be given of a batch.
+    rows: usize,
+    held: Option<Batch>,
+    piece: Piece,
+    limit: u64,
+}
+
+impl IpcBatches {
+    pub(crate) fn next(&mut self) -> Result<Option<Batch>> {
+        loop {
+            if let Some(batch) = self.held.take() {
+                let (first, rest) = split(batch, self.rows);
+                self.held = rest;
+                return Ok(Some(first));
+            }
+            if self.at == self.piece.parts {
+                return Ok(None);
+            }
+            self.held = self.load().map_err(|error| error.context("batch", self.piece.part + self.at))?;
+            self.at += 1;
+        }
+    }
+
+    /// The rows of the next batch that are wanted, if there are any.
+    fn load(&mut self) -> Result<Option<Batch>> {
+        let at = (self.piece.part + self.at) as usize;
+        let place = self.file.batches.get(at).ok_or_else(|| Error::invalid("no such record batch"))?;
+        while self.known < place.dictionaries {
+            let block = self.file.dictionaries.get(self.known).copied();
+            let block = block.ok_or_else(|| Error::bug("a dictionary that was counted is not there"))?;
+            self.file.read_dictionary(&self.blob, block, &mut self.dictionaries, self.limit)?;
+            self.known += 1;
+        }
+        let columns =
+            self.file.read_batch(&self.blob, place, &self.dictionaries, self.read.as_deref(), self.limit)?;
+        Limited::new(self.limit).check(&columns)?;
+        let first = self.row;
+        self.row = self.row.saturating_add(columns.num_rows() as u64);
+        let (columns, rows) = match &self.wanted.filter {
+            None => (columns, Rows::Span(first)),
+            Some(filter) => {
+                let passed = filter.evaluate(&columns)?;
+                let rows = passed.set_indices().map(|at| first + at as u64).collect();
+                (filter_record_batch(&columns, &mask(passed)).map_err(of_arrow)?, Rows::Picked(rows))
+            }
+        };
+        let columns = match &self.give {
+            Some(give) => columns.project(give).map_err(of_arrow)?,
+            None => columns,
+        };
+        Ok((columns.num_rows() > 0).then_some(Batch { columns, rows }))
+    }
+}
+
+/// The first rows of a batch, and the others.
+fn split(batch: Batch, rows: usize) -> (Batch, Option<Batch>) {
+    let count = batch.columns.num_rows();
+    if count <= rows {
+        return (batch, None);
+    }
+    let (one, two) = match batch.rows {
+        Rows::Span(first) => (Rows::Span(first), Rows::Span(first + rows as u64)),
+        Rows::Picked(mut picked) => {
+            let rest = picked.split_off(rows);
+            (Rows::Picked(picked), Rows::Picked(rest))
+        }
+    };
+    let rest = Batch { columns: batch.columns.slice(rows, count - rows), rows: two };
+    (Batch { columns: batch.columns.slice(0, rows), rows: one }, Some(rest))
+}
+
+impl Block {
+    fn end(&self) -> Option<u64> {
+        self.at.checked_add(self.head)?.checked_add(self.body)
+    }
+}
+
+fn short(block: Block, len: u64) -> Error {
+    let Block { at, head, body } = block;
+    Error::corrupt(format!("a message of {head} and {body} bytes, and there are {len} in all"))
+        .context("byte", at)
+}
+
+fn broken(error: &dyn std::fmt::Display) -> Error {
+    Error::corrupt(format!("unreadable flatbuffer: {error}"))
+}
+
+fn footer(blob: &Blob) -> Result<Buffer> {
+    let len = blob.len();
+    let at = len.checked_sub(END).ok_or_else(|| Error::corrupt(format!("an Arrow file of {len} bytes")))?;
+    let end = blob.read(at..len)?;
+    if &end[4..] != MAGIC {
+        let found = end[4..].escape_ascii();
+        return Err(
+            Error::corrupt(format!("expected ARROW1 at the end, found {found}")).context("byte", at + 4)
+        );
+    }
+    let size = i32::from_le_bytes(end[..4].try_into().unwrap_or_default());
+    let start = u64::try_from(size).ok().and_then(|size| at.checked_sub(size));
+    let start = start.ok_or_else(|| {
+        Error::corrupt(format!("found a footer of {size} bytes in a file of {len}")).context("byte", at)
+    })?;
+    blob.read(start..at)
+}
+
+/// The message that begins at `at`, if one does: where it is, and its head.
+fn next_message(blob: &Blob, at: u64) -> Result<Option<(Block, Buffer)>> {
+    if at == blob.len() {
+        return Ok(None);
+    }
+    let here = |error: Error| error.context("byte", at);
+    let prefix = blob.read(at..blob.len().min(at + 8)).map_err(here)?;
+    let (width, length) = match prefix.get(..4).is_some_and(|start| *start == CONTINUATION) {
+        true => (8, prefix.get(4..8)),
+        false => (4, prefix.get(..4)),
+    };
+    let length = length.ok_or_else(|| here(Error::corrupt("the stream ends in the length of a message")))?;
+    let length = i32::from_le_bytes(length.as_slice().try_into().unwrap_or_default());
+    if length == 0 {
+        return Ok(None);
+    }
+    let length =
+        u64::try_from(length).map_err(|_| here(Error::corrupt(format!("a message of {length} bytes"))))?;
+    let mut block = Block { at, head: width + length, body: 0 };
+    let head = blob.read(at..at.saturating_add(block.head)).map_err(here)?;
+    let body = with_message(&head, block, |message| Ok(message.bodyLength()))?;
+    block.body = u64::try_from(body).map_err(|_| here(Error::corrupt(format!("a body of {body} bytes"))))?;
+    Ok(Some((block, head)))
+}
+
+/// What `read` makes of the message in `head`.
+fn with_message<T>(head: &Buffer, block: Block, read: impl FnOnce(Message<'_>) -> Result<T>) -> Result<T> {
+    let skipped = if head.get(..4).is_some_and(|start| *start == CONTINUATION) { 8 } else { 4 };
+    let bytes = head.as_slice().get(skipped..).unwrap_or_default();
+    let bytes = aligned(bytes);
+    shielded(|| {
+        let message = arrow_ipc::root_as_message(&bytes).map_err(|error| broken(&error))?;
+        let old = |pair: arrow_ipc::KeyValue<'_>| pair.key() == Some("ARROW:experimental_compression");
+        match message.custom_metadata().into_iter().flatten().any(old) {
+            true => Err(Error::unsupported("a body packed as Arrow 0.17 did")),
+            false => read(message),
+        }
+    })
+    .map_err(|error| error.context("byte", block.at))
+}
+
+/// The bytes, aligned as flatbuffers are read.
+fn aligned(bytes: &[u8]) -> Cow<'_, [u8]> {
+    match bytes.as_ptr().addr() % 8 {
+        0 => Cow::Borrowed(bytes),
+        // The allocator aligns by eight at least.
+        _ => Cow::Owned(bytes.to_vec()),
+    }
+}
+
+/// The schema, and whether its batches have the other order of bytes; `again` finds it in a copy of the bytes that it lies in.
+fn schema_of(
+    schema: arrow_ipc::Schema<'_>,
+    again: impl for<'a> Fn(&'a [u8]) -> Option<arrow_ipc::Schema<'a>>,
+) -> Result<(SchemaRef, bool)> {
+    let swapped = !schema.endianness().equals_to_target_endianness();
+    fn convert(schema: arrow_ipc::Schema<'_>) -> Result<Schema> {
+        arrow_ipc::convert::try_fb_to_schema(schema).map_err(of_arrow)
+    }
+    let schema = shielded(|| {
+        if !swapped {
+            return convert(schema);
+        }
+        // The library refuses decimals of the other order, which are swapped here: it is told of none.
+        let table = schema._tab;
+        let at = table.loc() + usize::from(table.vtable().get(arrow_ipc::Schema::VT_ENDIANNESS));
+        let mut copy = table.buf().to_vec();
+        copy.get_mut(at..at + 2).unwrap_or_default().fill(0);
+        convert(again(&copy).ok_or_else(|| Error::bug("a schema that was there is not in its copy"))?)
+    })?;
+    endian::check_depth(&schema)?;
+    Ok((Arc::new(schema), swapped))
+}
+
+fn rows_of(message: &Message<'_>, limit: u64) -> Result<u64> {
+    let batch =
+        message.header_as_record_batch().ok_or_else(|| Error::corrupt("a batch block without a batch"))?;
+    let rows = u64::try_from(batch.length())
+        .map_err(|_| Error::corrupt(format!("a batch of {} rows", batch.length())))?;
+    match rows > limit {
+        true => Err(Error::limit(format!("a batch of {rows} rows, and {limit} bytes are allowed"))),
+        false => Ok(rows),
+    }
+}
+
+/// Checks that the buffers of a batch lie in its body, and take at most `limit` bytes unpacked.
+fn check(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer, limit: u64) -> Result<()> {
+    let mut unpacked = 0_u64;
+    for (at, buffer) in batch.buffers().into_iter().flatten().enumerate() {
+        let range = usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
+        let found = range.and_then(|(start, len)| body.get(start..start.checked_add(len)?));
+        let bytes = found.ok_or_else(|| {
+            Error::corrupt(format!(
+                "buffer {at} lies at {} with {} bytes, in a body of {}",
+                buffer.offset(),
+                buffer.length(),
+                body.len()
+            ))
+        })?;
+        let size = match (batch.compression(), bytes.get(..8)) {
+            (Some(_), Some(size)) => match i64::from_le_bytes(size.as_slice().try_into().unwrap_or_default())
+            {
+                -1 => bytes.len() as u64,
+                size => u64::try_from(size)
+                    .map_err(|_| Error::corrupt(format!("buffer {at} unpacks to {size} bytes")))?,
+            },
+            _ => bytes.len() as u64,
+        };
+        unpacked = unpacked.saturating_add(size);
+    }
+    for node in batch.nodes().into_iter().flatten() {
+        if node.length() < 0 || node.null_count() < 0 || node.null_count() > node.length() {
+            return Err(Error::corrupt(format!(
+                "an array of {} values with {} nulls",
+                node.length(),
+                node.null_count()
+            )));
+        }
+    }
+    match unpacked > limit {
+        true => Err(Error::limit(format!("a batch unpacks to {unpacked} bytes, and {limit} are allowed"))),
+        false => Ok(()),
+    }
+}

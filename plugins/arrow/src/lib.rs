@@ -1,0 +1,39 @@
+#![doc = include_str!("../README.md")]
+
+mod cells;
+mod chunks;
+mod decoder;
+mod document;
+mod endian;
+mod errors;
+mod exchange;
+mod hive;
+mod ipc;
+mod mend;
+mod pages;
+mod parquet;
+mod piece;
+mod predicate;
+mod read_columns;
+mod read_rows;
+mod row_groups;
+mod table;
+#[cfg(test)]
+mod tests;
+mod thrift;
+
+pub use arrow_array;
+pub use arrow_schema;
+
+pub use crate::{
+    decoder::{Arrow, decode},
+    document::Batch,
+    exchange::{export, import},
+    predicate::Predicate,
+    read_columns::{ColumnItems, ReadColumns, ReadColumnsOptions},
+    read_rows::{ReadRows, RowItems, RowValues},
+    row_groups::{PieceItems, RowGroups, RowGroupsOptions},
+    table::{ReadOptions, Table, read},
+};
+
+forebay_core::export_plugin! { flat_maps: [RowGroups, ReadRows, ReadColumns], decoders: [Arrow] }

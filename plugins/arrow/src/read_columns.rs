@@ -1,0 +1,119 @@
+//! `read_columns`: a piece to batches by column.
+
+use forebay_core::{
+    Blob, Context, DataPipe, FlatMap, Items, PipeInfo, Result, Sample, Schema, State, StateExt as _, Str,
+    Value, options,
+};
+
+use crate::{
+    cells,
+    document::Batch,
+    exchange::export,
+    piece::{Footers, Reading},
+};
+
+const STATE: u32 = 1;
+
+options! {
+    /// Options of `read_columns`.
+    pub struct ReadColumnsOptions {
+        /// The most rows in a batch. A batch ends where its piece does.
+        size: u64 = 65536, in 1..=1_000_000_000;
+        /// All columns are Arrow values, those of numbers too, so that their types stay as they are in the file.
+        arrow: bool = false;
+    }
+}
+
+/// Reads each piece into batches by column.
+pub struct ReadColumns {
+    options: ReadColumnsOptions,
+    footers: Footers,
+}
+
+impl DataPipe for ReadColumns {
+    const INFO: PipeInfo = PipeInfo {
+        name: "read_columns",
+        summary: "Pieces of Parquet and Arrow files to batches by column, without a copy",
+        parallel: true,
+        ..PipeInfo::DEFAULT
+    };
+    type Options = ReadColumnsOptions;
+
+    fn new(options: ReadColumnsOptions) -> Result<Self> {
+        Ok(Self { options, footers: Footers::default() })
+    }
+}
+
+impl FlatMap for ReadColumns {
+    type Items = ColumnItems;
+
+    fn open(&self, sample: Sample, cx: &Context) -> Result<ColumnItems> {
+        self.read(&sample, &Blob::of(&sample, cx)?, cx.limits().bytes)
+    }
+}
+
+impl ReadColumns {
+    /// What a piece of the file in `blob` has.
+    pub(crate) fn read(&self, sample: &Sample, blob: &Blob, limit: u64) -> Result<ColumnItems> {
+        let reading = Reading::open(sample, blob, &self.footers, self.options.size, limit)?;
+        Ok(ColumnItems { reading, arrow: self.options.arrow, given: 0, schema: None })
+    }
+}
+
+/// The batches of one piece.
+pub struct ColumnItems {
+    reading: Reading,
+    arrow: bool,
+    /// How many batches were given.
+    given: u64,
+    schema: Option<Schema>,
+}
+
+impl ColumnItems {
+    fn sample(&mut self, batch: &Batch) -> Result<Sample> {
+        let others: Vec<_> = self.reading.others(batch).cloned().collect();
+        let fields = batch.columns.schema_ref().fields();
+        let columns = fields.iter().zip(batch.columns.columns()).map(|(field, column)| {
+            match if self.arrow { None } else { cells::tensor(column)? } {
+                Some(tensor) => Ok(tensor.into()),
+                None => export(column, field).map_err(|error| error.context("column", field.name())),
+            }
+        });
+        let columns = columns.collect::<Result<Vec<Value>>>()?;
+        let schema = self.schema.get_or_insert_with(|| {
+            let names = fields.iter().map(|field| Str::from(field.name().as_str()));
+            Schema::new(others.iter().map(|(name, _)| name.clone()).chain(names))
+        });
+        let values = others.into_iter().map(|(_, value)| value).chain(columns).collect();
+        let row = batch.row(0);
+        Ok(Sample::with_schema(self.reading.uid(row), self.reading.key(row), schema.clone(), values))
+    }
+
+    pub(crate) fn next_sample(&mut self) -> Result<Option<Sample>> {
+        let Some(batch) = self.reading.next()? else { return Ok(None) };
+        self.given += 1;
+        self.sample(&batch).map(Some)
+    }
+
+    pub(crate) fn go_to(&mut self, state: &State) -> Result<()> {
+        let given: u64 = state.parse(STATE)?;
+        while self.given < given && self.reading.next()?.is_some() {
+            self.given += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Items for ColumnItems {
+    fn next(&mut self, _: &Context) -> Result<Option<Sample>> {
+        self.next_sample()
+    }
+
+    fn state(&self) -> Result<State> {
+        State::json(STATE, &self.given)
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        self.go_to(state)
+    }
+}

@@ -1,0 +1,251 @@
+//! Where an archive lies: in memory or in a map, far away in a store, or packed.
+
+use std::{
+    borrow::Cow,
+    io::{self, BufReader, Read as _},
+};
+
+use forebay_core::{Blob, Buffer, BufferMut, Context, Error, Limits, Result};
+use forebay_unpack::{Codec, Unpacked, error_of};
+
+use crate::{
+    header::{BLOCK, Header},
+    sparse::Sparse,
+    walk::{Input, Member, Place, within},
+    window::{Window, Windowed},
+};
+
+/// How much of an archive far away is fetched at once, so that small members do not cost a call each.
+const FETCH: u64 = 1 << 20;
+/// How much is asked for at first for a member whose bytes have yet to arrive.
+const FIRST: usize = 1 << 20;
+
+/// Output memory and its limits: the host's, or plain memory where there is no host.
+#[derive(Clone, Copy)]
+pub(crate) struct Memory<'c>(pub(crate) Option<&'c Context<'c>>);
+
+impl Memory<'_> {
+    pub(crate) fn limit(self) -> u64 {
+        self.0.map_or(Limits::DEFAULT.bytes, |cx| cx.limits().bytes)
+    }
+
+    fn alloc(self, len: usize) -> Result<BufferMut> {
+        self.0.map_or_else(|| Ok(BufferMut::zeroed(len)), |cx| cx.alloc(len))
+    }
+}
+
+/// An archive, as far as it was read.
+pub(crate) enum Archive {
+    /// In memory or mapped: contents are slices of it.
+    Here(Window),
+    Far(Far),
+    Packed(Box<Packed>),
+}
+
+impl Archive {
+    /// The archive in `blob`, and its bytes where they are in memory.
+    pub(crate) fn open(blob: &Blob) -> Result<(Self, Buffer)> {
+        let head = blob.read(0..blob.len().min(BLOCK as u64))?;
+        // A name may begin as packed bytes do.
+        let is_tar = head.len() == BLOCK && Header::parse(Cow::Borrowed(&head)).is_ok();
+        if !is_tar
+            && Codec::of(&head).is_some()
+            && let Some(reader) = Unpacked::open(blob)?
+        {
+            return Ok((Self::Packed(Box::new(Packed { reader, at: 0 })), Buffer::EMPTY));
+        }
+        Ok(match blob.in_memory() {
+            Some(bytes) => (Self::Here(Window::new(bytes)), bytes.clone()),
+            None => (Self::Far(Far { blob: blob.clone(), window: Buffer::EMPTY, at: 0 }), Buffer::EMPTY),
+        })
+    }
+
+    /// How many bytes it has, where that is known.
+    pub(crate) fn len(&self, shard: &Buffer) -> Option<u64> {
+        match self {
+            Self::Here(_) => Some(shard.len() as u64),
+            Self::Far(far) => Some(far.blob.len()),
+            Self::Packed(_) => None,
+        }
+    }
+
+    /// The next member, with what is stored of it.
+    pub(crate) fn next<'a>(
+        &'a mut self,
+        shard: &'a Buffer,
+        place: &mut Place,
+        memory: Memory<'_>,
+    ) -> Result<Option<Member<'a, Buffer>>> {
+        match self {
+            Self::Here(window) => {
+                if let Some(at) = place.at() {
+                    window.cover(shard, at).inspect_err(|_| place.stop())?;
+                }
+                place.next(&mut Windowed { archive: shard, window })
+            }
+            Self::Far(far) => place.next(&mut FarInput { far, memory }),
+            Self::Packed(packed) => match place.next(&mut PackedInput { packed, memory })? {
+                // What follows the end is nothing to us, but the sum behind it is.
+                None => packed.pass(u64::MAX).map(|_| None),
+                found => Ok(found),
+            },
+        }
+    }
+
+    /// What is stored at a place that was passed.
+    pub(crate) fn again(&mut self, shard: &Buffer, at: u64, len: u64, memory: Memory<'_>) -> Result<Buffer> {
+        match self {
+            Self::Here(_) => Blob::from(shard.clone()).read(at..at.saturating_add(len)),
+            Self::Far(far) => FarInput { far, memory }.take(at, len),
+            Self::Packed(_) => Err(Error::unsupported(
+                "a link of a packed archive cannot be followed; unpack the archive first",
+            )),
+        }
+    }
+}
+
+/// The contents of a file: what is stored, or, in memory of its own, with the holes of a sparse one.
+pub(crate) fn whole(member: Member<'_, Buffer>, memory: Memory<'_>) -> Result<Buffer> {
+    match &member.sparse {
+        None => Ok(member.data),
+        Some(sparse) => filled(sparse, &member.data, memory),
+    }
+}
+
+/// The contents of a sparse file, of which `stored` is stored.
+pub(crate) fn filled(sparse: &Sparse, stored: &[u8], memory: Memory<'_>) -> Result<Buffer> {
+    let mut bytes = memory.alloc(within(sparse.size, memory.limit())?)?;
+    sparse.expand(stored, &mut bytes)?;
+    Ok(bytes.freeze())
+}
+
+/// An archive in a store that cannot show it.
+pub(crate) struct Far {
+    blob: Blob,
+    /// What was fetched last, and where it lies.
+    window: Buffer,
+    at: u64,
+}
+
+impl Far {
+    /// The `len` bytes from `at` on, or those there are; fetched together with what follows.
+    fn read(&mut self, at: u64, len: u64) -> Result<Buffer> {
+        let end = at.saturating_add(len).min(self.blob.len()).max(at.min(self.blob.len()));
+        let at = at.min(end);
+        if end - at > FETCH {
+            return self.blob.read(at..end);
+        }
+        let within = |window: &Buffer, from: u64| {
+            let start = usize::try_from(at.checked_sub(from)?).ok()?;
+            // As above: no more than is fetched at once.
+            window.get(start..start.checked_add((end - at) as usize)?)
+        };
+        if let Some(found) = within(&self.window, self.at) {
+            return Ok(found);
+        }
+        self.window = self.blob.read(at..self.blob.len().min(at.saturating_add(FETCH)))?;
+        self.at = at;
+        within(&self.window, at).ok_or_else(|| Error::bug("the window is shorter than it was made"))
+    }
+}
+
+struct FarInput<'x, 'c> {
+    far: &'x mut Far,
+    memory: Memory<'c>,
+}
+
+impl<'a> Input<'a> for FarInput<'_, '_> {
+    type Data = Buffer;
+
+    fn head(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>> {
+        Ok(Cow::Owned(self.far.read(at, len)?.to_vec()))
+    }
+
+    /// A copy, so that no small member keeps alive all that was fetched with it.
+    fn take(&mut self, at: u64, len: u64) -> Result<Buffer> {
+        within(len, self.memory.limit())?;
+        let found = self.far.read(at, len)?;
+        if !found.same_owner(&self.far.window) {
+            return Ok(found);
+        }
+        let mut copy = self.memory.alloc(found.len())?;
+        copy.copy_from_slice(&found);
+        Ok(copy.freeze())
+    }
+
+    fn skip(&mut self, at: u64, len: u64) -> Result<u64> {
+        Ok(self.far.blob.len().saturating_sub(at).min(len))
+    }
+}
+
+/// An archive that is unpacked as it is read: only forwards.
+pub(crate) struct Packed {
+    reader: BufReader<Unpacked>,
+    at: u64,
+}
+
+impl Packed {
+    /// Goes on to `at`, which lies further only where a stream was restored.
+    fn go_to(&mut self, at: u64) -> Result<()> {
+        let wanted = at.saturating_sub(self.at);
+        match self.pass(wanted)? {
+            found if found == wanted => Ok(()),
+            found => Err(Error::invalid(format!("the saved place is byte {at} of {}", at - wanted + found))),
+        }
+    }
+
+    fn pass(&mut self, len: u64) -> Result<u64> {
+        let passed = io::copy(&mut self.reader.by_ref().take(len), &mut io::sink()).map_err(error_of)?;
+        self.at += passed;
+        Ok(passed)
+    }
+}
+
+struct PackedInput<'x, 'c> {
+    packed: &'x mut Packed,
+    memory: Memory<'c>,
+}
+
+impl<'a> Input<'a> for PackedInput<'_, '_> {
+    type Data = Buffer;
+
+    fn head(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>> {
+        self.packed.go_to(at)?;
+        let mut bytes = Vec::new();
+        self.packed.reader.by_ref().take(len).read_to_end(&mut bytes).map_err(error_of)?;
+        self.packed.at += bytes.len() as u64;
+        Ok(Cow::Owned(bytes))
+    }
+
+    fn take(&mut self, at: u64, len: u64) -> Result<Buffer> {
+        self.packed.go_to(at)?;
+        let len = within(len, self.memory.limit())?;
+        if len == 0 {
+            return Ok(Buffer::EMPTY);
+        }
+        // Grows with what arrives, not with what a header claims.
+        let mut bytes = self.memory.alloc(len.min(FIRST))?;
+        let mut filled = 0;
+        loop {
+            match self.packed.reader.read(&mut bytes[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error_of(error)),
+            }
+            if filled == bytes.len() && filled < len {
+                let mut more = self.memory.alloc(filled.saturating_mul(4).min(len))?;
+                more[..filled].copy_from_slice(&bytes);
+                bytes = more;
+            }
+        }
+        bytes.truncate(filled);
+        self.packed.at += filled as u64;
+        Ok(bytes.freeze())
+    }
+
+    fn skip(&mut self, at: u64, len: u64) -> Result<u64> {
+        self.packed.go_to(at)?;
+        self.packed.pass(len)
+    }
+}
