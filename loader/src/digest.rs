@@ -7,11 +7,13 @@
 //! - text and bytes: length (u64), bytes;
 //! - a tensor: type as above, number of axes (u32), each axis (i64), then its bytes in row-major order;
 //! - a list: length (u64), values; a struct: as a sample's fields;
-//! - null: nothing more. Arrow and opaque values count with their tag alone.
+//! - Arrow columns: format and name like text, then length and offset (u64), the number of buffers (u32), each like bytes (a missing one as
+//!   none), the number of children (u32), those, and the dictionary, if there is one;
+//! - null: nothing more. Opaque values count with their tag alone.
 //!
 //! Keys, uids and the sizes of chunks are left out.
 
-use forebay_core::{DType, Sample, Str, Value, View};
+use forebay_core::{ArrowParts, DType, Sample, Str, Value, View};
 use xxhash_rust::xxh3::Xxh3Default;
 
 /// Takes in samples, and gives their digest.
@@ -61,8 +63,26 @@ impl Digest {
                 self.dtype(value.dtype().unwrap_or(DType::ANY));
                 self.hash.update(&value.bits().to_le_bytes());
             }
+            View::Arrow(_) => {
+                // Columns that break the format's rules count with their tag alone.
+                if let Ok(parts) = value.arrow() {
+                    self.columns(&parts);
+                }
+            }
             _ => {}
         }
+    }
+
+    fn columns(&mut self, parts: &ArrowParts) {
+        self.bytes(parts.format.as_bytes());
+        self.bytes(parts.name.as_bytes());
+        self.hash.update(&(parts.length as u64).to_le_bytes());
+        self.hash.update(&(parts.offset as u64).to_le_bytes());
+        self.word(parts.buffers.len());
+        parts.buffers.iter().for_each(|buffer| self.bytes(buffer.as_deref().unwrap_or_default()));
+        self.word(parts.children.len());
+        parts.children.iter().for_each(|child| self.columns(child));
+        parts.dictionary.iter().for_each(|values| self.columns(values));
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
