@@ -50,8 +50,8 @@ mod state;
 
 pub use forebay_abi as abi;
 pub use forebay_abi::{
-    ArrowData, ArrowParts, Buffer, BufferMut, Chunk, DType, FileView, Key, Limits, Port, Sample, Schema, State, Str, Struct, Tensor,
-    Value, View, Waker,
+    ArrowData, ArrowParts, Buffer, BufferMut, Chunk, DType, FileView, Key, Limits, Port, Sample, Schema,
+    State, Str, Struct, Tensor, Value, View, Waker,
 };
 
 pub use crate::{
