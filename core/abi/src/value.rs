@@ -158,6 +158,13 @@ impl Value {
         Self::boxed(tag::STRUCT, Struct { schema: Schema::new(names), values: values.into() })
     }
 
+    /// Named values, one for each name of `schema`, which others may share; missing values are null, surplus ones dropped.
+    #[must_use]
+    pub fn with_schema(schema: Schema, mut values: Vec<Value>) -> Self {
+        values.resize(schema.len(), Self::NULL);
+        Self::boxed(tag::STRUCT, Struct { schema, values: values.into() })
+    }
+
     /// Something that only this library reads back, with [`downcast`](Value::downcast).
     pub fn opaque<T: Send + Sync + 'static>(name: impl Into<Str>, value: T) -> Self {
         let home = &raw const HOME;
