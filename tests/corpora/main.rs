@@ -6,9 +6,11 @@
 #![expect(clippy::unwrap_used, reason = "the manifest and our own children's answers are well-formed")]
 
 mod child;
+mod csv;
 mod image;
 mod ipc;
 mod json;
+mod jsonl;
 mod manifest;
 mod parquet;
 mod tally;
@@ -94,4 +96,33 @@ fn ipc() {
         aside: &[],
         known: include_str!("ipc.toml"),
     });
+}
+
+#[test]
+fn jsonl() {
+    tally::check(&Format {
+        name: "jsonl",
+        digest: jsonl::digest,
+        compare: jsonl::compare,
+        least: 0.99,
+        aside: &["gz"],
+        known: "",
+    });
+}
+
+#[test]
+fn csv() {
+    tally::check(&Format {
+        name: "csv",
+        digest: csv::digest,
+        compare: same,
+        least: 0.99,
+        aside: &["gz"],
+        known: "",
+    });
+}
+
+/// Where both are in the same words.
+fn same(expected: &Value, found: &Value) -> Result<(), String> {
+    if expected == found { Ok(()) } else { Err(format!("found {found}, expected {expected}")) }
 }

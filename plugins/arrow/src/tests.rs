@@ -437,9 +437,9 @@ fn damaged_bytes_are_an_error_or_other_rows() {
     let small =
         record_batch!(("id", Int32, [1, 2, 3]), ("name", Utf8, [Some("a heron"), None, Some("x")])).unwrap();
     let all = [
-        parquet(&[small.clone()], 2, Compression::SNAPPY),
-        ipc(&[small.clone()], false, false),
-        ipc(&[small.clone()], true, false),
+        parquet(std::slice::from_ref(&small), 2, Compression::SNAPPY),
+        ipc(std::slice::from_ref(&small), false, false),
+        ipc(std::slice::from_ref(&small), true, false),
         ipc(&[small], true, true),
     ];
     let mut refused = 0;

@@ -1,0 +1,131 @@
+//! A piece of a file on its way from the pipe that cuts to the one that reads: the field `block`, and the piece's bytes
+//! where the file's are at hand.
+
+use forebay_core::{Blob, Buffer, Context, Error, Result, Sample, Schema, Str, Value, View};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::rows::Whose;
+
+/// Where a piece lies in its file: `from`, `to`, and the `uid` of the file's sample.
+pub(crate) const BLOCK: &str = "block";
+const BYTES: &str = "bytes";
+const PATH: &str = "path";
+
+/// Cuts the sample of one file into those of its pieces.
+pub(crate) struct Cutter {
+    sample: Sample,
+    schema: Schema,
+    values: Vec<Value>,
+    /// Whether pieces have the bytes; else they name the file.
+    holds: bool,
+    place: Schema,
+}
+
+impl Cutter {
+    pub(crate) fn new(sample: Sample) -> Self {
+        let holds = matches!(sample.get(BYTES).map(Value::view), Some(View::Bytes(_)));
+        let others = sample.fields().filter(|(name, _)| !matches!(name.as_str(), BYTES | BLOCK));
+        let (mut names, values): (Vec<_>, Vec<_>) =
+            others.map(|(name, value)| (name.clone(), value.clone())).unzip();
+        names.extend(holds.then(|| Str::from_static(BYTES)));
+        names.push(Str::from_static(BLOCK));
+        let place = Schema::new(["from", "to", "uid", "more"].map(Str::from_static));
+        Self { schema: Schema::new(names), values, sample, holds, place }
+    }
+
+    /// The file, for errors.
+    pub(crate) fn origin(&self) -> &Str {
+        &self.sample.key().origin
+    }
+
+    /// The piece with these bytes; `more` is what its reader must know of the file beside.
+    pub(crate) fn piece(&self, blob: &Blob, from: u64, to: u64, more: Value) -> Result<Sample> {
+        let bytes = if self.holds { Some(Value::from(blob.read(from..to)?)) } else { None };
+        let place = vec![from.into(), to.into(), self.sample.uid().into(), more];
+        let block = Value::with_schema(self.place.clone(), place);
+        let values = self.values.iter().cloned().chain(bytes).chain([block]).collect();
+        let uid = xxh3_64_with_seed(&from.to_le_bytes(), self.sample.uid());
+        let key = forebay_core::Key { index: from, ..self.sample.key().clone() };
+        Ok(Sample::with_schema(uid, key, self.schema.clone(), values))
+    }
+}
+
+/// A piece, or a whole file, to be read.
+pub(crate) struct Piece {
+    pub(crate) bytes: Buffer,
+    /// Where in the file it starts.
+    pub(crate) from: u64,
+    pub(crate) whose: Whose,
+    pub(crate) more: Value,
+}
+
+impl Piece {
+    /// What the rows of a sample that is a whole file have in common.
+    pub(crate) fn whose(sample: &Sample) -> Whose {
+        let others = sample.fields().filter(|(name, _)| !matches!(name.as_str(), BYTES | PATH | BLOCK));
+        let fields = others.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let origin = own_count(sample.key().origin.clone().into_buffer());
+        Whose { origin: Str::from_utf8(origin).unwrap_or_default(), uid: sample.uid(), fields }
+    }
+
+    /// What a sample with or without a field `block` is about.
+    pub(crate) fn of(sample: &Sample, cx: &Context<'_>) -> Result<Self> {
+        let whole = Self::whose(sample);
+        let Some(View::Struct(block)) = sample.get(BLOCK).map(Value::view) else {
+            let blob = Blob::of(sample, cx)?;
+            let bytes = own_count(whole_of(&blob, cx)?);
+            return Ok(Self { bytes, from: 0, whose: whole, more: Value::NULL });
+        };
+        let number = |name| match block.get(name).map(Value::view) {
+            Some(View::UInt(number)) => Ok(number),
+            _ => Err(Error::invalid(format!("expected a field `{BLOCK}` with the number `{name}`"))),
+        };
+        let (from, to) = (number("from")?, number("to")?);
+        let bytes = match (sample.get(BYTES).map(Value::view), sample.get(PATH).map(Value::view)) {
+            (Some(View::Bytes(bytes)), _) => bytes.clone(),
+            (_, Some(View::Str(path))) => fetch(path, from, to, cx)?,
+            _ => {
+                return Err(Error::invalid("expected a piece with a field `bytes` or `path`, found neither"));
+            }
+        };
+        let more = block.get("more").cloned().unwrap_or_default();
+        Ok(Self { bytes: own_count(bytes), from, whose: Whose { uid: number("uid")?, ..whole }, more })
+    }
+}
+
+/// All bytes of a file, if that is no more than one value may have.
+pub(crate) fn whole_of(blob: &Blob, cx: &Context<'_>) -> Result<Buffer> {
+    if let Some(bytes) = blob.in_memory() {
+        return Ok(bytes.clone());
+    }
+    let (len, most) = (blob.len(), cx.limits().bytes);
+    if len > most {
+        return Err(Error::limit(format!("the file has {len} bytes, at most {most} are taken into memory")));
+    }
+    blob.read(0..len)
+}
+
+/// The bytes of a piece, read anew.
+fn fetch(path: &str, from: u64, to: u64, cx: &Context<'_>) -> Result<Buffer> {
+    let len = to.saturating_sub(from);
+    let most = cx.limits().bytes;
+    if len > most {
+        return Err(Error::limit(format!("a piece of {len} bytes, at most {most} are taken into memory")));
+    }
+    let scheme = path.split_once("://").map_or("file", |(scheme, _)| scheme);
+    let bytes = cx.store(scheme)?.read(path, from, len)?;
+    if bytes.len() as u64 != len {
+        let found = bytes.len();
+        return Err(Error::corrupt(format!(
+            "the file has {found} bytes from byte {from} on, expected {len}"
+        ))
+        .context("file", path));
+    }
+    Ok(bytes)
+}
+
+/// The same bytes with a count of references of their own, so that threads at work on pieces of one file do not wait for
+/// each other's counting.
+fn own_count(bytes: Buffer) -> Buffer {
+    if bytes.is_empty() { Buffer::EMPTY } else { Buffer::from_owner(bytes) }
+}
