@@ -1,4 +1,5 @@
-//! Packed shards, packed members and zip archives through the real plugins: the same values, on every executor and after every resume.
+//! Packed shards, shards in pieces, packed members and zip archives through the real plugins: the same values, on every executor and after
+//! every resume.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{fs, io::Write as _, path::Path};
@@ -89,6 +90,81 @@ fn a_resume_within_a_packed_shard_goes_on_exactly() {
             let rest = other.resume(&snapshot).unwrap().map(|sample| shown(&sample.unwrap()));
             assert_eq!(first.into_iter().chain(rest).collect::<Vec<_>>(), whole, "{stop}");
         }
+    });
+}
+
+#[test]
+fn pieces_of_a_shard_give_what_the_whole_gives() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        let (plain, packed) = shards(folder.path());
+        let truth = samples(&format!("files {plain} | untar"), &registry);
+        assert_eq!(truth.len(), SAMPLES);
+        let index = format!("{plain}.index");
+        for source in [format!("files {plain}"), format!("files {plain} open=none")] {
+            for options in ["", "samples=1", "samples=7 index=beside", "samples=1000 index=beside"] {
+                let graph = format!("{source} | tar_pieces {options} | untar_pieces");
+                assert_eq!(samples(&graph, &registry), truth, "{graph}");
+            }
+        }
+        let kept = fs::read(&index).unwrap();
+        let mut shuffled =
+            samples(&format!("files {plain} | tar_pieces samples=1 | shuffle 99 | untar_pieces"), &registry);
+        assert_ne!(shuffled, truth);
+        shuffled.sort_by_key(|sample| sample.0);
+        let mut sorted = truth.clone();
+        sorted.sort_by_key(|sample| sample.0);
+        assert_eq!(shuffled, sorted);
+
+        // An index of another file, or a broken one, is made anew.
+        let with_index = format!("files {plain} | tar_pieces index=beside | untar_pieces");
+        for broken in
+            [kept[..kept.len() - 8].to_vec(), kept.iter().map(|byte| byte ^ 1).collect(), Vec::new()]
+        {
+            fs::write(&index, broken).unwrap();
+            assert_eq!(samples(&with_index, &registry), truth);
+            assert_eq!(fs::read(&index).unwrap(), kept);
+        }
+        let shorter = fs::read(&plain).unwrap()[..10 * 4 * 512].to_vec();
+        fs::write(&plain, shorter).unwrap();
+        let found = samples(&with_index, &registry);
+        assert!(!found.is_empty() && found.len() < SAMPLES && found[..] == truth[..found.len()]);
+
+        let refused = error_of(
+            &line(&format!("files {packed} | tar_pieces | untar_pieces")),
+            &registry,
+            Setting::INLINE,
+        );
+        assert_eq!(refused.0.kind(), ErrorKind::Unsupported, "{}", refused.0);
+    });
+}
+
+/// Uid, key, number and values of each sample.
+fn samples(text: &str, registry: &Registry) -> Vec<(u64, String)> {
+    let mut loader = build(&line(text), registry, Setting::threads(2)).unwrap();
+    let epoch = loader.epoch(0).map(Result::unwrap);
+    epoch
+        .map(|sample| (sample.uid(), format!("{} {} {}", sample.key(), sample.key().index, shown(&sample))))
+        .collect()
+}
+
+#[test]
+fn damage_is_met_by_the_piece_before_it() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        let (plain, _) = shards(folder.path());
+        let mut bytes = fs::read(&plain).unwrap();
+        let middle = bytes.len() / 2048 * 1024;
+        bytes[middle..middle + 1024].fill(7);
+        fs::write(&plain, bytes).unwrap();
+        let error =
+            |graph: &str| error_of(&line(&format!("files {plain} | {graph}")), &registry, Setting::INLINE);
+        let (whole, pieces) = (error("untar"), error("tar_pieces samples=3 | untar_pieces"));
+        assert_eq!(
+            (whole.0.message(), whole.0.get("byte"), whole.1),
+            (pieces.0.message(), pieces.0.get("byte"), pieces.1)
+        );
+        assert_eq!(whole.0.kind(), ErrorKind::Corrupt);
     });
 }
 

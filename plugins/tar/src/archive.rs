@@ -11,7 +11,7 @@ use forebay_unpack::{Codec, Unpacked, error_of};
 use crate::{
     header::{BLOCK, Header},
     sparse::Sparse,
-    walk::{Input, Member, Place, within},
+    walk::{Heads, Input, Member, Passed, Place, within},
     window::{Window, Windowed},
 };
 
@@ -36,8 +36,8 @@ impl Memory<'_> {
 
 /// An archive, as far as it was read.
 pub(crate) enum Archive {
-    /// In memory or mapped: contents are slices of it.
-    Here(Window),
+    /// In memory or mapped, from some byte of it on: contents are slices of it.
+    Here(Window, u64),
     Far(Far),
     Packed(Box<Packed>),
 }
@@ -55,7 +55,7 @@ impl Archive {
             return Ok((Self::Packed(Box::new(Packed { reader, at: 0 })), Buffer::EMPTY));
         }
         Ok(match blob.in_memory() {
-            Some(bytes) => (Self::Here(Window::new(bytes)), bytes.clone()),
+            Some(bytes) => (Self::Here(Window::new(bytes), 0), bytes.clone()),
             None => (Self::Far(Far { blob: blob.clone(), window: Buffer::EMPTY, at: 0 }), Buffer::EMPTY),
         })
     }
@@ -63,7 +63,7 @@ impl Archive {
     /// How many bytes it has, where that is known.
     pub(crate) fn len(&self, shard: &Buffer) -> Option<u64> {
         match self {
-            Self::Here(_) => Some(shard.len() as u64),
+            Self::Here(_, start) => Some(start.saturating_add(shard.len() as u64)),
             Self::Far(far) => Some(far.blob.len()),
             Self::Packed(_) => None,
         }
@@ -77,11 +77,9 @@ impl Archive {
         memory: Memory<'_>,
     ) -> Result<Option<Member<'a, Buffer>>> {
         match self {
-            Self::Here(window) => {
-                if let Some(at) = place.at() {
-                    window.cover(shard, at).inspect_err(|_| place.stop())?;
-                }
-                place.next(&mut Windowed { archive: shard, window })
+            Self::Here(window, start) => {
+                let mut input = covered(window, shard, *start, place)?;
+                place.next(&mut input)
             }
             Self::Far(far) => place.next(&mut FarInput { far, memory }),
             Self::Packed(packed) => match place.next(&mut PackedInput { packed, memory })? {
@@ -92,16 +90,49 @@ impl Archive {
         }
     }
 
+    /// The next member, of which nothing but the headers is read; in the outer result the error of an archive that is packed.
+    pub(crate) fn pass<'a>(
+        &'a mut self,
+        shard: &'a Buffer,
+        place: &mut Place,
+    ) -> Result<Result<Option<Member<'a, Passed>>>> {
+        match self {
+            Self::Here(window, start) => {
+                Ok(covered(window, shard, *start, place).and_then(|input| place.next(&mut Heads(input))))
+            }
+            Self::Far(far) => Ok(place.next(&mut Heads(FarInput { far, memory: Memory(None) }))),
+            Self::Packed(_) => Err(Error::unsupported(
+                "a packed archive cannot be read from the middle; let `untar` read it, or unpack it",
+            )),
+        }
+    }
+
     /// What is stored at a place that was passed.
     pub(crate) fn again(&mut self, shard: &Buffer, at: u64, len: u64, memory: Memory<'_>) -> Result<Buffer> {
         match self {
-            Self::Here(_) => Blob::from(shard.clone()).read(at..at.saturating_add(len)),
+            Self::Here(_, start) => {
+                let at = at.saturating_sub(*start);
+                Blob::from(shard.clone()).read(at..at.saturating_add(len))
+            }
             Self::Far(far) => FarInput { far, memory }.take(at, len),
             Self::Packed(_) => Err(Error::unsupported(
                 "a link of a packed archive cannot be followed; unpack the archive first",
             )),
         }
     }
+}
+
+/// The bytes of an archive, with the next header read.
+fn covered<'a>(
+    window: &'a mut Window,
+    shard: &'a Buffer,
+    start: u64,
+    place: &mut Place,
+) -> Result<Windowed<'a>> {
+    if let Some(at) = place.at() {
+        window.cover(shard, at.saturating_sub(start)).inspect_err(|_| place.stop())?;
+    }
+    Ok(Windowed { archive: shard, window, start })
 }
 
 /// The contents of a file: what is stored, or, in memory of its own, with the holes of a sparse one.

@@ -3,8 +3,10 @@
 mod archive;
 mod group;
 mod header;
+mod index;
 mod members;
 mod pax;
+mod pieces;
 mod sparse;
 mod untar;
 mod walk;
@@ -13,9 +15,11 @@ mod window;
 pub use crate::{
     group::split_name,
     header::Kind,
+    index::{Index, Keep},
     members::{Members, Walk, read, walk},
+    pieces::{TarPieces, TarPiecesItems, TarPiecesOptions, UntarPieces},
     untar::{Group, Untar, UntarItems, UntarOptions, open, samples},
     walk::Member,
 };
 
-forebay_core::export_plugin! { flat_maps: [Untar] }
+forebay_core::export_plugin! { flat_maps: [Untar, TarPieces, UntarPieces] }

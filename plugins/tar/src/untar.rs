@@ -46,6 +46,19 @@ pub enum Group {
     None,
 }
 
+impl Group {
+    pub(crate) fn of(name: &str) -> Self {
+        if name == Self::None.name() { Self::None } else { Self::WebDataset }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::WebDataset => "webdataset",
+            Self::None => "none",
+        }
+    }
+}
+
 /// Turns each sample whose `bytes`, or the file at whose `path`, are a tar archive, packed or not, into the samples in it.
 pub struct Untar {
     group: Group,
@@ -59,7 +72,7 @@ impl DataPipe for Untar {
     type Options = UntarOptions;
 
     fn new(options: UntarOptions) -> Result<Self> {
-        let group = if options.group == "none" { Group::None } else { Group::WebDataset };
+        let group = Group::of(&options.group);
         Ok(Self { group, follow: options.links == "follow", concatenated: options.concatenated })
     }
 }
@@ -84,7 +97,21 @@ impl FlatMap for Untar {
 /// A sample's uid is a hash of `uid`, which is the shard's, and of the byte where its first member starts.
 #[must_use]
 pub fn samples(shard: Buffer, origin: Str, uid: u64, group: Group) -> UntarItems {
-    UntarItems::new(Archive::Here(Window::new(&shard)), shard, origin, uid, group)
+    piece(shard, 0, 0, origin, uid, group)
+}
+
+/// The samples of a piece of an archive that starts at byte `start` of it, with sample number `first`.
+pub(crate) fn piece(
+    bytes: Buffer,
+    start: u64,
+    first: u64,
+    origin: Str,
+    uid: u64,
+    group: Group,
+) -> UntarItems {
+    let mut items = UntarItems::new(Archive::Here(Window::new(&bytes), start), bytes, origin, uid, group);
+    (items.place, items.index) = (Place::new(start, false), first);
+    items
 }
 
 /// The samples of the archive in `blob`, wherever it lies, packed or not; otherwise as [`samples`].

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use forebay_core::{Error, Result};
+use forebay_core::{Buffer, Error, Result};
 use forebay_unpack::Codec;
 
 use crate::{
@@ -54,10 +54,57 @@ pub(crate) fn within(size: u64, limit: u64) -> Result<usize> {
     fits.ok_or_else(|| Error::limit(format!("a file of {size} bytes, at most {limit} are taken into memory")))
 }
 
+/// Contents of a member, in whatever form.
+pub(crate) trait Contents: Default {
+    /// How many bytes there are.
+    fn size(&self) -> u64;
+}
+
+impl Contents for Cow<'_, [u8]> {
+    fn size(&self) -> u64 {
+        self.len() as u64
+    }
+}
+
+impl Contents for Buffer {
+    fn size(&self) -> u64 {
+        self.len() as u64
+    }
+}
+
+/// Contents that were passed over: how many bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Passed(u64);
+
+impl Contents for Passed {
+    fn size(&self) -> u64 {
+        self.0
+    }
+}
+
+/// An input of which only the headers are read.
+pub(crate) struct Heads<I>(pub(crate) I);
+
+impl<'a, I: Input<'a>> Input<'a> for Heads<I> {
+    type Data = Passed;
+
+    fn head(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>> {
+        self.0.head(at, len)
+    }
+
+    fn take(&mut self, at: u64, len: u64) -> Result<Passed> {
+        self.0.skip(at, len).map(Passed)
+    }
+
+    fn skip(&mut self, at: u64, len: u64) -> Result<u64> {
+        self.0.skip(at, len)
+    }
+}
+
 /// Where bytes come from.
 pub(crate) trait Input<'a> {
     /// What contents are given as.
-    type Data: AsRef<[u8]> + Default;
+    type Data: Contents;
 
     /// The `len` bytes of a header from `at` on, fewer where the input ends.
     fn head(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>>;
@@ -109,6 +156,11 @@ impl Place {
     /// Where the next header starts, while there may be one.
     pub(crate) fn at(&self) -> Option<u64> {
         (!self.done).then_some(self.at)
+    }
+
+    /// Where the walk is, or ended.
+    pub(crate) fn last(&self) -> u64 {
+        self.at
     }
 
     /// A walk that starts with the header at `at`.
@@ -271,7 +323,7 @@ impl Place {
         member.data_offset = self.at;
         if matches!(member.kind, Kind::File | Kind::Sparse) {
             member.data = input.take(self.at, size)?;
-            self.pass("member", size, member.data.as_ref().len() as u64)?;
+            self.pass("member", size, member.data.size())?;
         } else {
             member.size = 0;
             let found = input.skip(self.at, size)?;

@@ -58,12 +58,15 @@ impl Window {
 pub(crate) struct Windowed<'a> {
     pub(crate) archive: &'a Buffer,
     pub(crate) window: &'a Window,
+    /// Where in the whole archive the bytes start.
+    pub(crate) start: u64,
 }
 
 impl<'a> Input<'a> for Windowed<'a> {
     type Data = Buffer;
 
     fn head(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>> {
+        let at = at.saturating_sub(self.start);
         match self.window.get(at, len) {
             Some(bytes) => Ok(Cow::Borrowed(bytes)),
             None => {
@@ -75,13 +78,13 @@ impl<'a> Input<'a> for Windowed<'a> {
     }
 
     fn take(&mut self, at: u64, len: u64) -> Result<Buffer> {
-        let there = self.archive.len();
+        let (at, there) = (at.saturating_sub(self.start), self.archive.len());
         let start = usize::try_from(at).unwrap_or(there).min(there);
         let end = usize::try_from(at.saturating_add(len)).unwrap_or(there).clamp(start, there);
         Ok(if start == end { Buffer::EMPTY } else { self.archive.get(start..end).unwrap_or_default() })
     }
 
     fn skip(&mut self, at: u64, len: u64) -> Result<u64> {
-        self.archive.as_slice().skip(at, len)
+        self.archive.as_slice().skip(at.saturating_sub(self.start), len)
     }
 }
