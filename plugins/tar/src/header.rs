@@ -102,15 +102,6 @@ impl<'a> Header<'a> {
     pub(crate) fn role(&self) -> Role {
         let flag = self.byte(KIND);
         Role::Member(match flag {
-            // V7 had no type for directories: a slash at the end of the name says so.
-            0 if self
-                .field(NAME)
-                .split(|&byte| byte == 0)
-                .next()
-                .is_some_and(|name| name.ends_with(b"/")) =>
-            {
-                Kind::Directory
-            }
             0 | b'0' | b'7' => Kind::File,
             b'1' => Kind::HardLink,
             b'2' => Kind::SymLink,
@@ -125,6 +116,11 @@ impl<'a> Header<'a> {
             b'g' => return Role::GlobalPax,
             other => Kind::Other(other),
         })
+    }
+
+    /// Whether it has no type: V7 had none for directories, a slash at the end of the whole name says so.
+    pub(crate) fn is_untyped(&self) -> bool {
+        self.byte(KIND) == 0
     }
 
     /// How many bytes follow, by this header alone.

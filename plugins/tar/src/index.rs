@@ -154,3 +154,66 @@ pub(crate) fn stamp(path: &Path) -> Option<(u64, u64)> {
     let time = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some((metadata.len(), u64::try_from(time.as_nanos()).ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::{Buffer, Str};
+
+    use super::*;
+    use crate::untar::{piece, samples};
+
+    fn shard() -> Buffer {
+        let mut builder = tar::Builder::new(Vec::new());
+        for number in 0..20_usize {
+            for field in ["jpg", "cls"] {
+                let mut header = tar::Header::new_gnu();
+                let bytes = vec![number as u8; number * 100];
+                header.set_size(bytes.len() as u64);
+                let name = format!("{}{number:04}.{field}", "d/".repeat(number * 9));
+                builder.append_data(&mut header, name, &bytes[..]).unwrap();
+            }
+        }
+        builder.into_inner().unwrap().into()
+    }
+
+    #[test]
+    fn each_piece_gives_the_samples_that_the_whole_gives() {
+        let shard = shard();
+        for group in [Group::WebDataset, Group::None] {
+            let whole: Vec<_> =
+                samples(shard.clone(), Str::from("s"), 1, group).map(Result::unwrap).collect();
+            let index = Index::build(&Blob::from(shard.clone()), group).unwrap();
+            assert_eq!(index.starts.len(), whole.len());
+            let ends = index.starts.iter().skip(1).chain([&index.end]);
+            for (number, (&start, &end)) in index.starts.iter().zip(ends).enumerate() {
+                let bytes = shard.slice(start as usize..end as usize);
+                let found: Vec<_> = piece(bytes, start, number as u64, Str::from("s"), 1, group)
+                    .map(Result::unwrap)
+                    .collect();
+                assert_eq!(found, whole[number..=number]);
+            }
+        }
+    }
+
+    #[test]
+    fn an_index_is_kept_until_its_archive_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.tar");
+        let shard = shard();
+        fs::write(&path, &shard).unwrap();
+        let blob = Blob::from(shard.clone());
+        let built = Index::kept(&blob, &path, &Keep::Beside, Group::WebDataset).unwrap();
+        let file = folder.path().join("s.tar.index");
+        let stamp = stamp(&path).unwrap();
+        assert_eq!(Index::load(&file, stamp, Group::WebDataset), Some(built));
+        assert_eq!(Index::load(&file, stamp, Group::None), None);
+        assert_eq!(Index::load(&file, (stamp.0, stamp.1 + 1), Group::WebDataset), None);
+        let kept = fs::read(&file).unwrap();
+        for at in 0..kept.len() {
+            let mut damaged = kept.clone();
+            damaged[at] ^= 1;
+            fs::write(&file, damaged).unwrap();
+            assert_eq!(Index::load(&file, stamp, Group::WebDataset), None, "{at}");
+        }
+    }
+}

@@ -278,8 +278,10 @@ impl Place {
     ) -> Result<Member<'a, I::Data>> {
         let offset = pending.start.unwrap_or(self.at - BLOCK as u64);
         let records = pending.pax.sparse.take().filter(|_| kind.has_contents());
+        let name = pending.name(&self.global, records.as_ref()).unwrap_or_else(|| header.name());
+        let kind = if header.is_untyped() && name.ends_with(b"/") { Kind::Directory } else { kind };
         let mut member = Member {
-            name: pending.name(&self.global, records.as_ref()).unwrap_or_else(|| header.name()),
+            name,
             link: Cow::Borrowed(&[]),
             kind: if records.is_some() { Kind::Sparse } else { kind },
             size: 0,
