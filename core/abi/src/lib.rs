@@ -18,6 +18,7 @@ mod chunk;
 mod context;
 mod dtype;
 mod key;
+mod layout;
 mod outcome;
 mod parts;
 mod plugin;

@@ -10,6 +10,7 @@ mod exchange;
 mod hive;
 mod ipc;
 mod mend;
+mod messages;
 mod pages;
 mod parquet;
 mod piece;

@@ -1,9 +1,44 @@
 //! Footers that some writers got wrong, put right.
 
+use std::borrow::Cow;
+
 use forebay_core::Result;
 use parquet::file::metadata::{ColumnChunkMetaData, FileMetaData, ParquetMetaData, RowGroupMetaData};
 
-use crate::errors::of_parquet;
+use crate::{
+    errors::of_parquet,
+    thrift::{LIST, STRUCT, Skim},
+};
+
+/// A footer's bytes, in which empty lists of columns say what they are lists of: fastparquet leaves that out, and the library insists.
+pub(crate) fn typed(footer: &[u8]) -> Result<Cow<'_, [u8]>> {
+    let mut untyped = Vec::new();
+    Skim::new(footer).fields(|id, kind, skim| {
+        if (id, kind) != (4, LIST) {
+            return Ok(false);
+        }
+        for _ in 0..skim.list()?.1 {
+            skim.fields(|id, kind, skim| {
+                let at = skim.at();
+                let empty = (id, kind) == (1, LIST) && footer.get(at) == Some(&0);
+                if empty {
+                    untyped.push(at);
+                    skim.list()?;
+                }
+                Ok(empty)
+            })?;
+        }
+        Ok(true)
+    })?;
+    if untyped.is_empty() {
+        return Ok(footer.into());
+    }
+    let mut typed = footer.to_vec();
+    for at in untyped {
+        typed[at] = STRUCT;
+    }
+    Ok(typed.into())
+}
 
 /// How many bytes a dictionary page's header may have, at most, that are missing from the size of its column.
 const MISSED: i64 = 100;

@@ -24,7 +24,7 @@ use crate::{
     chunks::Chunks,
     document::{Batch, Limited, PIECE_BYTES, PIECE_ROWS, Piece, Rows, Wanted},
     errors::{of_parquet, shielded},
-    mend::mended,
+    mend::{mended, typed},
     pages,
     predicate::{Bounds, Predicate},
 };
@@ -72,7 +72,8 @@ impl ParquetFile {
     /// Reads what [`footer`] gave of a file of `len` bytes.
     pub(crate) fn open(footer: &[u8], len: u64) -> Result<Self> {
         pages::check_schema(footer)?;
-        let metadata = shielded(|| ParquetMetaDataReader::decode_metadata(footer).map_err(of_parquet))?;
+        let footer = typed(footer)?;
+        let metadata = shielded(|| ParquetMetaDataReader::decode_metadata(&footer).map_err(of_parquet))?;
         if let Some(part) = metadata
             .row_groups()
             .iter()

@@ -69,6 +69,10 @@ impl RowGroups {
         let left = filter.map(|filter| filter.given(&known)).transpose().map_err(here)?;
         // A column that the path gives is none of the file.
         wanted.names.retain(|name| known.iter().all(|(known, _)| known != name));
+        if wanted.names.is_empty() && !self.wanted.names.is_empty() {
+            let message = "`columns` names only what the path gives; name a column of the file too";
+            return Err(here(Error::invalid(message)));
+        }
         let left_out = left == Some(None);
         wanted.filter = left.flatten().filter(|filter| !filter.is_empty());
         let opened = Opened::new(blob, limit).map_err(here)?;

@@ -440,7 +440,7 @@ fn damaged_bytes_are_an_error_or_other_rows() {
         parquet(std::slice::from_ref(&small), 2, Compression::SNAPPY),
         ipc(std::slice::from_ref(&small), false, false),
         ipc(std::slice::from_ref(&small), true, false),
-        ipc(&[small], true, true),
+        ipc(std::slice::from_ref(&small), true, true),
     ];
     let mut refused = 0;
     for bytes in &all {

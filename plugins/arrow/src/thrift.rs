@@ -11,10 +11,10 @@ const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 const DOUBLE: u8 = 7;
 const BINARY: u8 = 8;
-const LIST: u8 = 9;
+pub(crate) const LIST: u8 = 9;
 const SET: u8 = 10;
 const MAP: u8 = 11;
-const STRUCT: u8 = 12;
+pub(crate) const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
 /// Bytes in the compact protocol, and how far they were looked at.
