@@ -6,8 +6,11 @@ use crate::decoder::{
     bmp::BmpDecoder,
     gif::GifDecoder,
     has_magic,
+    ico::IcoDecoder,
     jpeg::{Jpeg, JpegDecoder},
     png::PngDecoder,
+    pnm::{PnmDecoder, is_pnm},
+    qoi::QoiDecoder,
     raster::{Format, Raster},
     tiff::TiffDecoder,
     webp::WebPDecoder,
@@ -27,6 +30,7 @@ impl<'a> Encoded<'a> {
         match format(bytes) {
             // Its two letters may as well begin a text: nothing is to be in its reserved bytes either.
             Some(Some(Format::Bmp)) => bytes.get(6..10) == Some(&[0; 4]),
+            Some(Some(Format::Pnm)) => is_pnm(bytes),
             format => format.is_some(),
         }
     }
@@ -64,13 +68,16 @@ impl<'a> Encoded<'a> {
 
 /// The format by the first bytes; `Some(None)` is JPEG.
 fn format(bytes: &[u8]) -> Option<Option<Format>> {
-    const FORMATS: [(&DecoderInfo, Option<Format>); 6] = [
+    const FORMATS: [(&DecoderInfo, Option<Format>); 9] = [
         (&JpegDecoder::INFO, None),
         (&PngDecoder::INFO, Some(Format::Png)),
         (&WebPDecoder::INFO, Some(Format::WebP)),
         (&GifDecoder::INFO, Some(Format::Gif)),
         (&BmpDecoder::INFO, Some(Format::Bmp)),
         (&TiffDecoder::INFO, Some(Format::Tiff)),
+        (&QoiDecoder::INFO, Some(Format::Qoi)),
+        (&PnmDecoder::INFO, Some(Format::Pnm)),
+        (&IcoDecoder::INFO, Some(Format::Ico)),
     ];
     FORMATS.iter().find(|(info, _)| has_magic(bytes, info)).map(|(_, format)| *format)
 }

@@ -79,6 +79,21 @@ pub(crate) fn write_rgb(
     }
 }
 
+/// Writes the `height` x `width` pixels of `src`, of `step` bytes each, to `out`, turned.
+pub(crate) fn turn(
+    src: &[u8],
+    [height, width]: [usize; 2],
+    step: usize,
+    orientation: Orientation,
+    out: &mut [u8],
+) {
+    let columns = if turns(orientation) { height } else { width };
+    for (at, pixel) in out.chunks_exact_mut(step).enumerate() {
+        let from = origin(orientation, [height, width], [at / columns, at % columns]) * step;
+        pixel.copy_from_slice(&src[from..from + step]);
+    }
+}
+
 /// Index of the stored pixel that is seen at row `y`, column `x` of the turned picture.
 fn origin(orientation: Orientation, [height, width]: [usize; 2], [y, x]: [usize; 2]) -> usize {
     let (row, column) = match orientation {

@@ -15,12 +15,16 @@ use image::{DynamicImage, ImageFormat};
 const WIDTH: usize = 37;
 const HEIGHT: usize = 21;
 const MAX: u64 = 1 << 20;
-const FORMATS: [(Format, ImageFormat); 5] = [
+const FORMATS: [(Format, ImageFormat); 9] = [
     (Format::Png, ImageFormat::Png),
     (Format::WebP, ImageFormat::WebP),
     (Format::Gif, ImageFormat::Gif),
     (Format::Bmp, ImageFormat::Bmp),
     (Format::Tiff, ImageFormat::Tiff),
+    (Format::Qoi, ImageFormat::Qoi),
+    (Format::Pnm, ImageFormat::Pnm),
+    (Format::Ico, ImageFormat::Ico),
+    (Format::Tga, ImageFormat::Tga),
 ];
 
 /// A picture of few colours, so that GIF keeps them all.

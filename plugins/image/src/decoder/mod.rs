@@ -2,9 +2,13 @@
 
 pub(crate) mod bmp;
 pub(crate) mod gif;
+pub(crate) mod ico;
 pub(crate) mod jpeg;
 pub(crate) mod png;
+pub(crate) mod pnm;
+pub(crate) mod qoi;
 pub(crate) mod raster;
+pub(crate) mod tga;
 pub(crate) mod tiff;
 pub(crate) mod webp;
 

@@ -1,20 +1,23 @@
-//! PNG, WebP, GIF, BMP and TIFF by the image crate, read straight into the caller's memory where it is RGB already.
+//! PNG, WebP, GIF, BMP, QOI, PNM, ICO and TGA by the image crate, and TIFF; read straight into the caller's memory where it is RGB already.
 
 use std::io::Cursor;
 
 use forebay_core::{Buffer, Context, Error, ErrorKind, Result, Value, Wanted};
 use image::codecs::{
-    bmp::BmpDecoder, gif::GifDecoder, png::PngDecoder, tiff::TiffDecoder, webp::WebPDecoder,
+    bmp::BmpDecoder, gif::GifDecoder, ico::IcoDecoder, png::PngDecoder, pnm::PnmDecoder, qoi::QoiDecoder,
+    tga::TgaDecoder, webp::WebPDecoder,
 };
-use image::error::ImageError;
+use image::error::{ImageError, ImageFormatHint};
 use image::metadata::Orientation;
-use image::{ColorType, ImageDecoder, Limits};
+use image::{ColorType, ImageDecoder, ImageFormat, Limits};
 
 use crate::decoder::check_size;
+use crate::decoder::ico::png_inside;
 use crate::orientation::{self, Layout};
+use crate::tiff::Tiff;
 use crate::{pixels, scratch};
 
-/// A format that the image crate reads.
+/// A format other than JPEG.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Portable Network Graphics.
@@ -27,6 +30,14 @@ pub enum Format {
     Bmp,
     /// Tagged Image File Format; of several pages, the first.
     Tiff,
+    /// The Quite OK Image Format.
+    Qoi,
+    /// Netpbm: PBM, PGM, PPM and PAM.
+    Pnm,
+    /// Windows icons and cursors; of several pictures, the largest.
+    Ico,
+    /// Truevision Targa.
+    Tga,
 }
 
 /// A picture of one of these [formats](Format) whose header has been read.
@@ -41,7 +52,16 @@ pub enum Format {
 /// picture.read(&mut rgb)?;
 /// # Ok::<(), forebay_core::Error>(())
 /// ```
-pub struct Raster<'a> {
+pub struct Raster<'a>(Kind<'a>);
+
+/// What reads it.
+enum Kind<'a> {
+    Tiff(Box<Tiff<'a>>),
+    Other(Other<'a>),
+}
+
+/// What the image crate reads.
+struct Other<'a> {
     format: Format,
     decoder: Box<dyn ImageDecoder + 'a>,
     stored: [usize; 2],
@@ -54,8 +74,41 @@ impl<'a> Raster<'a> {
     ///
     /// # Errors
     /// [`Limit`](ErrorKind::Limit) if there are more than `max_pixels`, [`Corrupt`](ErrorKind::Corrupt) if the
-    /// header is broken, [`Unsupported`](ErrorKind::Unsupported) for what the image crate does not read.
+    /// header is broken, [`Unsupported`](ErrorKind::Unsupported) for what the decoder of the format does not read.
     pub fn open(format: Format, bytes: &'a [u8], max_pixels: u64) -> Result<Self> {
+        if format == Format::Tiff {
+            return Ok(Self(Kind::Tiff(Box::new(Tiff::open(bytes, max_pixels)?))));
+        }
+        let inside = if format == Format::Ico { png_inside(bytes) } else { None };
+        let (format, bytes) = inside.map_or((format, bytes), |png| (Format::Png, png));
+        Other::open(format, bytes, max_pixels).map(Kind::Other).map(Self)
+    }
+
+    /// Height and width of the picture, turned as its orientation says.
+    #[must_use]
+    pub fn size(&self) -> [usize; 2] {
+        match &self.0 {
+            Kind::Tiff(tiff) => tiff.size(),
+            Kind::Other(other) if orientation::turns(other.orientation) => [other.stored[1], other.stored[0]],
+            Kind::Other(other) => other.stored,
+        }
+    }
+
+    /// Decodes into `out` as RGB: alpha is dropped, grey repeated, and of 16 bits the upper 8 are kept.
+    ///
+    /// # Errors
+    /// [`Corrupt`](ErrorKind::Corrupt) if the data is broken or ends early, [`Invalid`](ErrorKind::Invalid) if
+    /// `out` is not height x width x 3 bytes, [`Unsupported`](ErrorKind::Unsupported) for a TIFF of floats.
+    pub fn read(self, out: &mut [u8]) -> Result<()> {
+        match self.0 {
+            Kind::Tiff(tiff) => tiff.read(out),
+            Kind::Other(other) => other.read(out),
+        }
+    }
+}
+
+impl<'a> Other<'a> {
+    fn open(format: Format, bytes: &'a [u8], max_pixels: u64) -> Result<Self> {
         if let Some(size) = declared_size(format, bytes) {
             check_size(size, max_pixels)?;
         }
@@ -78,19 +131,7 @@ impl<'a> Raster<'a> {
         Ok(Self { format, decoder, stored: [height as usize, width as usize], layout, orientation })
     }
 
-    /// Height and width of the picture, turned as its orientation says.
-    #[must_use]
-    pub fn size(&self) -> [usize; 2] {
-        let [height, width] = self.stored;
-        if orientation::turns(self.orientation) { [width, height] } else { [height, width] }
-    }
-
-    /// Decodes into `out` as RGB: alpha is dropped, grey repeated, and of 16 bits the upper 8 are kept.
-    ///
-    /// # Errors
-    /// [`Corrupt`](ErrorKind::Corrupt) if the data is broken or ends early, [`Invalid`](ErrorKind::Invalid) if
-    /// `out` is not height x width x 3 bytes.
-    pub fn read(self, out: &mut [u8]) -> Result<()> {
+    fn read(self, out: &mut [u8]) -> Result<()> {
         let [height, width] = self.stored;
         pixels::Pixels::check_out([height, width, 3], out)?;
         let color = self.decoder.color_type();
@@ -131,7 +172,14 @@ fn decoder<'a>(
         Format::WebP => Box::new(WebPDecoder::new(bytes)?),
         Format::Gif => Box::new(GifDecoder::new(bytes)?),
         Format::Bmp => Box::new(BmpDecoder::new(bytes)?),
-        Format::Tiff => Box::new(TiffDecoder::new(bytes)?),
+        Format::Qoi => Box::new(QoiDecoder::new(bytes)?),
+        Format::Pnm => Box::new(PnmDecoder::new(bytes)?),
+        Format::Ico => Box::new(IcoDecoder::new(bytes)?),
+        Format::Tga => Box::new(TgaDecoder::new(bytes)?),
+        // It has a reader of its own.
+        Format::Tiff => {
+            return Err(ImageError::Unsupported(ImageFormatHint::Exact(ImageFormat::Tiff).into()));
+        }
     })
 }
 

@@ -1,8 +1,11 @@
-//! TIFF by the image crate.
+//! TIFF: what can be shown as RGB of 8 bits, and everything else as it is.
 
-use forebay_core::{Buffer, Context, Decoder, DecoderInfo, Magic, NoOptions, Result, Value, Wanted};
+use forebay_core::{
+    Buffer, Context, DType, Decoder, DecoderInfo, Magic, NoOptions, Result, Tensor, TensorExt, Value, Wanted,
+};
 
-use crate::decoder::raster::{self, Format};
+use crate::pixels::output;
+use crate::tiff::Tiff;
 
 /// The decoder `tiff`.
 pub struct TiffDecoder;
@@ -10,7 +13,7 @@ pub struct TiffDecoder;
 impl Decoder for TiffDecoder {
     const INFO: DecoderInfo = DecoderInfo {
         name: "tiff",
-        summary: "TIFF, the first page, to a uint8 tensor [height, width, 3]",
+        summary: "TIFF, the first page, to a uint8 tensor [height, width, 3], or the samples as they are",
         extensions: &["tif", "tiff"],
         media_types: &["image/tiff"],
         magic: &[
@@ -32,6 +35,14 @@ impl Decoder for TiffDecoder {
     }
 
     fn decode(&self, bytes: &Buffer, wanted: &Wanted<'_>, cx: &Context<'_>) -> Result<Value> {
-        raster::decode(Format::Tiff, bytes, wanted, cx)
+        let tiff = Tiff::open(bytes, cx.limits().pixels)?;
+        let dtype = tiff.dtype();
+        let as_it_is = if wanted.dtype == DType::ANY { !tiff.has_range() } else { wanted.dtype == dtype };
+        if !as_it_is || dtype == DType::U8 {
+            return super::picture(tiff.size(), wanted, cx, |out| tiff.read(out));
+        }
+        let mut out = output(tiff.shape(), dtype, cx)?;
+        tiff.read_samples(&mut out)?;
+        Ok(Tensor::new(dtype, &tiff.shape(), out.freeze())?.into())
     }
 }
