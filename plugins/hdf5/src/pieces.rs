@@ -1,0 +1,244 @@
+//! `hdf5_pieces`: a file to pieces of rows, or of groups, that can be read in parallel.
+
+use forebay_core::{
+    Context, DataPipe, Error, FlatMap, Items, Key, OneOrMany, PipeInfo, Result, Sample, State, StateExt as _,
+    Str, Value, View, options,
+};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::{Dataset, File, Group, origin::Origin, structure::link::Target};
+
+/// The field of a piece that says what it is.
+pub(crate) const PIECE: &str = "piece";
+/// The version of a saved position.
+const STATE: u32 = 1;
+/// Groups in a piece.
+const GROUPS: u64 = 32;
+
+options! {
+    /// Options of `hdf5_pieces`.
+    pub struct Hdf5PiecesOptions {
+        /// The datasets that are read, by path from `root`; all of them if none is named.
+        datasets: OneOrMany<String> = [];
+        /// The group where paths start.
+        root: String = "/";
+        /// What a sample is: `row` takes row after row of datasets that have equally many, `group` the datasets of each group in `root`.
+        by: String = "row", one_of ["row", "group"];
+        /// About how many bytes the rows of a piece take; whole chunks, but at least one.
+        piece_bytes: u64 = 4194304, in 1..=1073741824;
+    }
+}
+
+/// Turns each sample whose field `bytes` or `path` is an HDF5 file into pieces of it, for `hdf5_rows`.
+///
+/// A piece has the fields of the file's sample but `bytes`, and `piece`, a struct of numbers and text. Where the file has a
+/// path the bytes stay behind.
+pub struct Hdf5Pieces {
+    options: Hdf5PiecesOptions,
+}
+
+impl DataPipe for Hdf5Pieces {
+    const INFO: PipeInfo = PipeInfo {
+        name: "hdf5_pieces",
+        summary: "HDF5 files to pieces of rows, for hdf5_rows to read in parallel",
+        ..PipeInfo::DEFAULT
+    };
+    type Options = Hdf5PiecesOptions;
+
+    fn new(options: Hdf5PiecesOptions) -> Result<Self> {
+        Ok(Self { options })
+    }
+}
+
+impl FlatMap for Hdf5Pieces {
+    type Items = Pieces;
+
+    fn open(&self, sample: Sample, cx: &Context) -> Result<Pieces> {
+        self.cut(sample, cx)
+    }
+}
+
+impl Hdf5Pieces {
+    fn cut(&self, mut sample: Sample, cx: &Context) -> Result<Pieces> {
+        let (origin, blob) = Origin::of(&sample, cx)?;
+        let file = File::open_limited(blob, cx.limits())?;
+        let options = &self.options;
+        let root = file.group(&options.root)?;
+        let (cut, count, step) = if options.by == "group" {
+            let groups = groups(&root)?;
+            let count = groups.len() as u64;
+            (Cut::Groups { names: texts(&options.datasets.0), groups }, count, GROUPS)
+        } else {
+            let datasets = chosen(&file, &root, &options.datasets.0)?;
+            let count = datasets.first().map_or(0, Dataset::rows);
+            let step = rows_in_piece(&datasets, options.piece_bytes);
+            (Cut::Rows { names: texts(&relative(&datasets, &root)) }, count, step)
+        };
+        if matches!(origin, Origin::Path { .. }) {
+            sample.take("bytes");
+        }
+        Ok(Pieces { sample, origin, root: options.root.as_str().into(), cut, count, step, next: 0 })
+    }
+}
+
+/// The pieces of one file, in its order.
+pub struct Pieces {
+    /// The file's sample.
+    sample: Sample,
+    origin: Origin,
+    root: Str,
+    cut: Cut,
+    /// Rows or groups, in all and in a piece.
+    count: u64,
+    step: u64,
+    next: u64,
+}
+
+enum Cut {
+    Rows { names: Value },
+    Groups { names: Value, groups: Vec<(Str, u64)> },
+}
+
+impl Items for Pieces {
+    fn next(&mut self, _: &Context) -> Result<Option<Sample>> {
+        if self.next >= self.count {
+            return Ok(None);
+        }
+        let (start, end) = (self.next, self.next.saturating_add(self.step).min(self.count));
+        self.next = end;
+        let (uid, key) = (self.sample.uid(), self.sample.key());
+        let (len, modified) = match &self.origin {
+            Origin::Path { len, modified, .. } => (*len, *modified),
+            Origin::Bytes(bytes) => (bytes.len() as u64, 0),
+        };
+        let mut fields: Vec<(Str, Value)> = vec![
+            ("uid".into(), uid.into()),
+            ("len".into(), len.into()),
+            ("modified".into(), modified.into()),
+            ("root".into(), self.root.clone().into()),
+            ("start".into(), start.into()),
+            ("end".into(), end.into()),
+        ];
+        match &self.cut {
+            Cut::Rows { names } => fields.push(("datasets".into(), names.clone())),
+            Cut::Groups { names, groups } => {
+                let part = groups.get(start as usize..end as usize).unwrap_or_default();
+                fields.push(("datasets".into(), names.clone()));
+                fields.push((
+                    "groups".into(),
+                    Value::list(part.iter().map(|(name, _)| name.clone().into()).collect()),
+                ));
+                fields.push((
+                    "addresses".into(),
+                    Value::list(part.iter().map(|(_, at)| (*at).into()).collect()),
+                ));
+            }
+        }
+        let mut piece = self.sample.clone();
+        let place = [b"piece".as_slice(), &start.to_le_bytes()].concat();
+        piece.set_uid(xxh3_64_with_seed(&place, uid));
+        let name = format!("{start}..{end}").into();
+        piece.set_key(Key { origin: key.origin.clone(), name, index: start });
+        piece.set(PIECE, Value::structure(fields));
+        Ok(Some(piece))
+    }
+
+    /// The next row or group.
+    fn state(&self) -> Result<State> {
+        State::json(STATE, &self.next)
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        let next = state.parse::<u64>(STATE)?;
+        if next > self.count || next % self.step != 0 && next != self.count {
+            return Err(Error::invalid(format!("the saved place is {next} of {}", self.count)));
+        }
+        self.next = next;
+        Ok(())
+    }
+}
+
+fn texts(names: &[String]) -> Value {
+    Value::list(names.iter().map(|name| name.as_str().into()).collect())
+}
+
+/// The paths of the datasets from `root` on.
+fn relative(datasets: &[Dataset], root: &Group) -> Vec<String> {
+    let start = format!("{}/", root.path());
+    datasets
+        .iter()
+        .map(|dataset| dataset.path().strip_prefix(&start).unwrap_or(dataset.path()).to_owned())
+        .collect()
+}
+
+/// The datasets with these paths, or all that have rows; all of them have equally many rows.
+fn chosen(file: &File, root: &Group, paths: &[String]) -> Result<Vec<Dataset>> {
+    let mut datasets = match paths {
+        [] => file.datasets(root)?,
+        _ => paths.iter().map(|path| dataset(root, path)).collect::<Result<_>>()?,
+    };
+    if paths.is_empty() {
+        datasets.retain(|dataset| dataset.shape().is_some_and(|shape| !shape.is_empty()));
+    }
+    let Some(first) = datasets.first() else {
+        return Err(Error::invalid(format!("no dataset with rows in `{}/`", root.path())));
+    };
+    let plain = datasets.iter().find(|dataset| dataset.shape().is_none_or(<[u64]>::is_empty));
+    if let Some(plain) = plain {
+        return Err(Error::invalid(format!(
+            "`{}` has no rows: it is a single element or empty",
+            plain.path()
+        )));
+    }
+    if datasets.iter().any(|dataset| dataset.rows() != first.rows()) {
+        let each =
+            datasets.iter().take(20).map(|dataset| format!("`{}` has {}", dataset.path(), dataset.rows()));
+        let each = each.collect::<Vec<_>>().join(", ");
+        return Err(Error::invalid(format!("the datasets differ in rows, choose with `datasets`: {each}")));
+    }
+    Ok(datasets)
+}
+
+fn dataset(root: &Group, path: &str) -> Result<Dataset> {
+    match root.object(path)? {
+        crate::Object::Dataset(dataset) => Ok(*dataset),
+        _ => Err(Error::invalid("expected a dataset, found another object").context("object", path)),
+    }
+}
+
+/// The groups in `root`, each with the address of its header, by name.
+fn groups(root: &Group) -> Result<Vec<(Str, u64)>> {
+    let mut groups = Vec::new();
+    for link in root.links()? {
+        // What is no group is told by whoever opens it, so that a file of a million groups is not read to list them.
+        if let Target::Object(address) = link.target {
+            groups.push((Str::from(link.name), address));
+        }
+    }
+    groups.sort_unstable_by(|(one, _), (two, _)| one.as_str().cmp(two.as_str()));
+    Ok(groups)
+}
+
+/// Rows in a piece: whole chunks of the dataset with the highest ones, and about so many bytes.
+fn rows_in_piece(datasets: &[Dataset], bytes: u64) -> u64 {
+    let heights = datasets.iter().filter_map(|dataset| dataset.chunk_shape()?.first().copied());
+    let height = heights.max().unwrap_or(1).max(1);
+    let row = datasets.iter().fold(0_u64, |sum, dataset| sum.saturating_add(dataset.row_len())).max(1);
+    (bytes / row / height).max(1).saturating_mul(height)
+}
+
+/// A number in a piece.
+pub(crate) fn number(piece: &forebay_core::Struct, name: &str) -> Result<u64> {
+    match piece.get(name).map(Value::view) {
+        Some(View::UInt(number)) => Ok(number),
+        found => Err(Error::invalid(format!("expected a number `{name}` in `{PIECE}`, found {found:?}"))),
+    }
+}
+
+/// A list in a piece; empty if there is none.
+pub(crate) fn list<'a>(piece: &'a forebay_core::Struct, name: &str) -> &'a [Value] {
+    match piece.get(name).map(Value::view) {
+        Some(View::List(values)) => values,
+        _ => &[],
+    }
+}

@@ -1,0 +1,48 @@
+"""Makes the files beside it, with h5py 3.16 (HDF5 2.0) and hdf5plugin; they are committed, so that the tests need neither."""
+import os
+
+import h5py
+import hdf5plugin
+import numpy as np
+
+os.chdir(os.path.dirname(os.path.abspath(__file__)))
+
+# Rows of every kind, in chunks of several filters: row n can be told from n alone (see tests/rows.rs).
+for name, libver in (("earliest.h5", "earliest"), ("latest.h5", "latest")):
+    with h5py.File(name, "w", libver=libver) as f:
+        n = 23
+        image = (np.arange(n * 6 * 5).reshape(n, 6, 5) % 65521).astype("<u2")
+        f.create_dataset("image", data=image, chunks=(4, 6, 5), compression="gzip", shuffle=True, fletcher32=True)
+        f.create_dataset("tiles", data=image, chunks=(3, 4, 2), compression="lzf")
+        f.create_dataset("plain", data=image)
+        f.create_dataset("big", data=image.astype(">i4"), chunks=(5, 6, 5), maxshape=(None, 6, 5))
+        f.create_dataset("label", data=np.arange(n, dtype="<i8") * 3 - 7, chunks=(8,), maxshape=(None,))
+        f.create_dataset("zstd", data=image, chunks=(7, 6, 5), **hdf5plugin.Zstd())
+        f.create_dataset("blosc", data=image, chunks=(7, 6, 5), **hdf5plugin.Blosc(cname="blosclz", shuffle=1))
+        f.create_dataset("bitshuffle", data=image, chunks=(7, 6, 5), **hdf5plugin.Bitshuffle())
+        f.create_dataset("lz4", data=image, chunks=(7, 6, 5), **hdf5plugin.LZ4())
+        f.create_dataset("bzip2", data=image, chunks=(7, 6, 5), **hdf5plugin.BZip2())
+        f.create_dataset("truth", data=np.arange(n) % 3 == 0)
+        f.create_dataset("text", data=[f"row {i} ä" for i in range(n)], dtype=h5py.string_dtype())
+        f.create_dataset("fixed", data=np.array([f"r{i}" for i in range(n)], dtype="S6"))
+        ragged = f.create_dataset("ragged", (n,), dtype=h5py.vlen_dtype("<f4"))
+        for i in range(n):
+            ragged[i] = np.arange(i % 4, dtype="<f4") + i
+        record = np.zeros(n, dtype=[("id", ">u4"), ("at", "<f8", (2,)), ("name", "S4")])
+        record["id"] = np.arange(n)
+        record["at"] = np.arange(2 * n).reshape(n, 2) / 4
+        record["name"] = [b"n%d" % i for i in range(n)]
+        f.create_dataset("record", data=record, chunks=(10,))
+        f.create_dataset("complex", data=np.arange(n) + 1j * np.arange(n)[::-1])
+        f.create_dataset("sparse", (n, 4), dtype="<f4", chunks=(2, 4), fillvalue=1.5)
+        f["sparse"][9] = 9
+        f["link"] = h5py.SoftLink("/image")
+        f.attrs["note"] = "a file for tests"
+        f["label"].attrs["names"] = np.array([1, 2, 3], dtype="<i2")
+
+# A sample to a group.
+with h5py.File("groups.h5", "w", libver="latest") as f:
+    for i in range(40):
+        g = f.create_group(f"sample_{i:03}")
+        g["pixels"] = np.full((i % 3 + 1, 2), i, dtype="u1")
+        g["caption"] = f"picture {i}"

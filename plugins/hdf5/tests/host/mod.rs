@@ -1,0 +1,133 @@
+//! The smallest host: memory that was used before, and a store that has files far away and counts what is fetched.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::{
+    fs,
+    os::unix::fs::FileExt as _,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use forebay_core::abi::abi_stable::prefix_type::PrefixTypeTrait;
+use forebay_core::abi::abi_stable::std_types::{ROption, RSlice, RStr};
+use forebay_core::abi::{self, HostServices, HostServicesRef, Outcome, code};
+use forebay_core::{
+    Buffer, BufferMut, Context, FlatMap, Items, Key, Limits, NoOptions, Result, Sample, Store, StoreInfo,
+    Value,
+};
+
+/// Bytes that were fetched from the store.
+pub(crate) static FETCHED: AtomicU64 = AtomicU64::new(0);
+
+/// Files as if they were on another machine.
+struct Far;
+
+impl Store for Far {
+    const INFO: StoreInfo = StoreInfo { name: "far", summary: "Files far away", schemes: &["far"] };
+    type Options = NoOptions;
+
+    fn new(_: NoOptions) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn list(&self, _: &str) -> Result<Vec<(String, bool)>> {
+        Ok(Vec::new())
+    }
+
+    fn size(&self, path: &str) -> Result<u64> {
+        Ok(fs::metadata(local(path))?.len())
+    }
+
+    fn read_range(&self, path: &str, offset: u64, len: u64) -> Result<Buffer> {
+        let mut bytes = vec![0; usize::try_from(len).unwrap()];
+        fs::File::open(local(path))?.read_exact_at(&mut bytes, offset)?;
+        FETCHED.fetch_add(len, Ordering::Relaxed);
+        Ok(bytes.into())
+    }
+}
+
+fn local(path: &str) -> &str {
+    path.strip_prefix("far://").unwrap_or(path)
+}
+
+extern "C" fn alloc(_: *const (), len: usize, out: &mut ROption<BufferMut>) -> Outcome {
+    *out = ROption::RSome(BufferMut::from_owner(vec![0xa5; len]));
+    Outcome::of(code::READY, 0)
+}
+
+extern "C" fn cancelled(_: *const ()) -> bool {
+    false
+}
+
+extern "C" fn log(_: *const (), _: u32, _: RStr<'_>) {}
+
+extern "C" fn decoder(
+    _: *const (),
+    _: RStr<'_>,
+    _: RSlice<'_, u8>,
+    _: RStr<'_>,
+    _: &mut ROption<abi::Decoder>,
+) -> Outcome {
+    Outcome::of(code::END, 0)
+}
+
+extern "C" fn store(_: *const (), _: RStr<'_>, out: &mut ROption<abi::Store>) -> Outcome {
+    let made = (forebay_core::shim::store_entry::<Far>().make)("{}", "the test");
+    *out = ROption::RSome(made.unwrap());
+    Outcome::of(code::READY, 0)
+}
+
+fn services() -> HostServicesRef {
+    static SERVICES: std::sync::OnceLock<HostServicesRef> = std::sync::OnceLock::new();
+    *SERVICES.get_or_init(|| HostServices { alloc, cancelled, log, decoder, store }.leak_into_prefix())
+}
+
+/// Calls `work` with a context.
+pub(crate) fn with_context<T>(work: impl FnOnce(&Context<'_>) -> T) -> T {
+    let raw = abi::Context {
+        services: services(),
+        host: std::ptr::null(),
+        seed: 7,
+        epoch: 0,
+        pass: 0,
+        node: 3,
+        rank: 0,
+        world_size: 1,
+        limits: Limits { bytes: 64 << 20, ..Limits::DEFAULT },
+        waker: std::ptr::null(),
+        worker: 0,
+        workers: 0,
+        reserved: [0; 7],
+    };
+    work(&Context::new(&raw))
+}
+
+/// The path of a file for tests.
+pub(crate) fn path(name: &str) -> String {
+    format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A file for tests.
+pub(crate) fn file(name: &str) -> Buffer {
+    fs::read(path(name)).unwrap().into()
+}
+
+/// The sample of a file, with its bytes.
+pub(crate) fn sample(bytes: Buffer) -> Sample {
+    let mut sample = Sample::new(11, Key::whole("file.h5"));
+    sample.set("split", "train");
+    sample.set("bytes", Value::from(bytes));
+    sample
+}
+
+/// What a flat map makes of a sample. After each sample the stream is saved, and made again from there.
+pub(crate) fn all(pipe: &impl FlatMap, sample: &Sample, cx: &Context) -> Result<Vec<Sample>> {
+    let mut items = pipe.open(sample.clone(), cx)?;
+    let mut made = Vec::new();
+    while let Some(one) = items.next(cx)? {
+        made.push(one);
+        let state = items.state()?;
+        items = pipe.open(sample.clone(), cx)?;
+        items.restore(&state, cx)?;
+    }
+    Ok(made)
+}
