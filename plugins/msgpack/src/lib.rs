@@ -1,0 +1,7 @@
+#![doc = include_str!("../README.md")]
+
+mod msgpack;
+
+pub use crate::msgpack::{DEPTH, Msgpack, parse};
+
+forebay_core::export_plugin! { decoders: [Msgpack] }
