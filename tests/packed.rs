@@ -65,7 +65,6 @@ fn a_packed_shard_gives_what_the_plain_one_gives() {
                 format!("files {packed} open=none | untar | decode"),
                 format!("files {packed} | decompress | untar | decode"),
                 format!("files {packed} open=none | decompress | untar | decode"),
-                format!("files {packed} | untar | decompress fields=json.gz,txt | decode"),
             ] {
                 assert_eq!(values(&graph, &registry, setting), truth, "{graph}");
             }

@@ -7,14 +7,19 @@
 
 mod child;
 mod csv;
+mod hdf5;
 mod image;
 mod ipc;
 mod json;
 mod jsonl;
 mod manifest;
+mod npy;
 mod parquet;
+mod safetensors;
 mod tally;
 mod tar;
+mod tfrecord;
+mod wav;
 mod words;
 
 use std::path::Path;
@@ -68,7 +73,7 @@ fn image() {
         name: "image",
         digest: image::digest,
         compare: image::compare,
-        least: 0.82,
+        least: 0.97,
         aside: &["avif"],
         known: include_str!("image.toml"),
     });
@@ -80,7 +85,7 @@ fn parquet() {
         name: "parquet",
         digest: parquet::digest,
         compare: parquet::compare,
-        least: 0.985,
+        least: 0.99,
         aside: &[],
         known: include_str!("parquet.toml"),
     });
@@ -118,6 +123,78 @@ fn csv() {
         compare: same,
         least: 0.99,
         aside: &["gz"],
+        known: "",
+    });
+}
+
+#[test]
+fn hdf5() {
+    tally::check(&Format {
+        name: "hdf5",
+        digest: hdf5::digest,
+        compare: hdf5::compare,
+        least: 0.90,
+        aside: &[],
+        known: include_str!("hdf5.toml"),
+    });
+}
+
+#[test]
+fn npy() {
+    tally::check(&Format {
+        name: "npy",
+        digest: npy::digest,
+        compare: npy::compare,
+        least: 1.0,
+        aside: &[],
+        known: "",
+    });
+}
+
+#[test]
+fn npz() {
+    tally::check(&Format {
+        name: "npz",
+        digest: npy::digest,
+        compare: npy::compare,
+        least: 1.0,
+        aside: &[],
+        known: "",
+    });
+}
+
+#[test]
+fn safetensors() {
+    tally::check(&Format {
+        name: "safetensors",
+        digest: safetensors::digest,
+        compare: safetensors::compare,
+        least: 1.0,
+        aside: &[],
+        known: "",
+    });
+}
+
+#[test]
+fn tfrecord() {
+    tally::check(&Format {
+        name: "tfrecord",
+        digest: tfrecord::digest,
+        compare: tfrecord::compare,
+        least: 1.0,
+        aside: &[],
+        known: "",
+    });
+}
+
+#[test]
+fn wav() {
+    tally::check(&Format {
+        name: "wav",
+        digest: wav::digest,
+        compare: wav::compare,
+        least: 1.0,
+        aside: &[],
         known: "",
     });
 }

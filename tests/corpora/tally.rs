@@ -92,8 +92,12 @@ impl<'a> Tally<'a> {
             }
             (Expect::Reject, outcome) => {
                 let fault = matches!(outcome, Outcome::Read(_)).then(|| "read, must be refused".to_owned());
-                self.reject[0] += 1;
-                self.reject[1] += usize::from(fault.is_none());
+                if self.notes.disputed.contains_key(&entry.path) && fault.is_some() {
+                    self.aside += 1;
+                } else {
+                    self.reject[0] += 1;
+                    self.reject[1] += usize::from(fault.is_none());
+                }
                 self.missed.extend(fault.map(|fault| (entry.path.as_str(), fault)));
             }
             (Expect::Free, outcome) => {

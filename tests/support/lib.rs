@@ -31,14 +31,20 @@ pub use crate::{
 };
 
 /// The plugins of the workspace, by crate.
-pub const PLUGINS: [&str; 7] = [
+pub const PLUGINS: [&str; 13] = [
+    "forebay-arrow",
+    "forebay-audio",
     "forebay-compress",
     "forebay-files",
+    "forebay-hdf5",
     "forebay-image",
     "forebay-json",
+    "forebay-msgpack",
     "forebay-pipes",
     "forebay-rogue",
     "forebay-tar",
+    "forebay-tensors",
+    "forebay-tfrecord",
 ];
 
 /// Far more than anything takes: for waiting on what would otherwise hang.

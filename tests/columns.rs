@@ -1,0 +1,71 @@
+//! Files of columns: the same samples on every executor, and Arrow columns in worker processes.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+
+use forebay_loader::{Executor, View};
+use forebay_tests::{ALL, Run, Setting, build, line, registry, run, within_deadline};
+
+/// An Arrow stream of two columns and three batches, as pyarrow 26 wrote it: `id` int32 0 to 8, `bird` text.
+const BIRDS: &[u8] = include_bytes!("columns/birds.arrows");
+
+fn graph(rest: &str) -> (tempfile::TempDir, forebay_loader::Graph) {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["one.arrows", "two.arrows"] {
+        fs::write(folder.path().join(name), BIRDS).unwrap();
+    }
+    let text = format!("files '{}/*.arrows' | row_groups {rest}", folder.path().display());
+    let graph = line(&text);
+    (folder, graph)
+}
+
+fn compare(rest: &str) -> Run {
+    let rest = rest.to_owned();
+    within_deadline(move || {
+        let registry = registry();
+        let (_folder, graph) = graph(&rest);
+        let mut expected = None;
+        for executor in ALL {
+            for chunk in [Some(1), None] {
+                let setting = Setting { executor, chunk, ..Setting::INLINE };
+                let found = run(&mut build(&graph, &registry, setting).unwrap(), 0).unwrap();
+                assert_eq!(expected.get_or_insert_with(|| found.clone()), &found, "{rest}: {setting:?}");
+            }
+        }
+        expected.unwrap()
+    })
+}
+
+#[test]
+fn rows_are_the_same_on_every_executor() {
+    compare("| read_rows | take 8");
+    compare("columns=['id'] filter='id > 2 and id != 5' | read_rows");
+}
+
+#[test]
+fn columns_are_the_same_on_every_executor() {
+    compare("| read_columns size=2");
+}
+
+#[test]
+fn arrow_columns_come_out_of_worker_processes_as_they_are() {
+    within_deadline(|| {
+        let registry = registry();
+        let (_folder, graph) = graph("| read_columns arrow=true | rogue_map");
+        let mut seen = Vec::new();
+        for executor in [Executor::Inline, Executor::Processes(2)] {
+            let mut loader = build(&graph, &registry, Setting { executor, ..Setting::INLINE }).unwrap();
+            let mut all = Vec::new();
+            for sample in loader.epoch(0) {
+                let sample = sample.unwrap();
+                let value = sample.get("bird").unwrap();
+                assert!(matches!(value.view(), View::Arrow(_)));
+                let parts = value.arrow().unwrap();
+                all.push((parts.format, parts.name, parts.length, parts.buffers[2].clone()));
+            }
+            assert!(!all.is_empty());
+            seen.push(all);
+        }
+        assert_eq!(seen[0], seen[1]);
+    });
+}
