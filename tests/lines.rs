@@ -159,7 +159,7 @@ fn a_bad_line_is_an_error_with_its_place_or_left_out() {
         (Some("15"), Some(file.as_str()), 1),
         "{error}"
     );
-    let kept = read(&format!("files {file} | lines | json_lines bad_lines=skip"), Setting::INLINE);
+    let kept = read(&format!("files {file} | lines | json_lines on_error=skip"), Setting::INLINE);
     assert_eq!(kept.len(), 2);
     let cases = [
         ("json_lines fields=[a, a]", "x.jsonl", "", ErrorKind::Invalid),

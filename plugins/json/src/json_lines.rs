@@ -1,8 +1,8 @@
 //! `json_lines`: a block of lines to the documents in it, one sample each.
 
 use forebay_core::{
-    Buffer, Context, DataPipe, Error, FlatMap, Items, Level, Limits, OneOrMany, PipeInfo, Result, Sample,
-    State, StateExt as _, Str, options,
+    Buffer, Context, DataPipe, Error, FlatMap, Items, Limits, OneOrMany, PipeInfo, Result, Sample, State,
+    StateExt as _, Str, options,
 };
 
 use crate::{
@@ -26,8 +26,6 @@ options! {
         invalid_utf8: String = "refuse", one_of ["refuse", "replace"];
         /// Integers beyond 64 bits: the nearest float64, or their digits as text.
         big_integers: String = "float", one_of ["float", "text"];
-        /// Lines that are no JSON: an error, or left out with a line in the log.
-        bad_lines: String = "refuse", one_of ["refuse", "skip"];
     }
 }
 
@@ -35,7 +33,6 @@ options! {
 #[derive(Debug)]
 pub struct JsonLines {
     form: Form,
-    skip: bool,
 }
 
 impl DataPipe for JsonLines {
@@ -48,9 +45,8 @@ impl DataPipe for JsonLines {
     type Options = JsonLinesOptions;
 
     fn new(options: JsonLinesOptions) -> Result<Self> {
-        let JsonLinesOptions { fields, duplicates, invalid_utf8, big_integers, bad_lines } = options;
-        let form = Form::of_options(&fields, &duplicates, &invalid_utf8, &big_integers)?;
-        Ok(Self { form, skip: bad_lines == "skip" })
+        let JsonLinesOptions { fields, duplicates, invalid_utf8, big_integers } = options;
+        Ok(Self { form: Form::of_options(&fields, &duplicates, &invalid_utf8, &big_integers)? })
     }
 }
 
@@ -60,7 +56,7 @@ impl FlatMap for JsonLines {
     fn open(&self, sample: Sample, cx: &Context) -> Result<JsonLinesItems> {
         let Piece { bytes, from, whose, .. } = Piece::of(&sample, cx)?;
         let rows = Rows::new(self.form.clone(), whose, cx.limits().bytes);
-        Ok(JsonLinesItems { bytes, from, at: 0, rows, skip: self.skip })
+        Ok(JsonLinesItems { bytes, from, at: 0, rows })
     }
 }
 
@@ -83,7 +79,7 @@ impl FlatMap for JsonLines {
 #[must_use]
 pub fn rows(bytes: Buffer, origin: Str, uid: u64, form: Form) -> JsonLinesItems {
     let whose = Whose { origin, uid, fields: Vec::new() };
-    JsonLinesItems { bytes, from: 0, at: 0, rows: Rows::new(form, whose, Limits::DEFAULT.bytes), skip: false }
+    JsonLinesItems { bytes, from: 0, at: 0, rows: Rows::new(form, whose, Limits::DEFAULT.bytes) }
 }
 
 /// The rows of one block, in its order; made by [`rows`].
@@ -92,7 +88,6 @@ pub struct JsonLinesItems {
     from: u64,
     at: usize,
     rows: Rows,
-    skip: bool,
 }
 
 impl JsonLinesItems {
@@ -124,13 +119,8 @@ impl JsonLinesItems {
 }
 
 impl Items for JsonLinesItems {
-    fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
-        loop {
-            match self.next_row() {
-                Err(error) if self.skip => cx.log(Level::Warning, &format!("left out a line: {error}")),
-                other => return other,
-            }
-        }
+    fn next(&mut self, _: &Context) -> Result<Option<Sample>> {
+        self.next_row()
     }
 
     /// The next call begins behind the row that failed.
