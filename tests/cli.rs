@@ -99,7 +99,9 @@ fn plugins_are_found_in_the_users_folder() {
 fn plugins_can_be_switched_off_and_left_out() {
     assert_eq!(found(&[("FOREBAY_NO_PLUGINS", "1")]), []);
     let fewer = found(&[("FOREBAY_PLUGIN_SKIP", "forebay-rogue, forebay-image")]);
-    assert_eq!(names(&fewer), ["forebay-files", "forebay-json", "forebay-pipes", "forebay-tar"]);
+    let rest: Vec<_> =
+        PLUGINS.into_iter().filter(|name| !["forebay-image", "forebay-rogue"].contains(name)).collect();
+    assert_eq!(names(&fewer), rest);
     let folder = tempfile::tempdir().unwrap();
     let picture = folder.path().join("x.json");
     fs::write(&picture, "{}").unwrap();

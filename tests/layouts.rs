@@ -55,11 +55,11 @@ const PIPES: &str = "core/src/shim/pipes.rs";
 const LONGER: [Patch; 2] = [
     (
         TABLES,
-        "RSlice<'_, u64>, &mut Chunk) -> Outcome,\n",
-        "RSlice<'_, u64>, &mut Chunk) -> Outcome,\n    /// New.\n    \
+        "&mut u64, &mut Chunk) -> Outcome,\n",
+        "&mut u64, &mut Chunk) -> Outcome,\n    /// New.\n    \
          pub more: unsafe extern \"C\" fn(*const (), &mut u64) -> Outcome,\n",
     ),
-    (PIPES, "get: get::<C>,", "get: get::<C>,\n        more: len::<C>,"),
+    (PIPES, "expand: expand::<C>,", "expand: expand::<C>,\n        more: len::<C>,"),
 ];
 
 /// Makes a workspace with the changed sources and a crate, and gives the crate's folder.
