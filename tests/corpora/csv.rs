@@ -6,7 +6,8 @@ use forebay_core::{Error, Result};
 use forebay_json::{Dialect, records};
 use serde_json::json;
 
-use super::json::{hash, write_text};
+pub(crate) use crate::words::same as compare;
+use crate::words::{sha256, write_text};
 
 /// The records of the file, as text.
 pub(crate) fn digest(path: &Path) -> Result<serde_json::Value, Error> {
@@ -25,5 +26,5 @@ pub(crate) fn digest(path: &Path) -> Result<serde_json::Value, Error> {
         text.push(']');
     }
     text.push_str(if rows.is_empty() { "[]" } else { "]" });
-    Ok(json!({ "rows": rows.len(), "columns": columns, "header": header, "sha256": hash(&text) }))
+    Ok(json!({ "rows": rows.len(), "columns": columns, "header": header, "sha256": sha256(&text) }))
 }

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use crate::words::sha256;
 use forebay_core::{Buffer, Result, Value, View};
 use forebay_hdf5::{Class, Dataset, Datatype, File, Group, Object, Order, Target};
 use serde_json::{Value as Json, json};
-use sha2::{Digest as _, Sha256};
 
 /// Larger datasets have no digest.
 const HASH_MOST: u64 = 64 << 20;
@@ -159,10 +159,6 @@ fn dims(shape: &[impl ToString]) -> String {
     format!("[{}]", shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
 }
 
-fn hash(bytes: &[u8]) -> Option<String> {
-    Some(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
 /// How the contents are told, and their hash.
 fn contents(dataset: &Dataset) -> Result<(String, Option<String>)> {
     let datatype = dataset.datatype();
@@ -184,7 +180,7 @@ fn contents(dataset: &Dataset) -> Result<(String, Option<String>)> {
         Class::VarText { .. } => {
             let texts = flat(&dataset.read_rows(0..dataset.rows())?, shape.len());
             let texts: Vec<_> = texts.iter().map(text).collect();
-            return Ok(("json of strings".into(), hash(dump(&texts).as_bytes())));
+            return Ok(("json of strings".into(), Some(sha256(dump(&texts)))));
         }
         Class::VarList(base) => {
             if !matches!(base.class, Class::Int { .. } | Class::Float { .. } | Class::Enum { .. }) {
@@ -192,7 +188,7 @@ fn contents(dataset: &Dataset) -> Result<(String, Option<String>)> {
             }
             let lists = flat(&dataset.read_rows(0..dataset.rows())?, shape.len());
             let lists = lists.iter().map(numbers).collect::<Vec<_>>().join(",");
-            return Ok(("json of lists".into(), hash(format!("[{lists}]").as_bytes())));
+            return Ok(("json of lists".into(), Some(sha256(format!("[{lists}]")))));
         }
         _ if nested(datatype) => return plain("references or nested objects: not hashed"),
         _ => {}
@@ -213,7 +209,7 @@ fn contents(dataset: &Dataset) -> Result<(String, Option<String>)> {
     };
     let mut native = datatype.native(&bytes).into_owned();
     pad(datatype, &mut native);
-    Ok((form.into(), hash(&native)))
+    Ok((form.into(), Some(sha256(&native))))
 }
 
 /// Text as NumPy has it, whatever ends it in the file: padded with zeros.

@@ -1,11 +1,11 @@
 //! JSON documents: what the decoder `json` makes of a file, in the words of the manifest.
-#![expect(clippy::unwrap_used, reason = "strings take everything")]
 
 use std::{fmt::Write as _, fs, path::Path};
 
 use forebay_core::{Error, Result, Value, View};
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
+
+use crate::words::{sha256, write_text};
 
 /// What the decoder makes of the file.
 pub(crate) fn digest(path: &Path) -> Result<serde_json::Value, Error> {
@@ -15,7 +15,7 @@ pub(crate) fn digest(path: &Path) -> Result<serde_json::Value, Error> {
         write_bits(&value, plain_zeros, &mut text);
         text
     };
-    Ok(json!({ "bits_sha256": hash(&text(false)), "bits_sha256_plain_zeros": hash(&text(true)) }))
+    Ok(json!({ "bits_sha256": sha256(text(false)), "bits_sha256_plain_zeros": sha256(text(true)) }))
 }
 
 /// Says what differs. The reference drops the minus of the integer `-0`, which is kept here.
@@ -25,13 +25,6 @@ pub(crate) fn compare(expected: &serde_json::Value, found: &serde_json::Value) -
         return Ok(());
     }
     Err("other values".into())
-}
-
-pub(crate) fn hash(text: &str) -> String {
-    Sha256::digest(text).iter().fold(String::new(), |mut hex, byte| {
-        write!(hex, "{byte:02x}").unwrap();
-        hex
-    })
 }
 
 /// Every number as the bits of its float, keys sorted, ASCII: the form whose digest the manifest holds.
@@ -73,27 +66,4 @@ pub(crate) fn write_object(mut fields: Vec<(&str, &Value)>, plain_zeros: bool, o
         write_bits(value, plain_zeros, out);
     }
     out.push('}');
-}
-
-pub(crate) fn write_text(text: &str, out: &mut String) {
-    out.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            ' '..='~' => out.push(letter),
-            _ => {
-                letter
-                    .encode_utf16(&mut [0; 2])
-                    .iter()
-                    .for_each(|unit| write!(out, "\\u{unit:04x}").unwrap());
-            }
-        }
-    }
-    out.push('"');
 }

@@ -6,7 +6,10 @@ use forebay_core::{Buffer, Error, Result, Sample};
 use forebay_json::{Form, Rules};
 use serde_json::json;
 
-use super::json::{hash, write_bits, write_object};
+use crate::{
+    json::{write_bits, write_object},
+    words::sha256,
+};
 
 /// The rows of the file, all of which must be JSON.
 pub(crate) fn digest(path: &Path) -> Result<serde_json::Value, Error> {
@@ -17,7 +20,7 @@ pub(crate) fn digest(path: &Path) -> Result<serde_json::Value, Error> {
         let texts: Vec<_> = rows.iter().map(|row| bits(row, &bytes, plain_zeros)).collect();
         texts.join("\n")
     };
-    let (exact, plain) = (hash(&text(false)), hash(&text(true)));
+    let (exact, plain) = (sha256(text(false)), sha256(text(true)));
     Ok(json!({ "rows": rows.len(), "bits_sha256": exact, "bits_sha256_plain_zeros": plain }))
 }
 
@@ -26,7 +29,7 @@ pub(crate) fn compare(expected: &serde_json::Value, found: &serde_json::Value) -
     if expected["rows"] != found["rows"] {
         return Err(format!("{} rows, expected {}", found["rows"], expected["rows"]));
     }
-    super::json::compare(expected, found)
+    crate::json::compare(expected, found)
 }
 
 fn bits(row: &Sample, bytes: &[u8], plain_zeros: bool) -> String {

@@ -43,163 +43,36 @@ struct Format {
     known: &'static str,
 }
 
-#[test]
-fn tar() {
-    tally::check(&Format {
-        name: "tar",
-        digest: tar::digest,
-        compare: tar::compare,
-        least: 0.99,
-        aside: &[],
-        known: include_str!("tar.toml"),
-    });
+/// A test for each format: its name, the module that reads it, the share that must match, extensions that are not counted, and the
+/// file of what is known.
+macro_rules! formats {
+    ($($name:ident: $module:ident, $least:literal, $aside:expr, $known:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            tally::check(&Format {
+                name: stringify!($name),
+                digest: $module::digest,
+                compare: $module::compare,
+                least: $least,
+                aside: &$aside,
+                known: $known,
+            });
+        }
+    )*};
 }
 
-#[test]
-fn json() {
-    tally::check(&Format {
-        name: "json",
-        digest: json::digest,
-        compare: json::compare,
-        least: 0.99,
-        aside: &["gz"],
-        known: include_str!("json.toml"),
-    });
-}
-
-#[test]
-fn image() {
-    tally::check(&Format {
-        name: "image",
-        digest: image::digest,
-        compare: image::compare,
-        least: 0.97,
-        aside: &["avif"],
-        known: include_str!("image.toml"),
-    });
-}
-
-#[test]
-fn parquet() {
-    tally::check(&Format {
-        name: "parquet",
-        digest: parquet::digest,
-        compare: parquet::compare,
-        least: 0.99,
-        aside: &[],
-        known: include_str!("parquet.toml"),
-    });
-}
-
-#[test]
-fn ipc() {
-    tally::check(&Format {
-        name: "ipc",
-        digest: ipc::digest,
-        compare: ipc::compare,
-        least: 0.985,
-        aside: &[],
-        known: include_str!("ipc.toml"),
-    });
-}
-
-#[test]
-fn jsonl() {
-    tally::check(&Format {
-        name: "jsonl",
-        digest: jsonl::digest,
-        compare: jsonl::compare,
-        least: 0.99,
-        aside: &["gz"],
-        known: "",
-    });
-}
-
-#[test]
-fn csv() {
-    tally::check(&Format {
-        name: "csv",
-        digest: csv::digest,
-        compare: same,
-        least: 0.99,
-        aside: &["gz"],
-        known: "",
-    });
-}
-
-#[test]
-fn hdf5() {
-    tally::check(&Format {
-        name: "hdf5",
-        digest: hdf5::digest,
-        compare: hdf5::compare,
-        least: 0.90,
-        aside: &[],
-        known: include_str!("hdf5.toml"),
-    });
-}
-
-#[test]
-fn npy() {
-    tally::check(&Format {
-        name: "npy",
-        digest: npy::digest,
-        compare: npy::compare,
-        least: 1.0,
-        aside: &[],
-        known: "",
-    });
-}
-
-#[test]
-fn npz() {
-    tally::check(&Format {
-        name: "npz",
-        digest: npy::digest,
-        compare: npy::compare,
-        least: 1.0,
-        aside: &[],
-        known: "",
-    });
-}
-
-#[test]
-fn safetensors() {
-    tally::check(&Format {
-        name: "safetensors",
-        digest: safetensors::digest,
-        compare: safetensors::compare,
-        least: 1.0,
-        aside: &[],
-        known: "",
-    });
-}
-
-#[test]
-fn tfrecord() {
-    tally::check(&Format {
-        name: "tfrecord",
-        digest: tfrecord::digest,
-        compare: tfrecord::compare,
-        least: 1.0,
-        aside: &[],
-        known: "",
-    });
-}
-
-#[test]
-fn wav() {
-    tally::check(&Format {
-        name: "wav",
-        digest: wav::digest,
-        compare: wav::compare,
-        least: 1.0,
-        aside: &[],
-        known: "",
-    });
-}
-
-/// Where both are in the same words.
-fn same(expected: &Value, found: &Value) -> Result<(), String> {
-    if expected == found { Ok(()) } else { Err(format!("found {found}, expected {expected}")) }
+formats! {
+    tar: tar, 0.99, [], include_str!("tar.toml");
+    json: json, 0.99, ["gz"], include_str!("json.toml");
+    jsonl: jsonl, 0.99, ["gz"], "";
+    csv: csv, 0.99, ["gz"], "";
+    image: image, 0.97, ["avif"], include_str!("image.toml");
+    parquet: parquet, 0.99, [], include_str!("parquet.toml");
+    ipc: ipc, 0.985, [], include_str!("ipc.toml");
+    hdf5: hdf5, 0.90, [], include_str!("hdf5.toml");
+    npy: npy, 1.0, [], "";
+    npz: npy, 1.0, [], "";
+    safetensors: safetensors, 1.0, [], "";
+    tfrecord: tfrecord, 1.0, [], "";
+    wav: wav, 1.0, [], "";
 }

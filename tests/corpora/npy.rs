@@ -4,7 +4,8 @@ use std::{fs, path::Path};
 
 use forebay_core::{Buffer, Error, Value, View};
 use serde_json::{Map, Value as Json, json};
-use sha2::{Digest, Sha256};
+
+use crate::words::sha256;
 
 /// What the reader makes of a file: `array`, or `arrays` by name for npz.
 pub(crate) fn digest(path: &Path) -> Result<Json, Error> {
@@ -28,10 +29,10 @@ pub(crate) fn array(value: &Value) -> Json {
             let kind =
                 ["i", "u", "f", "?", "V", "c", "b"].get(usize::from(dtype.code)).copied().unwrap_or("?");
             let code = format!("{order}{kind}{}", dtype.size());
-            json!([code, tensor.shape(), format!("{:x}", Sha256::digest(&**tensor.data()))])
+            json!([code, tensor.shape(), sha256(&**tensor.data())])
         }
         View::Bytes(bytes) => {
-            json!([format!("|S{}", bytes.len()), [], format!("{:x}", Sha256::digest(&**bytes))])
+            json!([format!("|S{}", bytes.len()), [], sha256(&**bytes)])
         }
         other => json!(format!("{other:?}")),
     }

@@ -9,7 +9,8 @@ use forebay_arrow::{
 };
 use forebay_core::{Buffer, Error, Tensor, Value, View};
 use serde_json::{Value as Json, json};
-use sha2::{Digest, Sha256};
+
+use crate::words::{sha256, write_text};
 
 /// What the plugin makes of the file at `path`.
 pub(crate) fn digest(path: &Path) -> Result<Json, Error> {
@@ -34,8 +35,7 @@ pub(crate) fn digest(path: &Path) -> Result<Json, Error> {
     }
     let columns = schema.fields().iter().zip(columns).map(|(field, (nulls, mut text))| {
         text.push_str(if text.is_empty() { "[]" } else { "]" });
-        let hash =
-            Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let hash = sha256(&text);
         json!([field.name(), field.data_type().to_string(), field.is_nullable(), nulls, hash])
     });
     Ok(json!({"rows": rows, "columns": columns.collect::<Vec<_>>()}))
@@ -86,7 +86,7 @@ fn canon(value: &Value, kind: &DataType, out: &mut String) -> Result<(), Error> 
             let bits = if value.is_nan() { 0x7ff8_0000_0000_0000 } else { value.to_bits() };
             write!(out, "\"{bits:016x}\"").unwrap_or_default();
         }
-        View::Str(text) => quoted(text, out),
+        View::Str(text) => write_text(text, out),
         View::Bytes(bytes) => {
             out.push_str("\"x");
             bytes.iter().for_each(|byte| write!(out, "{byte:02x}").unwrap_or_default());
@@ -119,7 +119,7 @@ fn canon(value: &Value, kind: &DataType, out: &mut String) -> Result<(), Error> 
             out.push('[');
             for (at, (value, field)) in values.values().iter().zip(fields).enumerate() {
                 out.push_str(if at > 0 { ",[" } else { "[" });
-                quoted(field.name(), out);
+                write_text(field.name(), out);
                 out.push(',');
                 canon(value, field.data_type(), out)?;
                 out.push(']');
@@ -180,29 +180,4 @@ fn elements(tensor: &Tensor, shape: &[i64], at: &mut usize, out: &mut String) {
         elements(tensor, inner, at, out);
     }
     out.push(']');
-}
-
-/// Text as JSON of ASCII alone.
-fn quoted(text: &str, out: &mut String) {
-    out.push('"');
-    for sign in text.chars() {
-        match sign {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            ' '..='\u{7f}' => out.push(sign),
-            other => {
-                let mut units = [0; 2];
-                other
-                    .encode_utf16(&mut units)
-                    .iter()
-                    .for_each(|unit| write!(out, "\\u{unit:04x}").unwrap_or_default());
-            }
-        }
-    }
-    out.push('"');
 }

@@ -6,6 +6,7 @@ use forebay_core::{Buffer, Error, View};
 use serde_json::{Map, Value as Json, json};
 
 use super::npy::array;
+pub(crate) use crate::words::same as compare;
 
 /// What the reader makes of a file: `metadata` and `tensors`, by name.
 pub(crate) fn digest(path: &Path) -> Result<Json, Error> {
@@ -24,9 +25,4 @@ pub(crate) fn digest(path: &Path) -> Result<Json, Error> {
         }
     }
     Ok(json!({"metadata": metadata, "tensors": tensors}))
-}
-
-/// Both keys are equal.
-pub(crate) fn compare(expected: &Json, found: &Json) -> Result<(), String> {
-    if expected == found { Ok(()) } else { Err(format!("found {found}, expected {expected}")) }
 }

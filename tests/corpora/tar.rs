@@ -1,12 +1,13 @@
 //! Kinds `tar` and `webdataset`: archives by other programs, packed or not, against what Python's tarfile found in them.
 
-use std::{fmt::Write as _, fs, io::Read, path::Path};
+use std::{fs, io::Read, path::Path};
 
 use forebay_core::{Blob, Buffer, Error, Str};
 use forebay_tar::{Group, Kind, Member, open, read};
 use forebay_unpack::{Codec, Unpacked};
 use serde_json::{Value as Json, json};
-use sha2::{Digest as _, Sha256};
+
+use crate::words::sha256;
 
 /// Larger files are listed without a hash.
 const HASHED: u64 = 64 << 20;
@@ -42,13 +43,7 @@ fn entry(member: &Member) -> Result<Json, Error> {
             json!([name, kind(member.kind), member.size, null])
         }
         Kind::File | Kind::Sparse => {
-            let sum = Sha256::digest(member.contents(HASHED)?);
-            let hex = sum.iter().fold(String::new(), |mut hex, byte| {
-                // Writing to text cannot fail.
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            });
-            json!([name, kind(member.kind), member.size, hex])
+            json!([name, kind(member.kind), member.size, sha256(member.contents(HASHED)?)])
         }
         Kind::HardLink | Kind::SymLink => json!([name, kind(member.kind), 0, link]),
         _ => json!([name, kind(member.kind), 0, ""]),

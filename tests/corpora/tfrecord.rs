@@ -4,7 +4,9 @@ use std::{fs, path::Path};
 
 use forebay_core::{Buffer, Error, Key, Sample, Value};
 use serde_json::{Value as Json, json};
-use sha2::{Digest, Sha256};
+
+pub(crate) use crate::words::same as compare;
+use crate::words::sha256;
 
 /// What the reader makes of a file: `records`.
 pub(crate) fn digest(path: &Path) -> Result<Json, Error> {
@@ -15,12 +17,7 @@ pub(crate) fn digest(path: &Path) -> Result<Json, Error> {
         let record = record?;
         let bytes = record.get("bytes").and_then(Value::as_bytes);
         let bytes = bytes.ok_or_else(|| Error::bug("a record without bytes"))?;
-        Ok(json!([bytes.len(), format!("{:x}", Sha256::digest(&**bytes))]))
+        Ok(json!([bytes.len(), sha256(&**bytes)]))
     });
     Ok(json!({"records": records.collect::<Result<Vec<_>, Error>>()?}))
-}
-
-/// The records are equal.
-pub(crate) fn compare(expected: &Json, found: &Json) -> Result<(), String> {
-    if expected == found { Ok(()) } else { Err(format!("found {found}, expected {expected}")) }
 }

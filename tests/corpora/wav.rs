@@ -4,7 +4,9 @@ use std::{fs, path::Path};
 
 use forebay_core::{Buffer, DType, Error, Value, View};
 use serde_json::{Value as Json, json};
-use sha2::{Digest, Sha256};
+
+pub(crate) use crate::words::same as compare;
+use crate::words::sha256;
 
 /// What the reader makes of a file.
 pub(crate) fn digest(path: &Path) -> Result<Json, Error> {
@@ -20,11 +22,6 @@ pub(crate) fn digest(path: &Path) -> Result<Json, Error> {
         samples.data().chunks_exact(size).flat_map(|sample| &sample[..width.min(size)]).copied().collect();
     Ok(json!({
         "frames": samples.shape()[0], "channels": samples.shape()[1], "rate": number("rate"),
-        "bytes_per_sample": width, "pcm_sha256": format!("{:x}", Sha256::digest(&stored)),
+        "bytes_per_sample": width, "pcm_sha256": sha256(&stored),
     }))
-}
-
-/// All keys are equal.
-pub(crate) fn compare(expected: &Json, found: &Json) -> Result<(), String> {
-    if expected == found { Ok(()) } else { Err(format!("found {found}, expected {expected}")) }
 }
