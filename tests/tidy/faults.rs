@@ -110,6 +110,7 @@ fn a_map_that_drifted_is_found() {
         changed("loader/  l\n", "loader/  l\npython/  p\n"),
         "the map shows python/, which is no room",
     );
+    assert_found(changed("loader/  l\n", "loader/  l\nloader/  m\n"), "the map shows loader/ twice");
     assert_found(house_with("docs/x.md", |_| String::new()), "the map lacks docs/");
 }
 

@@ -8,7 +8,9 @@ use crate::repo::Repo;
 use crate::{Report, looked_at};
 
 pub(crate) fn the_map_shows_exactly_the_rooms(repo: &Repo) -> Report {
-    let named = repo.files.get("ARCHITECTURE.md").map(|text| map(text)).unwrap_or_default();
+    let shown = repo.files.get("ARCHITECTURE.md").map(|text| map(text)).unwrap_or_default();
+    let mut named = BTreeSet::new();
+    let twice: Vec<_> = shown.iter().filter(|room| !named.insert(**room)).collect();
     let crates: BTreeSet<_> = repo.manifests.iter().map(|manifest| manifest.folder.as_str()).collect();
     let top: BTreeSet<_> = repo.files.keys().filter_map(|path| Some(path.split_once('/')?.0)).collect();
     let covers = |folder: &str| named.iter().any(|room| room.split('/').next() == Some(folder));
@@ -19,12 +21,13 @@ pub(crate) fn the_map_shows_exactly_the_rooms(repo: &Repo) -> Report {
         .into_iter()
         .map(|room| format!("ARCHITECTURE.md: the map lacks {room}/"))
         .chain(absent.map(|room| format!("ARCHITECTURE.md: the map shows {room}/, which is no room")))
+        .chain(twice.into_iter().map(|room| format!("ARCHITECTURE.md: the map shows {room}/ twice")))
         .collect();
     looked_at(named.len(), problems)
 }
 
 /// The folders in the fenced block under `## Map`: each line's first word, when it ends in `/`.
-fn map(architecture: &str) -> BTreeSet<&str> {
+fn map(architecture: &str) -> Vec<&str> {
     let section = architecture.lines().skip_while(|line| *line != "## Map").skip(1);
     let block = section
         .take_while(|line| !line.starts_with("## "))

@@ -4,18 +4,15 @@ use std::{collections::HashMap, sync::Arc};
 
 use forebay_core::{
     Any, Buffer, Context, DataPipe, Error, FlatMap, Items, OneOrMany, PipeInfo, Result, Sample, Schema,
-    State, StateExt as _, Str, Struct, Value, View, options,
+    State, Str, Struct, Value, View, options,
 };
 
 use crate::{
-    piece::Piece,
+    piece::{Piece, save, saved},
     record::{Cell, Dialect, Field, closed},
     rows::Whose,
     shapes::Known,
 };
-
-/// The version of a saved position.
-const STATE: u32 = 1;
 
 options! {
     /// Options of `csv`.
@@ -214,15 +211,12 @@ impl Items for CsvItems {
 
     /// Where the next record starts.
     fn state(&self) -> Result<State> {
-        State::json(STATE, &self.at)
+        save(self.at as u64)
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        let (at, len) = (state.parse::<usize>(STATE)?, self.bytes.len());
-        if at > len {
-            return Err(Error::invalid(format!("the saved place is byte {at} of {len}")));
-        }
-        self.at = at;
+        // It lies within the bytes.
+        self.at = saved(state, self.bytes.len() as u64)? as usize;
         Ok(())
     }
 }

@@ -1,18 +1,14 @@
 //! `csv_blocks`: a CSV file to blocks of whole records, with what its header says.
 
 use forebay_core::{
-    Blob, Context, DataPipe, Error, FlatMap, Items, PipeInfo, Result, Sample, State, StateExt as _, Str,
-    Value, options,
+    Blob, Context, DataPipe, Error, FlatMap, Items, PipeInfo, Result, Sample, State, Str, Value, options,
 };
 
 use crate::{
     MARK,
-    piece::Cutter,
+    piece::{Cutter, save, saved},
     record::{Dialect, End, closed},
 };
-
-/// The version of a saved position.
-const STATE: u32 = 1;
 
 options! {
     /// Options of `csv_blocks`.
@@ -200,15 +196,11 @@ impl Items for CsvBlocksItems {
 
     /// Where the next block starts.
     fn state(&self) -> Result<State> {
-        State::json(STATE, &self.at)
+        save(self.at)
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        let (at, len) = (state.parse::<u64>(STATE)?, self.blob.len());
-        if at > len {
-            return Err(Error::invalid(format!("the saved place is byte {at} of {len}")));
-        }
-        self.at = at;
+        self.at = saved(state, self.blob.len())?;
         Ok(())
     }
 }

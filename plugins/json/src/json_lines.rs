@@ -1,19 +1,16 @@
 //! `json_lines`: a block of lines to the documents in it, one sample each.
 
 use forebay_core::{
-    Buffer, Context, DataPipe, Error, FlatMap, Items, Limits, OneOrMany, PipeInfo, Result, Sample, State,
-    StateExt as _, Str, options,
+    Buffer, Context, DataPipe, FlatMap, Items, Limits, OneOrMany, PipeInfo, Result, Sample, State, Str,
+    options,
 };
 
 use crate::{
     MARK,
-    piece::Piece,
+    piece::{Piece, save, saved},
     rows::{Form, Rows, Whose},
     scan::Scan,
 };
-
-/// The version of a saved position.
-const STATE: u32 = 1;
 
 options! {
     /// Options of `json_lines`.
@@ -130,15 +127,12 @@ impl Items for JsonLinesItems {
 
     /// Where the next row starts.
     fn state(&self) -> Result<State> {
-        State::json(STATE, &self.at)
+        save(self.at as u64)
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        let (at, len) = (state.parse::<usize>(STATE)?, self.bytes.len());
-        if at > len {
-            return Err(Error::invalid(format!("the saved place is byte {at} of {len}")));
-        }
-        self.at = at;
+        // It lies within the bytes.
+        self.at = saved(state, self.bytes.len() as u64)? as usize;
         Ok(())
     }
 }

@@ -1,14 +1,11 @@
 //! `lines`: a file to blocks of whole lines.
 
 use forebay_core::{
-    Blob, Context, DataPipe, Error, FlatMap, Items, PipeInfo, Result, Sample, State, StateExt as _, Value,
-    options,
+    Blob, Context, DataPipe, Error, FlatMap, Items, PipeInfo, Result, Sample, State, Value, options,
 };
 
-use crate::piece::Cutter;
+use crate::piece::{Cutter, save, saved};
 
-/// The version of a saved position.
-const STATE: u32 = 1;
 /// So many bytes are looked at first for the end of a line.
 const WINDOW: u64 = 4096;
 /// Of a file far away, a block has at least so many bytes: each is a request.
@@ -72,16 +69,11 @@ impl Items for LinesItems {
 
     /// Where the next block starts.
     fn state(&self) -> Result<State> {
-        State::json(STATE, &self.at)
+        save(self.at)
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        let at = state.parse::<u64>(STATE)?;
-        let len = self.blob.len();
-        if at > len {
-            return Err(Error::invalid(format!("the saved place is byte {at} of {len}")));
-        }
-        self.at = at;
+        self.at = saved(state, self.blob.len())?;
         Ok(())
     }
 }

@@ -1,7 +1,9 @@
 //! A piece of a file on its way from the pipe that cuts to the one that reads: the field `block`, and the piece's bytes
 //! where the file's are at hand.
 
-use forebay_core::{Blob, Buffer, Context, Error, Result, Sample, Schema, Str, Value, View};
+use forebay_core::{
+    Blob, Buffer, Context, Error, Result, Sample, Schema, State, StateExt as _, Str, Value, View,
+};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::rows::Whose;
@@ -10,6 +12,26 @@ use crate::rows::Whose;
 pub(crate) const BLOCK: &str = "block";
 const BYTES: &str = "bytes";
 const PATH: &str = "path";
+
+/// The version of a saved place.
+const STATE: u32 = 1;
+
+/// A byte to go on at, to be saved.
+pub(crate) fn save(at: u64) -> Result<State> {
+    State::json(STATE, &at)
+}
+
+/// The byte that was saved, in what has so many.
+///
+/// # Errors
+/// `Invalid` when it does not lie there.
+pub(crate) fn saved(state: &State, len: u64) -> Result<u64> {
+    let at = state.parse(STATE)?;
+    if at > len {
+        return Err(Error::invalid(format!("the saved place is byte {at} of {len}")));
+    }
+    Ok(at)
+}
 
 /// Cuts the sample of one file into those of its pieces.
 pub(crate) struct Cutter {

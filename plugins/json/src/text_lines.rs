@@ -1,14 +1,16 @@
 //! `text_lines`: a block of lines to its lines, one sample each.
 
 use forebay_core::{
-    Buffer, Context, DataPipe, Error, FlatMap, Items, PipeInfo, Result, Sample, Schema, State, StateExt as _,
-    Str, Value, options,
+    Buffer, Context, DataPipe, Error, FlatMap, Items, PipeInfo, Result, Sample, Schema, State, Str, Value,
+    options,
 };
 
-use crate::{MARK, piece::Piece, rows::Whose, shapes::Known};
-
-/// The version of a saved position.
-const STATE: u32 = 1;
+use crate::{
+    MARK,
+    piece::{Piece, save, saved},
+    rows::Whose,
+    shapes::Known,
+};
 
 options! {
     /// Options of `text_lines`.
@@ -102,15 +104,12 @@ impl Items for TextLinesItems {
 
     /// Where the next line starts.
     fn state(&self) -> Result<State> {
-        State::json(STATE, &self.at)
+        save(self.at as u64)
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        let (at, len) = (state.parse::<usize>(STATE)?, self.bytes.len());
-        if at > len {
-            return Err(Error::invalid(format!("the saved place is byte {at} of {len}")));
-        }
-        self.at = at;
+        // It lies within the bytes.
+        self.at = saved(state, self.bytes.len() as u64)? as usize;
         Ok(())
     }
 }
