@@ -45,7 +45,20 @@ pub(crate) enum Archive {
 impl Archive {
     /// The archive in `blob`, and its bytes where they are in memory.
     pub(crate) fn open(blob: &Blob) -> Result<(Self, Buffer)> {
-        let head = blob.read(0..blob.len().min(BLOCK as u64))?;
+        let (archive, shard, head) = match blob.in_memory() {
+            Some(bytes) => {
+                // By the window: to touch a map costs a fault, and its end the attention of all cores.
+                let mut window = Window::new(bytes);
+                let head = covered(&mut window, bytes, 0, &mut Place::default())?.head(0, BLOCK as u64)?;
+                let head = head.into_owned();
+                (Self::Here(window, 0), bytes.clone(), head)
+            }
+            None => {
+                let mut far = Far { blob: blob.clone(), window: Buffer::EMPTY, at: 0 };
+                let head = far.read(0, BLOCK as u64)?.to_vec();
+                (Self::Far(far), Buffer::EMPTY, head)
+            }
+        };
         // A name may begin as packed bytes do.
         let is_tar = head.len() == BLOCK && Header::parse(Cow::Borrowed(&head)).is_ok();
         if !is_tar
@@ -54,10 +67,7 @@ impl Archive {
         {
             return Ok((Self::Packed(Box::new(Packed { reader, at: 0 })), Buffer::EMPTY));
         }
-        Ok(match blob.in_memory() {
-            Some(bytes) => (Self::Here(Window::new(bytes), 0), bytes.clone()),
-            None => (Self::Far(Far { blob: blob.clone(), window: Buffer::EMPTY, at: 0 }), Buffer::EMPTY),
-        })
+        Ok((archive, shard))
     }
 
     /// How many bytes it has, where that is known.

@@ -142,9 +142,16 @@ pub struct UntarItems {
     /// The names of those members and of the one held, one after the other.
     names: Vec<u8>,
     schemas: Vec<Schema>,
+    usual: Usual,
     index: u64,
     /// What hard links may name, by name; none where they are not followed.
     targets: Option<HashMap<Vec<u8>, Target>>,
+}
+
+/// The fields of the last sample, as they are written, and their schema: the next sample's are most often the same.
+struct Usual {
+    fields: Vec<Vec<u8>>,
+    schema: Schema,
 }
 
 /// Where a file is stored that a hard link may name.
@@ -171,9 +178,13 @@ impl Part {
         names.get(self.name.start..self.name.start + self.key_len).unwrap_or_default()
     }
 
+    /// The field as it is written.
+    fn raw_field<'a>(&self, names: &'a [u8]) -> &'a [u8] {
+        names.get(self.name.start + self.key_len + 1..self.name.end).unwrap_or_default()
+    }
+
     fn field<'a>(&self, names: &'a [u8]) -> Cow<'a, str> {
-        let start = self.name.start + self.key_len + 1;
-        field_name(names.get(start..self.name.end).unwrap_or_default())
+        field_name(self.raw_field(names))
     }
 
     fn name<'a>(&self, names: &'a [u8]) -> Cow<'a, str> {
@@ -228,6 +239,7 @@ impl UntarItems {
             fields: Vec::new(),
             names: Vec::new(),
             schemas: Vec::new(),
+            usual: Usual { fields: Vec::new(), schema: Schema::new([""; 0]) },
             index: 0,
             targets: None,
         }
@@ -274,9 +286,11 @@ impl UntarItems {
         let mut failed = None;
         let gone = self.held.as_ref().map_or(self.names.len(), |held| held.name.start);
         self.names.drain(..gone);
+        let mut usual = true;
         if let Some(mut first) = self.held.take() {
             first.name = 0..self.names.len();
             failed = first.failed.take();
+            usual = self.is_usual(&first);
             self.fields.push(first);
         }
         loop {
@@ -288,7 +302,9 @@ impl UntarItems {
                     break;
                 }
                 _ => {
-                    let error = part.failed.take().or_else(|| self.clash(&part));
+                    usual = usual && self.is_usual(&part);
+                    // Those of the last sample did not clash.
+                    let error = part.failed.take().or_else(|| if usual { None } else { self.clash(&part) });
                     if failed.is_none() {
                         failed = error;
                         self.fields.push(part);
@@ -300,8 +316,13 @@ impl UntarItems {
         }
         match failed {
             Some(error) => Err(error),
-            None => Ok(self.finish()),
+            None => Ok(self.finish(usual)),
         }
+    }
+
+    /// Whether the next field of the sample being collected is that of the last one in its place.
+    fn is_usual(&self, part: &Part) -> bool {
+        self.usual.fields.get(self.fields.len()).is_some_and(|field| field == part.raw_field(&self.names))
     }
 
     /// The next member that belongs to a sample.
@@ -381,36 +402,26 @@ impl UntarItems {
         })
     }
 
-    /// The sample of the members collected.
-    fn finish(&mut self) -> Option<Sample> {
+    /// The sample of the members collected; `usual` where their fields begin as those of the last sample.
+    fn finish(&mut self, usual: bool) -> Option<Sample> {
         let mut fields = std::mem::take(&mut self.fields);
         let first = fields.first()?;
         let (offset, key) = (first.offset, self.key(first));
-        let schema = self.known_schema(&fields).unwrap_or_else(|| {
+        if !usual || fields.len() != self.usual.fields.len() {
             let names: Vec<_> = fields.iter().map(|part| part.field(&self.names)).collect();
-            schema_of(&mut self.schemas, &names)
-        });
+            let schema = schema_of(&mut self.schemas, &names);
+            let written = fields.iter().map(|part| part.raw_field(&self.names).to_vec()).collect();
+            self.usual = Usual { fields: written, schema };
+        }
         let values = fields.drain(..).map(|part| Value::from(part.data)).collect();
         self.fields = fields;
-        Some(self.sample(offset, key, schema, values))
+        Some(self.sample(offset, key, self.usual.schema.clone(), values))
     }
 
     /// The key as text: a slice of the shard, if that is where it lies.
     fn key(&self, part: &Part) -> Str {
         let shared = part.place.and_then(|start| self.shard.get(start..start + part.key_len));
         shared.map_or_else(|| Str::from(&*String::from_utf8_lossy(part.key(&self.names))), text)
-    }
-
-    fn known_schema(&self, fields: &[Part]) -> Option<Schema> {
-        let fits = |schema: &&Schema| {
-            schema.len() == fields.len()
-                && schema
-                    .names()
-                    .iter()
-                    .zip(fields)
-                    .all(|(name, part)| name.as_str() == part.field(&self.names))
-        };
-        self.schemas.iter().find(fits).cloned()
     }
 
     fn sample(&mut self, offset: u64, name: Str, schema: Schema, values: Vec<Value>) -> Sample {
