@@ -329,7 +329,33 @@ impl Deref for Str {
 
 impl From<&str> for Str {
     fn from(text: &str) -> Self {
-        Self::from(text.to_owned())
+        match Short::new(text.as_bytes()) {
+            Some(short) if short.len > 0 => Self { bytes: Buffer::from_owner(short) },
+            _ => Self::from(text.to_owned()),
+        }
+    }
+}
+
+/// A short text beside its reference count: keys and words take one allocation, not two.
+struct Short {
+    len: u8,
+    bytes: [u8; Self::MOST],
+}
+
+impl Short {
+    /// With the count and what keeps it, a cache line and a half.
+    const MOST: usize = 63;
+
+    fn new(text: &[u8]) -> Option<Self> {
+        let mut bytes = [0; Self::MOST];
+        bytes.get_mut(..text.len())?.copy_from_slice(text);
+        Some(Self { len: text.len() as u8, bytes })
+    }
+}
+
+impl AsRef<[u8]> for Short {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
     }
 }
 

@@ -7,7 +7,7 @@ const MOST: usize = 512;
 /// About how long one call should take.
 const TIME: Duration = Duration::from_micros(500);
 /// About how many bytes one call should give.
-const BYTES: usize = 4 << 20;
+const BYTES: usize = 16 << 20;
 
 /// A node's chunk size; it adapts, and never changes what comes out.
 #[derive(Debug, Clone)]
