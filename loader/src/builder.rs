@@ -230,7 +230,7 @@ impl LoaderBuilder {
             audit.map(|file| Log::open(file, (&graph, registry, &course), seed, ranks)).transpose()?;
         let audit = audit.map(Arc::new);
         let files = (self.record.as_deref(), self.replay.as_deref());
-        let records = Records::open(files, &plan, &Whose::new(&graph, seed, ranks))?;
+        let records = Records::open(files, &plan, &Whose::new(&course.words(&graph).graph, seed, ranks))?;
         let mut maker = Maker {
             graph: &graph,
             registry,

@@ -96,8 +96,9 @@ impl Records {
 }
 
 impl Whose {
-    pub(crate) fn new(graph: &crate::Graph, seed: u64, (rank, world_size): (u32, u32)) -> Self {
-        Self { order: VERSION, graph: graph.fingerprint().to_string(), seed, rank, world_size }
+    /// A run of the graph with this fingerprint.
+    pub(crate) fn new(graph: &str, seed: u64, (rank, world_size): (u32, u32)) -> Self {
+        Self { order: VERSION, graph: graph.to_owned(), seed, rank, world_size }
     }
 
     /// Refuses a record of something else.

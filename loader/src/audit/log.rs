@@ -75,8 +75,8 @@ impl Log {
     ) -> Result<Self> {
         let nodes = parts(graph, registry, course)?;
         let file = open_to_append(path, "audit").map_err(|error| error.context("file", path.display()))?;
-        let whose =
-            Whose { graph: graph.fingerprint().to_string(), seed, rank, nodes, output: course.output };
+        let graph = course.words(graph).graph.clone();
+        let whose = Whose { graph, seed, rank, nodes, output: course.output };
         Ok(Self::new(path, Sink::File(BufWriter::with_capacity(1 << 16, file)), whose))
     }
 

@@ -17,7 +17,7 @@ const SHOWN: usize = 120;
 /// What a snapshot says of a graph whatever its place; made once, since a node may have a list of a million paths.
 pub(crate) struct Words {
     /// The graph's fingerprint.
-    pub(super) graph: String,
+    pub(crate) graph: String,
     pub(super) nodes: Vec<NodeWords>,
 }
 
