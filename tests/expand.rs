@@ -64,3 +64,20 @@ fn only_its_own_failures_are_lost_where_a_stream_goes_on() {
         assert_eq!(samples(text, Executor::Processes(2)), some);
     });
 }
+
+#[test]
+fn a_place_is_kept_also_where_as_many_came_out_as_went_in() {
+    let graph = line("range 60 | rogue_burst most=2");
+    let mut even = 0;
+    for delivered in 1..40 {
+        let mut loader = build(&graph, &registry(), Setting::INLINE).unwrap();
+        let mut epoch = loader.epoch(0);
+        assert_eq!(epoch.by_ref().take(delivered).filter(Result::is_ok).count(), delivered);
+        let first = epoch.snapshot().unwrap();
+        let mut other = build(&graph, &registry(), Setting::INLINE).unwrap();
+        let second = other.resume(&first).unwrap().snapshot().unwrap();
+        assert_eq!(first.nodes, second.nodes, "after {delivered}");
+        even += usize::from(first.nodes[1].taken == first.nodes[1].given);
+    }
+    assert!(even > 0, "at no place came out as many as went in");
+}

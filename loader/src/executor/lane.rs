@@ -82,7 +82,8 @@ impl Lane {
             map.place.taken[0] = had.take().unwrap_or(map.place.taken[0]);
             map.trail.start(epoch);
             map.tap.iter_mut().for_each(Tap::start);
-            if map.place.taken != map.place.given || map.place.lost > 0 {
+            // Only of maps that lost nothing does the number given say what was taken.
+            if self.expands || map.place.taken != map.place.given || map.place.lost > 0 {
                 map.mark(0);
             }
         }
