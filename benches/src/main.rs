@@ -4,6 +4,7 @@
 //! table shows the median and the best. CPU time is of the whole process and steadier than wall time.
 
 mod engine;
+mod formats;
 mod idle;
 mod kills;
 mod manifests;
@@ -24,14 +25,18 @@ use forebay_loader::{
 };
 
 const USAGE: &str = "usage: bench engine|manifests|workers|steps|skew|paths|kills|idle, \
-                     bench tar|photos|snapshots FOLDER, or bench startup FOREBAY";
+                     bench tar|photos|snapshots FOLDER, bench startup FOREBAY, or bench formats FOLDER PYTHON";
 
 fn main() -> ExitCode {
     serve_if_worker();
     let mut arguments = env::args().skip(1);
     let which = arguments.next().unwrap_or_default();
-    let path = arguments.next().map(PathBuf::from);
+    let (path, second) = (arguments.next().map(PathBuf::from), arguments.next().map(PathBuf::from));
     let rows = match (which.as_str(), path) {
+        ("formats", Some(path)) => match second {
+            Some(python) => formats::run(&path, &python),
+            None => Err(Error::invalid(USAGE)),
+        },
         ("engine", None) => engine::run(),
         ("manifests", None) => manifests::run(),
         ("workers", None) => workers::run(),
