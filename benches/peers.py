@@ -179,7 +179,9 @@ def turbo(folder):
     import simplejpeg
 
     photos = members(folder / "jpg.tar")
-    return lambda: sum(1 for photo in photos if simplejpeg.decode_jpeg(photo, "RGB") is not None)
+    # Fresh memory for each would cost it a third more.
+    pixels = bytearray(1 << 22)
+    return lambda: sum(1 for photo in photos if simplejpeg.decode_jpeg(photo, "RGB", buffer=pixels) is not None)
 
 
 def pillow(folder):

@@ -139,10 +139,8 @@ pub(crate) fn run(folder: &Path, python: &Path) -> Result<Vec<String>> {
 fn read(case: &Case, folder: &Path, registry: &Registry) -> Result<(Spent, u64)> {
     let line = format!("files '{}/{}", folder.display(), case.line);
     let mut loader = crate::loader(&line, case.executor, registry)?;
-    let read = spend(|| {
-        let rows = loader.epoch(0).try_fold(0, |rows, sample| sample.map(|sample| rows + rows_of(&sample)));
-        rows.map_err(Into::into)
-    })?;
+    let read =
+        spend(|| loader.epoch(0).try_fold(0, |rows, sample| sample.map(|sample| rows + rows_of(&sample))))?;
     Loader::finish(loader)?;
     Ok(read)
 }
