@@ -3,17 +3,11 @@
 use forebay_core::{Decoder, DecoderInfo, Error, Result};
 
 use crate::decoder::{
-    bmp::BmpDecoder,
-    gif::GifDecoder,
+    formats::{BmpDecoder, GifDecoder, IcoDecoder, PngDecoder, PnmDecoder, QoiDecoder, WebPDecoder, is_pnm},
     has_magic,
-    ico::IcoDecoder,
     jpeg::{Jpeg, JpegDecoder},
-    png::PngDecoder,
-    pnm::{PnmDecoder, is_pnm},
-    qoi::QoiDecoder,
     raster::{Format, Raster},
     tiff::TiffDecoder,
-    webp::WebPDecoder,
 };
 use crate::pixels::{Crop, Pixels, cut};
 use crate::scratch;

@@ -53,10 +53,10 @@ impl Picture<'_> {
 /// Puts what `work` makes of the sample's decoded picture in its place; `None` leaves it.
 ///
 /// The picture is in the field called `name`, or in the first one that holds a picture.
-pub(crate) fn change(
+pub(crate) fn change<T: Into<Value>>(
     sample: &mut Sample,
     name: Option<&str>,
-    work: impl FnOnce(&Pixels<'_>) -> Result<Option<Tensor>>,
+    work: impl FnOnce(&Pixels<'_>) -> Result<Option<T>>,
 ) -> Result<()> {
     let decoded = |value: &Value| decoded(value).is_ok();
     let index = position(sample, name, &[&decoded])?;
@@ -73,8 +73,7 @@ pub(crate) fn change_any(
     work: impl FnOnce(Picture<'_>) -> Result<Option<Tensor>>,
 ) -> Result<()> {
     let decoded = |value: &Value| decoded(value).is_ok();
-    let encoded = |value: &Value| matches!(value.view(), View::Bytes(bytes) if Encoded::is_known(bytes));
-    let index = position(sample, name, &[&decoded, &encoded])?;
+    let index = position(sample, name, &[&decoded, &is_encoded])?;
     replace(sample, index, |value| {
         work(match value.view() {
             View::Bytes(bytes) => Picture::Encoded(Encoded::open(bytes, cx.limits().pixels)?),
@@ -83,20 +82,38 @@ pub(crate) fn change_any(
     })
 }
 
-fn replace(
+/// The same for the bytes of a picture: those in the field called `name`, or the first that begin as a file does.
+pub(crate) fn change_bytes(
+    sample: &mut Sample,
+    name: Option<&str>,
+    work: impl FnOnce(&[u8]) -> Result<Tensor>,
+) -> Result<()> {
+    let index = position(sample, name, &[&is_encoded])?;
+    replace(sample, index, |value| match value.view() {
+        View::Bytes(bytes) => work(bytes).map(Some),
+        found => Err(Error::invalid(format!("found {found:?}, expected the bytes of a picture"))),
+    })
+}
+
+/// Whether a value is the bytes of a file of a known format.
+fn is_encoded(value: &Value) -> bool {
+    matches!(value.view(), View::Bytes(bytes) if Encoded::is_known(bytes))
+}
+
+fn replace<T: Into<Value>>(
     sample: &mut Sample,
     index: usize,
-    work: impl FnOnce(&Value) -> Result<Option<Tensor>>,
+    work: impl FnOnce(&Value) -> Result<Option<T>>,
 ) -> Result<()> {
     let value = sample.values().get(index).ok_or_else(|| Error::bug("a field without a value"))?;
-    let tensor = work(value).map_err(|error| match sample.schema().names().get(index) {
+    let changed = work(value).map_err(|error| match sample.schema().names().get(index) {
         Some(name) => error.context("field", name),
         None => error,
     })?;
-    if let Some(tensor) = tensor
+    if let Some(changed) = changed
         && let Some(value) = sample.values_mut().get_mut(index)
     {
-        *value = tensor.into();
+        *value = changed.into();
     }
     Ok(())
 }
@@ -126,8 +143,8 @@ fn position(sample: &Sample, name: Option<&str>, kinds: &[&dyn Fn(&Value) -> boo
         Error::invalid(match name {
             Some(name) => format!("no field {name:?}, the sample has: {fields}"),
             None => format!(
-                "no field holds a picture (uint8 [height, width, channels]), is it decoded? the sample has: \
-                 {fields}"
+                "no field holds a picture of the wanted kind (uint8 [height, width, channels], or bytes), is it \
+                 decoded? the sample has: {fields}"
             ),
         })
     })

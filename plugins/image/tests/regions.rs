@@ -92,6 +92,18 @@ fn encoded(
     bytes
 }
 
+/// The same with each component in a scan of its own.
+fn separate(size: [usize; 2], sampling: SamplingFactor) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(&mut bytes, 90);
+    encoder.set_sampling_factor(sampling);
+    encoder.set_optimized_huffman_tables(true);
+    let [height, width] = size;
+    encoder.encode(&picture(height, width), width as u16, height as u16, ColorType::Rgb).unwrap();
+    assert_eq!(bytes.windows(2).filter(|two| *two == [0xff, 0xda]).count(), 3);
+    bytes
+}
+
 const SAMPLINGS: [Option<SamplingFactor>; 5] = [
     None,
     Some(SamplingFactor::R_4_4_4),
@@ -99,6 +111,23 @@ const SAMPLINGS: [Option<SamplingFactor>; 5] = [
     Some(SamplingFactor::R_4_4_0),
     Some(SamplingFactor::R_4_2_0),
 ];
+
+#[test]
+fn components_in_separate_scans_are_the_same_picture() {
+    let mut random = Random(3);
+    for sampling in SAMPLINGS.into_iter().flatten() {
+        for size in [[1, 1], [8, 8], [9, 17], [16, 16], [31, 47], [101, 33]] {
+            let bytes = separate(size, sampling);
+            let (_, expected) = whole(&encoded(size, Some(sampling), 90, 0)).unwrap();
+            assert!(whole(&bytes).unwrap() == (size, expected), "{sampling:?} {size:?}");
+            check_parts("separate", &bytes, &mut random, 5);
+        }
+    }
+    let bytes = separate([31, 47], SamplingFactor::R_4_2_0);
+    for len in 0..bytes.len() - 2 {
+        assert!(whole(&bytes[..len]).is_err(), "{len} of {}", bytes.len());
+    }
+}
 
 #[test]
 fn every_size_sampling_and_restart() {

@@ -1,35 +1,4 @@
-//! Windows icons and cursors by the image crate.
-
-use forebay_core::{Buffer, Context, Decoder, DecoderInfo, Magic, NoOptions, Result, Value, Wanted};
-
-use crate::decoder::raster::{self, Format};
-
-/// The decoder `ico`.
-pub struct IcoDecoder;
-
-impl Decoder for IcoDecoder {
-    const INFO: DecoderInfo = DecoderInfo {
-        name: "ico",
-        summary: "Windows icon, its largest picture, to a uint8 tensor [height, width, 3]",
-        extensions: &["ico", "cur"],
-        media_types: &["image/vnd.microsoft.icon"],
-        magic: &[Magic { offset: 0, bytes: b"\0\0\x01\0" }, Magic { offset: 0, bytes: b"\0\0\x02\0" }],
-        ..DecoderInfo::DEFAULT
-    };
-    type Options = NoOptions;
-
-    fn new(_: NoOptions) -> Result<Self> {
-        Ok(Self)
-    }
-
-    fn probe(&self, head: &[u8], _: &str) -> u8 {
-        super::by_magic(head, &Self::INFO)
-    }
-
-    fn decode(&self, bytes: &Buffer, wanted: &Wanted<'_>, cx: &Context<'_>) -> Result<Value> {
-        raster::decode(Format::Ico, bytes, wanted, cx)
-    }
-}
+//! What is in a Windows icon.
 
 /// The PNG file that is the largest picture of an icon, if it is one: of these any kind is taken, not just that of the
 /// standard.

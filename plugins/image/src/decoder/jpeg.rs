@@ -90,7 +90,9 @@ impl<'a> Jpeg<'a> {
             .set_max_height(usize::from(u16::MAX))
             .jpeg_set_out_colorspace(ColorSpace::RGB);
         if separate_scans(bytes) {
-            return Err(Error::unsupported("sequential JPEG with its components in separate scans"));
+            return Err(Error::unsupported(
+                "sequential JPEG with its components in separate scans, which end early or are no common YCbCr",
+            ));
         }
         let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(bytes), options);
         decoder.decode_headers().map_err(|error| broken(&error))?;
@@ -164,7 +166,7 @@ impl Kind<'_> {
 /// Whether this is a sequential JPEG whose first scan lacks some of its components.
 ///
 /// zune-jpeg up to 0.5.16 gives wrong colours for some of them and no error (its issues 422 and 448), so
-/// they are refused.
+/// those that our own decoder does not read are refused.
 fn separate_scans(bytes: &[u8]) -> bool {
     let mut rest = bytes.get(2..).unwrap_or_default();
     let mut components = None;

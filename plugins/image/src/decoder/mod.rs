@@ -1,16 +1,10 @@
-//! The decoders: one file per format, and what they share.
+//! The decoders: JPEG, TIFF, those of the image crate, and what they share.
 
-pub(crate) mod bmp;
-pub(crate) mod gif;
-pub(crate) mod ico;
+pub(crate) mod formats;
+mod ico;
 pub(crate) mod jpeg;
-pub(crate) mod png;
-pub(crate) mod pnm;
-pub(crate) mod qoi;
 pub(crate) mod raster;
-pub(crate) mod tga;
 pub(crate) mod tiff;
-pub(crate) mod webp;
 
 use forebay_core::{Context, DType, DecoderInfo, Error, Result, Tensor, TensorExt, Value, Wanted};
 

@@ -155,7 +155,7 @@ pub(crate) fn decode(format: Format, bytes: &Buffer, wanted: &Wanted<'_>, cx: &C
 }
 
 /// What the image crate may take beside the output: eight bytes a pixel (RGBA of 16 bits), twice, and some.
-fn limits(max_pixels: u64) -> Limits {
+pub(crate) fn limits(max_pixels: u64) -> Limits {
     let mut limits = Limits::no_limits();
     limits.max_alloc = Some(max_pixels.saturating_mul(16).saturating_add(1 << 20));
     limits
@@ -229,7 +229,7 @@ fn layout(color: ColorType) -> Option<Layout> {
 }
 
 /// The image crate's error as ours.
-fn broken(format: Format, error: ImageError) -> Error {
+pub(crate) fn broken(format: Format, error: ImageError) -> Error {
     let kind = match &error {
         ImageError::Unsupported(_) => ErrorKind::Unsupported,
         ImageError::Limits(_) => ErrorKind::Limit,

@@ -15,6 +15,7 @@ const PLACES: [u8; 64] = [
 ];
 
 /// What the blocks of one component are read with.
+#[derive(Clone, Copy)]
 pub(crate) struct Coder<'a> {
     pub(crate) dc: &'a Table,
     pub(crate) ac: &'a Table,

@@ -17,18 +17,27 @@ pub(crate) struct Component<'a> {
     pub(crate) ac: Spec<'a>,
 }
 
-/// A header of the kind that this decoder reads: sequential, 8 bits, grey or YCbCr in one scan.
+/// A header of the kind that this decoder reads: sequential, 8 bits, grey or YCbCr.
 #[derive(Debug)]
 pub(crate) struct Header<'a> {
     pub(crate) height: usize,
     pub(crate) width: usize,
     pub(crate) components: Vec<Component<'a>>,
-    /// MCUs between two restart markers; 0 is all.
-    pub(crate) restart: usize,
     /// The Exif block, without its name.
     pub(crate) exif: Option<&'a [u8]>,
+    /// One for all components, or several, which together have each component once.
+    pub(crate) passes: Vec<Pass<'a>>,
+}
+
+/// One of a file's scans.
+#[derive(Debug)]
+pub(crate) struct Pass<'a> {
+    /// Which components it has, by their places in the header.
+    pub(crate) components: Vec<usize>,
+    /// MCUs between two restart markers; 0 is all.
+    pub(crate) restart: usize,
     /// The entropy-coded bytes, and what follows them.
-    pub(crate) scan: &'a [u8],
+    pub(crate) bytes: &'a [u8],
 }
 
 /// What the segments before the frame and the scan define.
@@ -40,7 +49,7 @@ struct Tables<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// Reads up to the scan; `None` for a file of another kind, and for a broken one.
+    /// Reads up to the last scan; `None` for a file of another kind, and for a broken one.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let mut rest = bytes.strip_prefix(b"\xff\xd8")?;
         let mut tables = Tables::default();
@@ -68,35 +77,57 @@ impl<'a> Header<'a> {
                 0xee => is_ycc &= says_ycc(segment)?,
                 0xe0 | 0xe2..=0xed | 0xef | 0xfe => {}
                 0xda => {
-                    let mut header = header?;
-                    header.scan(segment, &tables)?;
-                    if header.components.len() > 1 && !is_ycc {
-                        return None;
+                    let header = header.as_mut()?;
+                    let components = header.scan(segment, &tables)?;
+                    header.passes.push(Pass { components, restart, bytes: rest });
+                    let done: usize = header.passes.iter().map(|pass| pass.components.len()).sum();
+                    if done == header.components.len() {
+                        break;
                     }
-                    return Some(Self { restart, exif, scan: rest, ..header });
+                    rest = behind_scan(rest)?;
                 }
                 _ => return None,
             }
         }
+        let header = header?;
+        (header.components.len() == 1 || is_ycc).then_some(Self { exif, ..header })
     }
 
-    /// Takes each component's tables, as the header of the scan names them.
-    fn scan(&mut self, segment: &[u8], tables: &Tables<'a>) -> Option<()> {
+    /// Takes the tables of the components that the header of a scan names, and gives their places.
+    fn scan(&mut self, segment: &[u8], tables: &Tables<'a>) -> Option<Vec<usize>> {
         let (count, rest) = segment.split_first()?;
         let (components, rest) = rest.split_at_checked(usize::from(*count) * 2)?;
-        if rest != [0, 63, 0] || usize::from(*count) != self.components.len() {
+        if rest != [0, 63, 0] || components.is_empty() {
             return None;
         }
-        for (component, named) in self.components.iter_mut().zip(components.chunks_exact(2)) {
+        let mut places = Vec::new();
+        for named in components.chunks_exact(2) {
             let [id, table] = *named else { return None };
-            if id != component.id {
+            let place = self.components.iter().position(|component| component.id == id)?;
+            let is_done = self.passes.iter().any(|pass| pass.components.contains(&place));
+            if is_done || places.last().is_some_and(|last| *last >= place) {
                 return None;
             }
+            places.push(place);
+            let component = self.components.get_mut(place)?;
             component.factors = (*tables.quant.get(component.quant)?)?;
             component.dc = (*tables.dc.get(usize::from(table >> 4))?)?;
             component.ac = (*tables.ac.get(usize::from(table & 15))?)?;
         }
-        Some(())
+        Some(places)
+    }
+}
+
+/// What follows the entropy-coded bytes: the next marker that is no restart.
+fn behind_scan(mut bytes: &[u8]) -> Option<&[u8]> {
+    loop {
+        bytes = bytes.get(bytes.iter().position(|byte| *byte == 0xff)?..)?;
+        match *bytes {
+            [_, 0x00 | 0xd0..=0xd7, ref after @ ..] => bytes = after,
+            [_, 0xff, ..] => bytes = &bytes[1..],
+            [_, _, ..] => return Some(bytes),
+            _ => return None,
+        }
     }
 }
 
@@ -124,7 +155,7 @@ fn frame<'a>(segment: &[u8]) -> Option<Header<'a>> {
     if components.iter().map(|component| component.id).eq(*b"RGB") {
         return None;
     }
-    Some(Header { height, width, components, restart: 0, exif: None, scan: &[] })
+    Some(Header { height, width, components, exif: None, passes: Vec::new() })
 }
 
 /// Whether an Adobe segment has nothing against YCbCr; `None` if it is broken.

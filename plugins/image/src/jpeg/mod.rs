@@ -10,6 +10,7 @@ mod huffman;
 mod idct;
 mod region;
 mod scan;
+mod separate;
 #[expect(unsafe_code, reason = "vector instructions, which load and store through raw pointers")]
 mod simd;
 mod upsample;
@@ -23,7 +24,9 @@ use crate::jpeg::header::Header;
 use crate::jpeg::huffman::{Spec, Table};
 use crate::jpeg::region::Region;
 use crate::jpeg::scan::{Fault, Memory, Scan};
+use crate::jpeg::separate::Separate;
 use crate::pixels::Crop;
+use crate::scratch;
 
 /// A thread keeps this many tables. A picture has up to six of them, nearly always the same.
 const TABLES: usize = 12;
@@ -85,10 +88,16 @@ impl<'a> Sequential<'a> {
         let coders = header.components.iter().zip(&tables);
         let coders =
             coders.map(|(component, (dc, ac))| Coder { dc, ac, factors: &component.factors }).collect();
-        let scan = Scan { header, region: &region, coders, memory: &mut kept.memory, out };
-        let result = simd::on_this_machine(scan);
+        let memory = &mut kept.memory;
+        let region = &region;
+        let result = match &*header.passes {
+            [pass] => Ok(simd::on_this_machine(Scan { pass, region, coders, memory, out })),
+            _ => scratch::with(Separate::len(region), |levels| {
+                Ok(simd::on_this_machine(Separate { header, region, coders, levels, memory, out }))
+            }),
+        };
         KEPT.set(Some(kept));
-        result.map_err(|fault| {
+        result?.map_err(|fault| {
             Error::corrupt(match fault {
                 Fault::EndsEarly => "JPEG data ends early",
                 Fault::BadCode => "JPEG data is broken: a code or a run of zeros that cannot be",

@@ -46,8 +46,9 @@ impl Plane {
 pub(crate) struct Region {
     pub(crate) crop: Crop,
     pub(crate) planes: Vec<Plane>,
-    /// MCUs in a row of the picture.
+    /// MCUs in a row of the picture, and in a column.
     pub(crate) across: usize,
+    pub(crate) down: usize,
     /// The rows and columns of MCUs that hold blocks which are kept.
     pub(crate) rows: Range<usize>,
     pub(crate) columns: Range<usize>,
@@ -75,7 +76,8 @@ impl Region {
         };
         let rows = cover(|plane| (&plane.block_rows, plane.down));
         let columns = cover(|plane| (&plane.blocks, plane.across));
-        Self { crop, across: header.width.div_ceil(across * 8), rows, columns, planes }
+        let (across, down) = (header.width.div_ceil(across * 8), header.height.div_ceil(down * 8));
+        Self { crop, across, down, rows, columns, planes }
     }
 
     /// Whether some of these MCUs, counted row by row, hold a block that is kept.

@@ -2,7 +2,7 @@
 
 use crate::jpeg::bits::Bits;
 use crate::jpeg::block::{self, Broken, Coder};
-use crate::jpeg::header::Header;
+use crate::jpeg::header::Pass;
 use crate::jpeg::region::{Plane, Region};
 use crate::jpeg::simd::{Machine, Work};
 use crate::jpeg::upsample::{self, Rows};
@@ -25,15 +25,15 @@ pub(crate) struct Memory {
     /// The levels of two rows of MCUs, plane by plane.
     levels: Vec<u8>,
     /// One enlarged row of each plane.
-    rows: [Vec<u8>; 3],
-    sums: Vec<u16>,
+    pub(super) rows: [Vec<u8>; 3],
+    pub(super) sums: Vec<u16>,
 }
 
 /// The levels of a plane: row `y` is in place `y % rows`.
-struct Ring<'a> {
-    levels: &'a mut [u8],
-    stride: usize,
-    rows: usize,
+pub(super) struct Ring<'a> {
+    pub(super) levels: &'a mut [u8],
+    pub(super) stride: usize,
+    pub(super) rows: usize,
 }
 
 impl Ring<'_> {
@@ -56,7 +56,7 @@ impl Ring<'_> {
 
 /// A picture's scan, and where the pixels of the region go.
 pub(crate) struct Scan<'a> {
-    pub(crate) header: &'a Header<'a>,
+    pub(crate) pass: &'a Pass<'a>,
     pub(crate) region: &'a Region,
     /// One for each component.
     pub(crate) coders: Vec<Coder<'a>>,
@@ -70,7 +70,7 @@ impl Work for Scan<'_> {
 
     #[inline(always)]
     fn run<M: Machine>(self, machine: M) -> Self::Output {
-        let Self { header, region, coders, memory, out } = self;
+        let Self { pass, region, coders, memory, out } = self;
         let lens: Vec<usize> = region.planes.iter().map(|plane| plane.stride() * plane.down * 16).collect();
         let len = lens.iter().sum();
         if memory.levels.len() < len {
@@ -84,7 +84,7 @@ impl Work for Scan<'_> {
             rings.push(Ring { levels, stride: plane.stride(), rows: plane.down * 16 });
         }
         let mut blocks = Blocks {
-            bits: Bits::new(header.scan),
+            bits: Bits::new(pass.bytes),
             planes: &region.planes,
             coders: &coders,
             rings,
@@ -92,22 +92,22 @@ impl Work for Scan<'_> {
         };
         let mut pixels = Pixels { region, rows: &mut memory.rows, sums: &mut memory.sums, out, done: 0 };
         let mut restarts = 0_u8;
-        let (mut at, mut due) = (0, header.restart);
+        let (mut at, mut due) = (0, pass.restart);
         let last = (region.rows.end - 1) * region.across + region.columns.end;
         while at < last {
-            if header.restart > 0 && at == due {
+            if pass.restart > 0 && at == due {
                 blocks.restart(restarts)?;
                 restarts = (restarts + 1) % 8;
-                due += header.restart;
+                due += pass.restart;
             }
             // To the end of the row, or to the next restart marker.
             let row = at / region.across;
             let first = row * region.across;
-            if header.restart > 0 && !region.needs(at..due) {
+            if pass.restart > 0 && !region.needs(at..due) {
                 at = due.min(last);
             } else {
                 let mut end = (first + region.across).min(last);
-                if header.restart > 0 {
+                if pass.restart > 0 {
                     end = end.min(due);
                 }
                 blocks.read(machine, row, at - first..end - first).map_err(|Broken| blocks.fault())?;
@@ -126,19 +126,19 @@ impl Work for Scan<'_> {
 }
 
 /// The coded blocks, and the levels of those that are kept.
-struct Blocks<'a> {
-    bits: Bits<'a>,
-    planes: &'a [Plane],
-    coders: &'a [Coder<'a>],
-    rings: Vec<Ring<'a>>,
+pub(super) struct Blocks<'a> {
+    pub(super) bits: Bits<'a>,
+    pub(super) planes: &'a [Plane],
+    pub(super) coders: &'a [Coder<'a>],
+    pub(super) rings: Vec<Ring<'a>>,
     /// The first coefficient of each component's last block.
-    before: [i32; 3],
+    pub(super) before: [i32; 3],
 }
 
 impl Blocks<'_> {
     /// Reads these MCUs of a row.
     #[inline(always)]
-    fn read<M: Machine>(
+    pub(super) fn read<M: Machine>(
         &mut self,
         machine: M,
         row: usize,
@@ -171,7 +171,7 @@ impl Blocks<'_> {
     }
 
     /// Goes on behind the restart marker of this number.
-    fn restart(&mut self, number: u8) -> Result<(), Fault> {
+    pub(super) fn restart(&mut self, number: u8) -> Result<(), Fault> {
         if self.bits.overrun() {
             return Err(Fault::EndsEarly);
         }
@@ -184,7 +184,7 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    fn fault(&self) -> Fault {
+    pub(super) fn fault(&self) -> Fault {
         if self.bits.overrun() { Fault::EndsEarly } else { Fault::BadCode }
     }
 }
@@ -210,19 +210,19 @@ fn keep<M: Machine>(
 }
 
 /// The pixels of the region.
-struct Pixels<'a> {
-    region: &'a Region,
-    rows: &'a mut [Vec<u8>; 3],
-    sums: &'a mut Vec<u16>,
-    out: &'a mut [u8],
+pub(super) struct Pixels<'a> {
+    pub(super) region: &'a Region,
+    pub(super) rows: &'a mut [Vec<u8>; 3],
+    pub(super) sums: &'a mut Vec<u16>,
+    pub(super) out: &'a mut [u8],
     /// How many rows are written.
-    done: usize,
+    pub(super) done: usize,
 }
 
 impl Pixels<'_> {
     /// Writes the rows for which the first `mcu_rows` rows of MCUs suffice.
     #[inline(always)]
-    fn write<M: Machine>(&mut self, machine: M, rings: &[Ring<'_>], mcu_rows: usize) {
+    pub(super) fn write<M: Machine>(&mut self, machine: M, rings: &[Ring<'_>], mcu_rows: usize) {
         let crop = self.region.crop;
         while self.done < crop.height {
             let y = crop.top + self.done;
