@@ -6,6 +6,7 @@ mod literal;
 mod memory;
 mod npy;
 mod npz;
+mod order;
 mod pickle;
 mod safetensors;
 mod split;

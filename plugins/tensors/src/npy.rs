@@ -10,6 +10,7 @@ use crate::{
     dtype::{Element, axes, count},
     literal::{self, Literal},
     memory::{Memory, swap},
+    order,
 };
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -265,20 +266,9 @@ impl Array<'_> {
             return self.bytes(places.start, len);
         }
         let mut out = self.memory.take(len)?;
-        let mut at = vec![0; outer.len()];
-        let mut from = places.start;
-        for part in out.chunks_exact_mut(block) {
-            let source = self.data.as_slice().get(from..from + block);
-            part.copy_from_slice(source.ok_or_else(|| self.outside(from))?);
-            for (index, &(axis, step)) in at.iter_mut().zip(outer).rev() {
-                *index += 1;
-                from += step;
-                if *index < axis {
-                    break;
-                }
-                from -= step * axis;
-                *index = 0;
-            }
+        let source = self.data.get(places.start..).ok_or_else(|| self.outside(places.start))?;
+        if !order::gather(&source, outer, block, &mut out) {
+            return Err(self.outside(places.start));
         }
         if swapped {
             swap(&mut out, size);
