@@ -1,9 +1,14 @@
 #![doc = include_str!("../README.md")]
 
 mod companding;
+mod flac;
 mod riff;
+mod sound;
 mod wav;
 
-pub use crate::wav::{Wav, parse_wav};
+pub use crate::{
+    flac::{Flac, parse_flac},
+    wav::{Wav, parse_wav},
+};
 
-forebay_core::export_plugin! { decoders: [Wav] }
+forebay_core::export_plugin! { decoders: [Flac, Wav] }

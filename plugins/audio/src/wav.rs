@@ -1,13 +1,14 @@
 //! `wav`: a WAV file to its samples.
 
 use forebay_core::{
-    Buffer, BufferMut, Context, DType, Decoder, DecoderInfo, Error, Limits, Magic, NoOptions, Result, Tensor,
-    TensorExt as _, Value, Wanted,
+    Buffer, BufferMut, Context, DType, Decoder, DecoderInfo, Error, Limits, Magic, NoOptions, Result, Value,
+    Wanted,
 };
 
 use crate::{
     companding::{a_law, mu_law},
     riff::{Coding, Sound, sound},
+    sound::{chosen, scaled, size, value},
 };
 
 /// Decodes a WAV file: see [`parse_wav`].
@@ -73,18 +74,8 @@ fn decode(
     }
     let frames = data.len() / frame;
     let stored = stored(&sound);
-    let dtype = match wanted {
-        DType::ANY => stored,
-        wanted if wanted == DType::F32 || wanted == stored => wanted,
-        wanted => {
-            return Err(Error::unsupported(format!(
-                "wanted {wanted}, the file has {stored}; float32 would do too"
-            )));
-        }
-    };
-    let len = (frames * sound.channels).checked_mul(dtype.size()).filter(|&len| len as u64 <= limit);
-    let len =
-        len.ok_or_else(|| Error::limit(format!("{frames} frames, and one value may have {limit} bytes")))?;
+    let dtype = chosen(wanted, stored)?;
+    let len = size(frames, sound.channels, dtype, limit)?;
     let as_is =
         dtype == stored && sound.width == dtype.size() && matches!(sound.coding, Coding::Pcm | Coding::Float);
     let samples = if as_is && data.as_ptr().addr().is_multiple_of(dtype.size()) {
@@ -98,12 +89,7 @@ fn decode(
         }
         out.freeze()
     };
-    let samples = Tensor::new(dtype, &[frames, sound.channels], samples)?;
-    Ok(Value::structure(vec![
-        ("samples".into(), samples.into()),
-        ("rate".into(), i64::from(sound.rate).into()),
-        ("bits".into(), i64::from(sound.bits).into()),
-    ]))
+    value(samples, dtype, [frames, sound.channels], sound.rate, sound.bits.into())
 }
 
 /// The type that is nearest to what is stored.
@@ -149,12 +135,6 @@ fn each<const FROM: usize, const TO: usize>(
 /// 24 bits with their sign.
 fn wide([low, middle, high]: [u8; 3]) -> i32 {
     i32::from_le_bytes([0, low, middle, high]) >> 8
-}
-
-/// An integer of so many bits and a sign, between -1 and 1.
-#[expect(clippy::cast_precision_loss, reason = "the nearest float is meant")]
-fn scaled(x: i32, bits: u32) -> [u8; 4] {
-    (x as f32 / (1_u32 << bits) as f32).to_le_bytes()
 }
 
 #[cfg(test)]
