@@ -64,6 +64,13 @@ fn rows_are_the_same_however_a_file_is_cut() {
     let whole = cut_alike(&file, "lines", "json_lines", 86);
     assert_eq!(read(&format!("files {file} | json_lines"), Setting::INLINE), whole);
     assert!(whole[1].contains("rows.jsonl#") && whole[1].contains("grün\\n1"), "{}", whole[1]);
+    for rows in [1, 3, 1000] {
+        for rest in ["", "open=none"] {
+            let graph = format!("files {file} {rest} | lines rows={rows} index=beside | json_lines");
+            assert_eq!(read(&graph, Setting::INLINE), whole, "{graph}");
+        }
+    }
+    assert!(fs::metadata(format!("{file}.index")).is_ok());
     let some = cut_alike(&file, "lines", "json_lines fields=[/box/x, id, /1/a]", 86);
     assert!(some[1].contains("\"/box/x\": Float(3.5), \"id\": Int(1), \"/1/a\": Null"), "{}", some[1]);
     assert!(some[4].contains("\"id\": Null, \"/1/a\": Int(1)"), "{}", some[4]);
@@ -122,6 +129,7 @@ fn every_executor_gives_the_same_rows_and_goes_on_from_any_of_them() {
         let graphs = [
             format!("files {lines} | lines block=90 | json_lines"),
             format!("files {lines} open=none | lines block=90 | text_lines"),
+            format!("files {lines} open=none | lines rows=1 index=beside | shuffle 20 | json_lines"),
             format!("files {csv} | csv_blocks block=90 | csv types=auto"),
             format!("files {array} | json_array"),
         ];

@@ -41,6 +41,7 @@ mod decoder;
 pub mod descriptor;
 mod error;
 pub mod export;
+mod kept;
 pub mod manifest;
 pub mod options;
 mod pipe;
@@ -61,6 +62,7 @@ pub use crate::{
     descriptor::{DecoderInfo, Magic, On, PipeInfo, StoreInfo, Uids},
     error::{Error, ErrorKind, Result},
     export::{Registrar, StaticPlugin},
+    kept::{Keep, Stamp, local_path},
     options::{Any, NoOptions, OneOrMany, OptionType, Options},
     pipe::{DataPipe, FlatMap, Io, Items, Map, Output, Source, Step, Stream},
     random::Rng,

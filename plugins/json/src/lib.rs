@@ -3,6 +3,7 @@
 mod csv;
 mod csv_blocks;
 mod digits;
+mod ends;
 mod json;
 mod json_array;
 mod json_lines;

@@ -1,10 +1,13 @@
 //! `lines`: a file to blocks of whole lines.
 
 use forebay_core::{
-    Blob, Context, DataPipe, Error, FlatMap, Items, PipeInfo, Result, Sample, State, Value, options,
+    Blob, Context, DataPipe, Error, FlatMap, Items, Keep, PipeInfo, Result, Sample, State, Value, options,
 };
 
-use crate::piece::{Cutter, save, saved};
+use crate::{
+    ends::Ends,
+    piece::{Cutter, save, saved},
+};
 
 /// So many bytes are looked at first for the end of a line.
 const WINDOW: u64 = 4096;
@@ -16,6 +19,10 @@ options! {
     pub struct LinesOptions {
         /// About how many bytes a block has; of a file that is not on this machine at least 4 MiB.
         block: u64 = 131072, in 1..=1073741824;
+        /// How many lines a block has, instead: 1 to shuffle lines themselves. The file is read once for it, before its first block.
+        rows: Option<u64> = null, in 1..=4294967295;
+        /// With `rows`, where to keep where the blocks of local files end: `beside` each, or a folder; null for nowhere.
+        index: Option<String> = null;
     }
 }
 
@@ -23,6 +30,8 @@ options! {
 #[derive(Debug)]
 pub struct Lines {
     block: u64,
+    rows: Option<u64>,
+    keep: Option<Keep>,
 }
 
 impl DataPipe for Lines {
@@ -31,7 +40,12 @@ impl DataPipe for Lines {
     type Options = LinesOptions;
 
     fn new(options: LinesOptions) -> Result<Self> {
-        Ok(Self { block: options.block })
+        let LinesOptions { block, rows, index } = options;
+        if index.is_some() && rows.is_none() {
+            let error = Error::invalid("an index is of blocks of so many lines: `rows` must say how many");
+            return Err(error.context("option", "index"));
+        }
+        Ok(Self { block, rows, keep: index.as_deref().map(Keep::of) })
     }
 }
 
@@ -41,7 +55,12 @@ impl FlatMap for Lines {
     fn open(&self, sample: Sample, cx: &Context) -> Result<LinesItems> {
         let blob = Blob::of(&sample, cx)?;
         let block = if blob.in_memory().is_some() { self.block } else { self.block.max(FAR) };
-        Ok(LinesItems { blob, cutter: Cutter::new(sample), block, at: 0 })
+        let ends = self.rows.map(|rows| {
+            let path = sample.get("path").and_then(Value::as_str).zip(self.keep.as_ref());
+            Ends::of(&blob, rows, path, cx.limits().bytes)
+        });
+        let ends = ends.transpose().map_err(|error| error.context("file", &sample.key().origin))?;
+        Ok(LinesItems { blob, cutter: Cutter::new(sample), block, ends, at: 0 })
     }
 }
 
@@ -50,6 +69,8 @@ pub struct LinesItems {
     blob: Blob,
     cutter: Cutter,
     block: u64,
+    /// Where blocks end that have so many lines.
+    ends: Option<Ends>,
     at: u64,
 }
 
@@ -59,7 +80,10 @@ impl Items for LinesItems {
             return Ok(None);
         }
         let from = self.at;
-        let end = cut(&self.blob, from.saturating_add(self.block), from, cx.limits().bytes);
+        let end = match &self.ends {
+            Some(ends) => ends.after(from),
+            None => cut(&self.blob, from.saturating_add(self.block), from, cx.limits().bytes),
+        };
         let piece = end.and_then(|end| {
             self.at = end;
             self.cutter.piece(&self.blob, from, end, Value::NULL)

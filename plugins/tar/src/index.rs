@@ -1,19 +1,10 @@
-//! Where the samples of a shard start, and the file that keeps it.
+//! Where the samples of a shard start.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::UNIX_EPOCH,
-};
+use std::path::Path;
 
-use forebay_core::{Blob, ErrorKind, Result};
-use xxhash_rust::xxh3::xxh3_64;
+use forebay_core::{Blob, ErrorKind, Keep, Result, Stamp};
 
 use crate::{archive::Archive, group::split_name, header::Kind, untar::Group, walk::Place};
-
-const MAGIC: u64 = u64::from_le_bytes(*b"FBTAR\0\0\x01");
-/// The numbers before the starts: magic, group, size and time of the archive, end of its samples, count.
-const HEAD: usize = 6;
 
 /// Where the samples of one archive start: enough to read any of them by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,88 +62,29 @@ impl Index {
     /// # Errors
     /// As [`build`](Index::build).
     pub fn kept(blob: &Blob, path: &Path, keep: &Keep, group: Group) -> Result<Self> {
-        let file = keep.file(path);
-        let stamp = stamp(path);
+        let stamp = Stamp::of(path).filter(|stamp| stamp.size == blob.len());
         if let Some(stamp) = stamp
-            && stamp.0 == blob.len()
-            && let Some(found) = Self::load(&file, stamp, group)
+            && let Some(found) = Self::load(keep, path, stamp, group)
         {
             return Ok(found);
         }
         let built = Self::build(blob, group)?;
         if let Some(stamp) = stamp.filter(|_| built.whole) {
+            let numbers: Vec<_> = [built.end].into_iter().chain(built.starts.iter().copied()).collect();
             // A folder that cannot be written to costs time, not the run.
-            let _ = built.save(&file, stamp, group);
+            let _ = keep.save(path, group.kept_as(), stamp, &numbers);
         }
         Ok(built)
     }
 
-    fn load(file: &Path, stamp: (u64, u64), group: Group) -> Option<Self> {
-        let len = fs::metadata(file).ok()?.len();
+    fn load(keep: &Keep, path: &Path, stamp: Stamp, group: Group) -> Option<Self> {
         // Each sample takes a block at least.
-        if len > 8 * (stamp.0 / 512 + HEAD as u64 + 1) {
-            return None;
-        }
-        let bytes = fs::read(file).ok()?;
-        let (body, sum) = bytes.split_last_chunk::<8>()?;
-        let numbers: Vec<_> =
-            body.as_chunks::<8>().0.iter().map(|number| u64::from_le_bytes(*number)).collect();
-        let (&[magic, kind, size, time, end, count], starts) = numbers.split_first_chunk::<HEAD>()?;
-        let is_this = (magic, kind, size, time) == (MAGIC, group as u64, stamp.0, stamp.1);
-        let is_whole = xxh3_64(body) == u64::from_le_bytes(*sum)
-            && starts.len() as u64 == count
-            && body.len().is_multiple_of(8);
-        let ordered = starts.is_sorted() && starts.last().is_none_or(|&last| last <= end) && end <= size;
-        (is_this && is_whole && ordered).then(|| Self { starts: starts.to_vec(), end, whole: true })
+        let numbers = keep.load(path, group.kept_as(), stamp, stamp.size / 512 + 1)?;
+        let (&end, starts) = numbers.split_first()?;
+        let ordered =
+            starts.is_sorted() && starts.last().is_none_or(|&last| last <= end) && end <= stamp.size;
+        ordered.then(|| Self { starts: starts.to_vec(), end, whole: true })
     }
-
-    /// Written whole or not at all, as several may write it at once.
-    fn save(&self, file: &Path, (size, time): (u64, u64), group: Group) -> std::io::Result<()> {
-        let head = [MAGIC, group as u64, size, time, self.end, self.starts.len() as u64];
-        let mut bytes: Vec<u8> =
-            head.iter().chain(&self.starts).flat_map(|number| number.to_le_bytes()).collect();
-        bytes.extend(xxh3_64(&bytes).to_le_bytes());
-        let mut name = file.as_os_str().to_owned();
-        name.push(format!(".{}", std::process::id()));
-        let part = PathBuf::from(name);
-        fs::write(&part, bytes)?;
-        fs::rename(&part, file).inspect_err(|_| {
-            let _ = fs::remove_file(&part);
-        })
-    }
-}
-
-/// Where indexes are kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Keep {
-    /// Beside each archive, under its name and `.index`.
-    Beside,
-    /// In a folder, under a hash of the archive's path.
-    Folder(PathBuf),
-}
-
-impl Keep {
-    /// Where the index of this archive is.
-    fn file(&self, archive: &Path) -> PathBuf {
-        match self {
-            Self::Beside => {
-                let mut name = archive.as_os_str().to_owned();
-                name.push(".index");
-                name.into()
-            }
-            Self::Folder(folder) => {
-                let whole = fs::canonicalize(archive).unwrap_or_else(|_| archive.to_owned());
-                folder.join(format!("{:016x}.index", xxh3_64(whole.as_os_str().as_encoded_bytes())))
-            }
-        }
-    }
-}
-
-/// Size and time of change, in nanoseconds, of a file.
-pub(crate) fn stamp(path: &Path) -> Option<(u64, u64)> {
-    let metadata = fs::metadata(path).ok()?;
-    let time = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    Some((metadata.len(), u64::try_from(time.as_nanos()).ok()?))
 }
 
 #[cfg(test)]
@@ -200,20 +132,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.tar");
         let shard = shard();
-        fs::write(&path, &shard).unwrap();
+        std::fs::write(&path, &shard).unwrap();
         let blob = Blob::from(shard.clone());
         let built = Index::kept(&blob, &path, &Keep::Beside, Group::WebDataset).unwrap();
-        let file = folder.path().join("s.tar.index");
-        let stamp = stamp(&path).unwrap();
-        assert_eq!(Index::load(&file, stamp, Group::WebDataset), Some(built));
-        assert_eq!(Index::load(&file, stamp, Group::None), None);
-        assert_eq!(Index::load(&file, (stamp.0, stamp.1 + 1), Group::WebDataset), None);
-        let kept = fs::read(&file).unwrap();
-        for at in 0..kept.len() {
-            let mut damaged = kept.clone();
-            damaged[at] ^= 1;
-            fs::write(&file, damaged).unwrap();
-            assert_eq!(Index::load(&file, stamp, Group::WebDataset), None, "{at}");
+        let stamp = Stamp::of(&path).unwrap();
+        let load = |stamp, group| Index::load(&Keep::Beside, &path, stamp, group);
+        assert_eq!(load(stamp, Group::WebDataset), Some(built));
+        assert_eq!(load(stamp, Group::None), None);
+        assert_eq!(load(Stamp { time: stamp.time + 1, ..stamp }, Group::WebDataset), None);
+        // What no archive of this size has is not believed.
+        for numbers in [&[][..], &[1 << 40], &[512, 1024, 0], &[512, 600]] {
+            Keep::Beside.save(&path, Group::WebDataset.kept_as(), stamp, numbers).unwrap();
+            assert_eq!(load(stamp, Group::WebDataset), None, "{numbers:?}");
         }
     }
 }

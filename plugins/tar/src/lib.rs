@@ -15,7 +15,7 @@ mod window;
 pub use crate::{
     group::split_name,
     header::Kind,
-    index::{Index, Keep},
+    index::Index,
     members::{Members, Walk, read, walk},
     pieces::{TarPieces, TarPiecesItems, TarPiecesOptions, UntarPieces},
     untar::{Group, Untar, UntarItems, UntarOptions, open, samples},

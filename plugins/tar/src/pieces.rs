@@ -1,18 +1,15 @@
 //! `tar_pieces` and `untar_pieces`: a shard cut where its samples start, and each piece to its samples, on any thread.
 
-use std::{
-    path::Path,
-    sync::{Mutex, PoisonError},
-};
+use std::sync::{Mutex, PoisonError};
 
 use forebay_core::{
-    Blob, Context, DataPipe, Error, FlatMap, Items, Key, NoOptions, PipeInfo, Result, Sample, Schema, State,
-    StateExt as _, Str, Value, View, options,
+    Blob, Context, DataPipe, Error, FlatMap, Items, Keep, Key, NoOptions, PipeInfo, Result, Sample, Schema,
+    Stamp, State, StateExt as _, Str, Value, View, local_path, options,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
-    index::{Index, Keep, stamp},
+    index::Index,
     untar::{Group, UntarItems, piece},
     walk::within,
 };
@@ -53,10 +50,7 @@ impl DataPipe for TarPieces {
     type Options = TarPiecesOptions;
 
     fn new(options: TarPiecesOptions) -> Result<Self> {
-        let keep = options.index.map(|place| match place.as_str() {
-            "beside" => Keep::Beside,
-            folder => Keep::Folder(folder.into()),
-        });
+        let keep = options.index.as_deref().map(Keep::of);
         // The range of the option fits.
         Ok(Self { samples: options.samples as usize, group: Group::of(&options.group), keep })
     }
@@ -79,7 +73,7 @@ impl TarPieces {
             _ => None,
         };
         let index = match (&path, &self.keep) {
-            (Some(path), Some(keep)) => Index::kept(&blob, Path::new(local(path)), keep, self.group)?,
+            (Some(path), Some(keep)) => Index::kept(&blob, local_path(path), keep, self.group)?,
             _ => Index::build(&blob, self.group)?,
         };
         let first = if path.is_some() { "path" } else { "bytes" };
@@ -149,7 +143,7 @@ pub struct UntarPieces {
 }
 
 /// The path of an archive, the size and time that its file had when it was opened, and its bytes.
-type Opened = (Str, Option<(u64, u64)>, Blob);
+type Opened = (Str, Option<Stamp>, Blob);
 
 impl DataPipe for UntarPieces {
     const INFO: PipeInfo = PipeInfo {
@@ -202,7 +196,7 @@ impl UntarPieces {
 
     fn opened(&self, path: &str, cx: &Context) -> Result<Blob> {
         let lock = || self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamp = stamp(Path::new(local(path)));
+        let stamp = Stamp::of(local_path(path));
         let is_this = |opened: &&Opened| opened.0.as_str() == path && opened.1 == stamp;
         if let Some((.., blob)) = lock().iter().find(is_this) {
             return Ok(blob.clone());
@@ -215,11 +209,6 @@ impl UntarPieces {
         open.push((path.into(), stamp, blob.clone()));
         Ok(blob)
     }
-}
-
-/// The path in a URL of a local file; of any other one no file's path.
-fn local(path: &str) -> &str {
-    path.strip_prefix("file://").unwrap_or(path)
 }
 
 fn not_a_piece(field: &str) -> Error {

@@ -57,6 +57,14 @@ impl Group {
             Self::None => "none",
         }
     }
+
+    /// What the index of an archive so grouped is kept as.
+    pub(crate) const fn kept_as(self) -> &'static str {
+        match self {
+            Self::WebDataset => "tar_pieces webdataset",
+            Self::None => "tar_pieces none",
+        }
+    }
 }
 
 /// Turns each sample whose `bytes`, or the file at whose `path`, are a tar archive, packed or not, into the samples in it.
