@@ -146,11 +146,11 @@ impl Opened {
     }
 
     /// The pieces that may have rows that are wanted, in order.
-    pub(crate) fn pieces(self: Arc<Self>, wanted: Wanted) -> Result<Pieces> {
+    pub(crate) fn pieces(self: Arc<Self>, blob: &Blob, wanted: Wanted) -> Result<Pieces> {
         let (rows, keep) = match &self.document {
             Document::Parquet(file) => {
                 let rows = file.rows()?;
-                let keep = wanted.filter.as_ref().map(|filter| file.may_pass(filter)).transpose()?;
+                let keep = wanted.filter.as_ref().map(|filter| file.may_pass(blob, filter)).transpose()?;
                 (rows, keep)
             }
             Document::Ipc(file) => (file.rows(), None),

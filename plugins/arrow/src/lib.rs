@@ -15,6 +15,7 @@ mod pages;
 mod parquet;
 mod piece;
 mod predicate;
+mod prune;
 mod read_columns;
 mod read_rows;
 mod row_groups;
@@ -22,6 +23,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod thrift;
+mod times;
+mod words;
 
 pub use arrow_array;
 pub use arrow_schema;

@@ -27,6 +27,7 @@ use crate::{
     mend::{mended, typed},
     pages,
     predicate::{Bounds, Predicate},
+    prune, times,
 };
 
 /// The bytes read at the end of a file far away, in the hope that the footer is among them.
@@ -98,6 +99,11 @@ impl ParquetFile {
         self.footer.schema()
     }
 
+    #[cfg(test)]
+    pub(crate) fn footer(&self) -> &ArrowReaderMetadata {
+        &self.footer
+    }
+
     /// How many rows each row group has.
     pub(crate) fn rows(&self) -> Result<Vec<u64>> {
         let rows = |(at, group): (usize, &RowGroupMetaData)| {
@@ -109,10 +115,14 @@ impl ParquetFile {
         self.footer.metadata().row_groups().iter().enumerate().map(rows).collect()
     }
 
-    /// Which row groups may have rows that pass, by their statistics.
-    pub(crate) fn may_pass(&self, filter: &Predicate) -> Result<Vec<bool>> {
+    /// Which row groups may have rows that pass, by their statistics and their bloom filters.
+    pub(crate) fn may_pass(&self, blob: &Blob, filter: &Predicate) -> Result<Vec<bool>> {
         let groups = self.footer.metadata().row_groups();
-        shielded(|| filter.may_pass(groups.len(), |column| self.bounds(column)))
+        let mut keep = shielded(|| filter.may_pass(groups.len(), |column| self.bounds(column)))?;
+        for (group, keep) in keep.iter_mut().enumerate().filter(|(_, keep)| **keep) {
+            *keep = prune::blooms_may_pass(&self.footer, blob, group, filter)?;
+        }
+        Ok(keep)
     }
 
     fn bounds(&self, column: &str) -> Option<Bounds> {
@@ -185,10 +195,9 @@ impl ParquetFile {
                 .map_err(|error| error.context("column", column.column_path()).context("row_group", at))?;
         }
         let rows_most = rows_within(group, &all, rows.min(piece.rows).max(1), PIECE_BYTES);
-        let open = |leaves: Vec<usize>, selection: Option<RowSelection>| {
-            let mask = ProjectionMask::leaves(self.footer.parquet_schema(), leaves);
-            let builder =
-                ParquetRecordBatchReaderBuilder::new_with_metadata(chunks.clone(), self.footer.clone());
+        let open = |footer: &ArrowReaderMetadata, leaves: Vec<usize>, selection: Option<RowSelection>| {
+            let mask = ProjectionMask::leaves(footer.parquet_schema(), leaves);
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks.clone(), footer.clone());
             let builder =
                 builder.with_row_groups(vec![at]).with_projection(mask).with_batch_size(rows_most as usize);
             let builder = match selection {
@@ -201,16 +210,29 @@ impl ParquetFile {
         let span = (!whole)
             .then(|| vec![RowSelector::skip(piece.skip as usize), RowSelector::select(piece.rows as usize)]);
         let span = span.map(RowSelection::from);
+        times::check(&self.footer, &all, |footer, leaves| open(footer, leaves, span.clone()))
+            .map_err(|error| error.context("row_group", at))?;
         let mut picked = None;
         let mut selection = span.clone();
         if let Some(filter) = &wanted.filter {
-            let passed = passed(open(self.leaves(&Some(filter.columns()))?, span)?, filter)?;
+            // Far away the pages are here already, and the index would be fetched besides.
+            let pages = match blob.in_memory() {
+                Some(_) => prune::pages_may_pass(&self.footer, blob, at, filter)?,
+                None => None,
+            };
+            let looked_at = match (pages, span) {
+                (Some(pages), Some(span)) => Some(span.intersection(&pages)),
+                (pages, span) => pages.or(span),
+            };
+            let compared = self.leaves(&Some(filter.columns()))?;
+            let passed = passed(open(&self.footer, compared, looked_at.clone())?, filter)?;
+            let passed = spread(&passed, looked_at.as_ref(), piece);
             let slices =
                 passed.set_slices().map(|(from, to)| from + piece.skip as usize..to + piece.skip as usize);
             selection = Some(RowSelection::from_consecutive_ranges(slices, group.num_rows() as usize));
             picked = Some(passed);
         }
-        let reader = open(self.leaves(&wanted.columns())?, selection)?;
+        let reader = open(&self.footer, self.leaves(&wanted.columns())?, selection)?;
         let left = picked.as_ref().map_or(piece.rows, |picked| picked.count_set_bits() as u64);
         Ok(ParquetBatches { reader, picked, at: 0, left, piece, limited: Limited::new(limit) })
     }
@@ -262,6 +284,24 @@ impl ParquetBatches {
         };
         Ok(Some(Batch { columns, rows }))
     }
+}
+
+/// Which rows of a piece passed, where only those that were looked at could.
+fn spread(passed: &BooleanBuffer, looked_at: Option<&RowSelection>, piece: Piece) -> BooleanBuffer {
+    let Some(selection) = looked_at else { return passed.clone() };
+    let (mut all, mut at) = (BooleanBufferBuilder::new(0), 0);
+    for selector in selection.iter() {
+        if selector.skip {
+            all.append_n(selector.row_count, false);
+        } else {
+            let count = selector.row_count.min(passed.len() - at);
+            all.append_buffer(&passed.slice(at, count));
+            at += count;
+        }
+    }
+    let (skip, rows) = (piece.skip as usize, piece.rows as usize);
+    all.append_n((skip + rows).saturating_sub(all.len()), false);
+    all.finish().slice(skip, rows)
 }
 
 /// Which rows that a reader gives pass.

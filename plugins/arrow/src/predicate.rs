@@ -17,6 +17,8 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use forebay_core::{Error, Result, Value, View};
 
+use crate::words::{Words, is_of_name};
+
 /// Comparisons, all of which must hold: `label == 3 and split != 'test' and score is not null`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predicate {
@@ -24,20 +26,20 @@ pub struct Predicate {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Term {
-    column: String,
-    test: Test,
+pub(crate) struct Term {
+    pub(crate) column: String,
+    pub(crate) test: Test,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Test {
+pub(crate) enum Test {
     Compare(Op, Literal),
     IsNull,
     NotNull,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Op {
+pub(crate) enum Op {
     Eq,
     Ne,
     Lt,
@@ -47,7 +49,7 @@ enum Op {
 }
 
 impl Op {
-    const NAMES: [(&'static str, Self); 8] = [
+    pub(crate) const NAMES: [(&'static str, Self); 8] = [
         ("==", Self::Eq),
         ("!=", Self::Ne),
         ("<>", Self::Ne),
@@ -88,11 +90,17 @@ impl Op {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Literal {
+pub(crate) enum Literal {
     Int(i64),
     Float(f64),
     Text(String),
     Bool(bool),
+}
+
+/// A value that a column must equal.
+pub(crate) enum Equal<'a> {
+    Int(i64),
+    Text(&'a str),
 }
 
 /// What is known of some rows of a column without reading them, one entry for each group of rows.
@@ -169,6 +177,31 @@ impl Predicate {
             passed = &passed & &term.rows(column)?;
         }
         Ok(passed)
+    }
+
+    /// The columns that must equal a value, which is an integer or text.
+    pub(crate) fn equalities(&self) -> impl Iterator<Item = (&str, Equal<'_>)> {
+        self.terms.iter().filter_map(|term| match &term.test {
+            Test::Compare(Op::Eq, Literal::Int(value)) => Some((term.column.as_str(), Equal::Int(*value))),
+            Test::Compare(Op::Eq, Literal::Text(value)) => Some((term.column.as_str(), Equal::Text(value))),
+            _ => None,
+        })
+    }
+
+    /// For each column of which `bounds` knows something, by groups of rows of its own, how many rows each group has, and whether any may pass.
+    pub(crate) fn each_may_pass(
+        &self,
+        mut bounds: impl FnMut(&str) -> Option<Bounds>,
+    ) -> Result<Vec<Vec<(u64, bool)>>> {
+        let mut found = Vec::new();
+        for term in &self.terms {
+            let Some(known) = bounds(&term.column) else { continue };
+            let groups = known.rows.iter().enumerate();
+            found.push(
+                groups.map(|(at, &rows)| Ok((rows, term.may_pass(&known, at)?))).collect::<Result<_>>()?,
+            );
+        }
+        Ok(found)
     }
 
     /// Which groups of rows may have rows that pass; `bounds` says what is known of a column, if anything is.
@@ -404,92 +437,6 @@ fn int_to_float(int: i128, float: f64) -> Option<Ordering> {
     // A float beyond the range becomes the nearest integer, which no column reaches.
     let whole = float.floor();
     Some(int.cmp(&(whole as i128)).then(if float > whole { Ordering::Less } else { Ordering::Equal }))
-}
-
-/// The text of a predicate, and how far it was read.
-struct Words<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Words<'a> {
-    fn left(&mut self) -> &'a str {
-        let left = self.text.get(self.at..).unwrap_or_default();
-        let trimmed = left.trim_start();
-        self.at = self.text.len() - trimmed.len();
-        trimmed
-    }
-
-    fn expected(&mut self, what: &str) -> Error {
-        let found: String = self.left().chars().take(20).collect();
-        let found = if found.is_empty() { "the end".to_owned() } else { format!("`{found}`") };
-        Error::invalid(format!("found {found} in a filter, expected {what}")).context("byte", self.at)
-    }
-
-    /// Takes this word, in capitals or not, if it comes next.
-    fn word(&mut self, word: &str) -> bool {
-        let left = self.left();
-        let is = left.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
-            && !left[word.len()..].starts_with(is_of_name);
-        self.at += if is { word.len() } else { 0 };
-        is
-    }
-
-    fn term(&mut self) -> Result<Term> {
-        let column = self.column()?;
-        if self.word("is") {
-            let test = if self.word("not") { Test::NotNull } else { Test::IsNull };
-            return if self.word("null") { Ok(Term { column, test }) } else { Err(self.expected("`null`")) };
-        }
-        let left = self.left();
-        let op = Op::NAMES.into_iter().find(|(name, _)| left.starts_with(name));
-        let (name, op) = op.ok_or_else(|| self.expected("an operator: ==, !=, <, <=, >, >= or is"))?;
-        self.at += name.len();
-        Ok(Term { column, test: Test::Compare(op, self.literal()?) })
-    }
-
-    fn column(&mut self) -> Result<String> {
-        let left = self.left();
-        let (name, len) = match left.strip_prefix('`') {
-            Some(quoted) => match quoted.find('`') {
-                Some(end) => (&quoted[..end], end + 2),
-                None => return Err(self.expected("a closing backtick")),
-            },
-            None => {
-                let end = left.find(|sign| !is_of_name(sign)).unwrap_or(left.len());
-                (&left[..end], end)
-            }
-        };
-        if name.is_empty() {
-            return Err(self.expected("a column's name"));
-        }
-        self.at += len;
-        Ok(name.to_owned())
-    }
-
-    fn literal(&mut self) -> Result<Literal> {
-        let left = self.left();
-        for (word, value) in [("true", true), ("false", false)] {
-            if self.word(word) {
-                return Ok(Literal::Bool(value));
-            }
-        }
-        if let Some(quote) = left.chars().next().filter(|sign| matches!(sign, '\'' | '"')) {
-            let Some(end) = left[1..].find(quote) else { return Err(self.expected("a closing quote")) };
-            self.at += end + 2;
-            return Ok(Literal::Text(left[1..=end].to_owned()));
-        }
-        let end = left.find(|sign| !is_of_name(sign) && !matches!(sign, '+' | '-')).unwrap_or(left.len());
-        let number = &left[..end];
-        let found = number.parse().map(Literal::Int).or_else(|_| number.parse().map(Literal::Float));
-        let found = found.map_err(|_| self.expected("a number, text in quotes, true or false"))?;
-        self.at += end;
-        Ok(found)
-    }
-}
-
-fn is_of_name(sign: char) -> bool {
-    sign.is_alphanumeric() || matches!(sign, '_' | '.')
 }
 
 /// A mask as an array, for the library's filter.

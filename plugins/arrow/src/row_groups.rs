@@ -76,7 +76,7 @@ impl RowGroups {
         let left_out = left == Some(None);
         wanted.filter = left.flatten().filter(|filter| !filter.is_empty());
         let opened = Opened::new(blob, limit).map_err(here)?;
-        let mut pieces = Arc::new(opened).pieces(wanted).map_err(here)?;
+        let mut pieces = Arc::new(opened).pieces(blob, wanted).map_err(here)?;
         if left_out {
             pieces.go_to_end();
         }

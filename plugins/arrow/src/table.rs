@@ -51,7 +51,7 @@ pub fn read(blob: &Blob, options: &ReadOptions) -> Result<Table> {
     let limit = options.limits.bytes;
     let opened = Arc::new(Opened::new(blob, limit)?);
     let wanted = Wanted { names: options.columns.clone(), filter: options.filter.clone() };
-    let pieces = opened.clone().pieces(wanted)?;
+    let pieces = opened.clone().pieces(blob, wanted)?;
     Ok(Table { opened, pieces, batches: None, blob: blob.clone(), rows: options.rows, limit })
 }
 
