@@ -51,6 +51,21 @@ fn shown(sample: &Sample) -> String {
 }
 
 #[test]
+fn fields_that_are_unpacked_are_decoded_by_the_rest_of_their_names() {
+    let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+    let (plain, _) = shards(folder.path());
+    let found = values(&format!("files {plain} | untar | decompress | decode"), &registry, Setting::INLINE);
+    assert_eq!(found.len(), SAMPLES);
+    assert!(found[7].contains("\"json=Struct") && found[7].contains("Int(7)"), "{}", found[7]);
+    let named = values(
+        &format!("files {plain} | untar | decompress rename=false fields=[json.gz, txt]"),
+        &registry,
+        Setting::INLINE,
+    );
+    assert!(named[7].contains("\"json.gz=") && !named[7].contains("Struct"), "{}", named[7]);
+}
+
+#[test]
 fn a_packed_shard_gives_what_the_plain_one_gives() {
     within_deadline(|| {
         let (registry, folder) = (registry(), tempfile::tempdir().unwrap());

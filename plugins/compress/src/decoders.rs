@@ -34,6 +34,9 @@ macro_rules! decoders {
                 }
             }
         )*
+
+        /// What each says of itself.
+        pub(crate) const DECODERS: &[DecoderInfo] = &[$($type::INFO),*];
     };
 }
 

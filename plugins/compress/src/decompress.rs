@@ -1,26 +1,39 @@
 //! `decompress`: packed values to what is in them, told by their first bytes.
 
+use std::sync::{Mutex, PoisonError};
+
 use forebay_core::{
-    Blob, Buffer, BufferMut, Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Value, View, options,
+    Blob, Buffer, BufferMut, Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Schema, Str, Value,
+    View, options,
 };
 use forebay_unpack::{Codec, LAYERS, unpack};
+
+use crate::decoders::DECODERS;
 
 options! {
     /// Options of `decompress`.
     pub struct DecompressOptions {
-        /// The fields to unpack. For `bytes`, where a sample has none, the file that its `path` names is taken.
-        fields: Vec<String> = ["bytes"];
+        /// The fields to unpack; null for all whose names end as packed files' do, such as `json.gz`, or else `bytes`. For `bytes`, where
+        /// a sample has none, the file that its `path` names is taken.
+        fields: Option<Vec<String>> = null;
         /// What packed them: `auto` looks at the first bytes, and leaves values that are not packed as they are.
         codec: String = "auto", one_of ["auto", "gzip", "zlib", "zstd", "xz", "bzip2", "lz4", "compress"];
+        /// Take the endings of packing off the names of fields that are unpacked: `json.gz` becomes `json`.
+        rename: bool = true;
     }
 }
 
 /// Unpacks whole values, each layer of packing of them, in memory from the host.
 #[derive(Debug)]
 pub struct Decompress {
-    fields: Vec<String>,
+    fields: Option<Vec<String>>,
     codec: Option<Codec>,
+    rename: bool,
+    /// The names of the last sample, how they were changed, and what came of them.
+    last: Mutex<Option<Renamed>>,
 }
+
+type Renamed = (Schema, Vec<(Str, Str)>, Schema);
 
 impl DataPipe for Decompress {
     const INFO: PipeInfo = PipeInfo {
@@ -32,22 +45,79 @@ impl DataPipe for Decompress {
 
     fn new(options: DecompressOptions) -> Result<Self> {
         let codec = Codec::ALL.into_iter().find(|codec| codec.name() == options.codec);
-        Ok(Self { fields: options.fields, codec })
+        Ok(Self { fields: options.fields, codec, rename: options.rename, last: Mutex::default() })
     }
 }
 
 impl Map for Decompress {
     fn map(&self, sample: &mut Sample, cx: &Context) -> Result<()> {
-        for field in &self.fields {
-            let found = self.field(field, sample, cx).map_err(|error| error.context("field", field))?;
+        let all: Vec<Str>;
+        let fields: Vec<&str> = match &self.fields {
+            Some(fields) => fields.iter().map(String::as_str).collect(),
+            None => {
+                all = sample
+                    .schema()
+                    .names()
+                    .iter()
+                    .filter(|name| bare(name, 1) != name.as_str())
+                    .cloned()
+                    .collect();
+                if all.is_empty() { vec!["bytes"] } else { all.iter().map(|name| name.as_str()).collect() }
+            }
+        };
+        let mut names = Vec::new();
+        for field in fields {
+            let (found, layers) =
+                self.field(field, sample, cx).map_err(|error| error.context("field", field))?;
             sample.set(field, found);
+            let name = bare(field, layers);
+            if self.rename && name != field {
+                names.push((Str::from(field), Str::from(name)));
+            }
+        }
+        if !names.is_empty() {
+            sample.relabel(self.renamed(sample.schema(), &names)?);
         }
         Ok(())
     }
 }
 
+/// A name without its last endings of packing, at most so many: `json.gz` is `json`.
+fn bare(name: &str, most: usize) -> &str {
+    let is_packing = |end: &str| DECODERS.iter().any(|decoder| decoder.extensions.contains(&end));
+    (0..most).fold(name, |name, _| match name.rsplit_once('.') {
+        Some((before, end)) if !before.is_empty() && is_packing(end) => before,
+        _ => name,
+    })
+}
+
 impl Decompress {
-    fn field(&self, field: &str, sample: &Sample, cx: &Context) -> Result<Buffer> {
+    /// The names with some of them changed; that of the samples before is known.
+    fn renamed(&self, schema: &Schema, names: &[(Str, Str)]) -> Result<Schema> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((from, known, to)) = &*last
+            && from.is(schema)
+            && known == names
+        {
+            return Ok(to.clone());
+        }
+        let change =
+            |name: &Str| names.iter().find(|(from, _)| from == name).map_or(name, |(_, to)| to).clone();
+        let changed: Vec<Str> = schema.names().iter().map(change).collect();
+        if let Some((_, twice)) =
+            names.iter().find(|(_, to)| changed.iter().filter(|name| *name == to).count() > 1)
+        {
+            let message =
+                format!("unpacked there would be two fields `{twice}`; `rename=false` keeps the names");
+            return Err(Error::invalid(message).context("field", twice));
+        }
+        let to = Schema::new(changed);
+        *last = Some((schema.clone(), names.to_vec(), to.clone()));
+        Ok(to)
+    }
+
+    /// What is in a field, and in how many layers it was packed.
+    fn field(&self, field: &str, sample: &Sample, cx: &Context) -> Result<(Buffer, usize)> {
         let packed = match sample.get(field).map(Value::view) {
             Some(View::Bytes(bytes)) => bytes.clone(),
             Some(found) => return Err(Error::invalid(format!("found {found:?}, expected bytes"))),
@@ -65,16 +135,16 @@ impl Decompress {
         mut bytes: Buffer,
         limit: u64,
         mut alloc: impl FnMut(usize) -> Result<BufferMut>,
-    ) -> Result<Buffer> {
+    ) -> Result<(Buffer, usize)> {
         if let Some(codec) = self.codec {
-            return unpack(codec, &bytes, limit, alloc);
+            return Ok((unpack(codec, &bytes, limit, alloc)?, 1));
         }
-        for _ in 0..LAYERS {
-            let Some(codec) = Codec::of(&bytes) else { return Ok(bytes) };
+        for layers in 0..LAYERS {
+            let Some(codec) = Codec::of(&bytes) else { return Ok((bytes, layers)) };
             bytes = unpack(codec, &bytes, limit, &mut alloc)?;
         }
         match Codec::of(&bytes) {
-            None => Ok(bytes),
+            None => Ok((bytes, LAYERS)),
             Some(_) => Err(Error::limit(format!("packed more than {LAYERS} times, one within the other"))),
         }
     }
@@ -105,7 +175,7 @@ mod tests {
 
     fn value(options: &str, bytes: Vec<u8>, limit: u64) -> Result<Vec<u8>> {
         let pipe = Decompress::new(DecompressOptions::parse(options)?)?;
-        pipe.value(bytes.into(), limit, |len| Ok(BufferMut::zeroed(len))).map(|bytes| bytes.to_vec())
+        pipe.value(bytes.into(), limit, |len| Ok(BufferMut::zeroed(len))).map(|(bytes, _)| bytes.to_vec())
     }
 
     #[test]
@@ -121,5 +191,35 @@ mod tests {
         assert_eq!(value("{}", gzip(&[0; 999]), 998).unwrap_err().kind(), ErrorKind::Limit);
         let deep = (0..=LAYERS).fold(b"heron".to_vec(), |bytes, _| gzip(&bytes));
         assert_eq!(value("{}", deep, 1000).unwrap_err().kind(), ErrorKind::Limit);
+    }
+
+    #[test]
+    fn names_lose_as_many_endings_as_there_were_layers() {
+        let cases = [
+            ("json.gz", 1, "json"),
+            ("json.gz", 0, "json.gz"),
+            ("tar.gz.xz", 1, "tar.gz"),
+            ("a.tar.gz.xz", 4, "a.tar"),
+        ];
+        for (name, layers, expected) in
+            cases.into_iter().chain([("gz", 2, "gz"), (".gz", 1, ".gz"), ("a.json", 3, "a.json")])
+        {
+            assert_eq!(bare(name, layers), expected);
+        }
+    }
+
+    #[test]
+    fn renamed_fields_keep_their_places_and_do_not_meet() {
+        let pipe = Decompress::new(DecompressOptions::parse("{}").unwrap()).unwrap();
+        let schema = Schema::new(["cls", "json.gz", "txt"]);
+        let names = [(Str::from("json.gz"), Str::from("json"))];
+        let renamed = pipe.renamed(&schema, &names).unwrap();
+        assert_eq!(
+            renamed.names().iter().map(|name| name.as_str()).collect::<Vec<_>>(),
+            ["cls", "json", "txt"]
+        );
+        assert!(pipe.renamed(&schema, &names).unwrap().is(&renamed));
+        let error = pipe.renamed(&Schema::new(["json", "json.gz"]), &names).unwrap_err();
+        assert_eq!((error.kind(), error.get("field")), (ErrorKind::Invalid, Some("json")));
     }
 }
