@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use toml::Value;
 
-use crate::repo::Repo;
+use crate::repo::{Manifest, Repo};
 use crate::{Report, looked_at};
 
 pub(crate) fn the_map_shows_exactly_the_rooms(repo: &Repo) -> Report {
@@ -69,7 +69,9 @@ const OWN_LINTS: &str = "core/abi";
 
 /// The lints and the licence come from the workspace, apart from crates that stand outside of it.
 pub(crate) fn every_crate_takes_lints_and_licence_from_the_workspace(repo: &Repo) -> Report {
-    let inside = || repo.manifests.iter().filter(|manifest| !manifest.folder.starts_with("examples/"));
+    let is_inside =
+        |manifest: &&Manifest| !manifest.folder.starts_with("examples/") && manifest.folder != "fuzz";
+    let inside = || repo.manifests.iter().filter(is_inside);
     let inherits = |table: &Value| table.get("workspace").and_then(Value::as_bool) == Some(true);
     let mut problems = Vec::new();
     for manifest in inside() {

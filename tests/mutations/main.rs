@@ -1,0 +1,113 @@
+//! Damaged files: cut off at every byte, with every byte changed, and spliced. Each parser refuses them or reads them; none panics or
+//! goes on for ever.
+//!
+//! The files are those in `seeds/`, and small ones of the corpora where those are there; see `fuzz/README.md` for how they are found.
+#![expect(clippy::unwrap_used, reason = "seeds are there to be read")]
+
+mod parsers;
+
+use std::{
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+};
+
+use forebay_core::{Buffer, DType};
+use forebay_tests::{root, within_deadline};
+use parsers::{PARSERS, Parser};
+
+/// The largest file that is damaged.
+const LARGEST: u64 = 4096;
+/// How many files of the corpora each parser is given, beside those in `seeds/`.
+const OF_CORPORA: usize = 3;
+/// About how many times each file is read; larger ones are damaged at every second byte, or third.
+const READS: usize = 1500;
+/// What a byte is changed by: its lowest bit, its highest, all.
+const FLIPS: [u8; 3] = [0x01, 0x80, 0xff];
+
+#[test]
+fn damaged_files_are_refused_or_read() {
+    let mut tried = Vec::new();
+    std::thread::scope(|scope| {
+        let halves = [0, 1].map(|half| {
+            scope.spawn(move || {
+                let mine = PARSERS.iter().skip(half).step_by(2);
+                mine.map(|parser| (parser.0, within_deadline(move || damage(parser)))).collect::<Vec<_>>()
+            })
+        });
+        halves.into_iter().for_each(|half| tried.extend(half.join().unwrap()));
+    });
+    assert_eq!(tried.len(), PARSERS.len());
+    for (name, count) in tried {
+        // What only the corpora have may be missing.
+        assert!(count > 50 || name == "hdf5", "{name}: {count}");
+    }
+}
+
+/// The reference encoder wrote them of one another.
+#[test]
+fn flac_gives_the_samples_of_the_wav_it_was_made_of() {
+    for name in ["mono", "stereo"] {
+        let bytes = |extension: &str| {
+            Buffer::from(fs::read(root().join(format!("tests/mutations/seeds/{name}.{extension}"))).unwrap())
+        };
+        for dtype in [DType::ANY, DType::F32] {
+            let wav = forebay_audio::parse_wav(&bytes("wav"), dtype).unwrap();
+            assert_eq!(forebay_audio::parse_flac(&bytes("flac"), dtype).unwrap(), wav, "{name}");
+        }
+    }
+}
+
+/// Reads all damaged files of a parser; how many there were.
+fn damage(parser: &Parser) -> usize {
+    let seeds = seeds(parser);
+    let mut tried = 0;
+    let mut read = |what: &dyn Fn() -> String, bytes: &[u8]| {
+        tried += 1;
+        let done = catch_unwind(AssertUnwindSafe(|| parser.1(bytes)));
+        assert!(done.is_ok(), "{} panics over {}", parser.0, what());
+    };
+    for (at, (name, whole)) in seeds.iter().enumerate() {
+        read(&|| name.clone(), whole);
+        let step = (whole.len() * (FLIPS.len() + 1)).div_ceil(READS).max(1);
+        for place in (0..whole.len()).step_by(step) {
+            read(&|| format!("the first {place} bytes of {name}"), &whole[..place]);
+            for flip in FLIPS {
+                let mut damaged = whole.clone();
+                damaged[place] ^= flip;
+                read(&|| format!("{name} with byte {place} changed by {flip:#x}"), &damaged);
+            }
+        }
+        // Its first part and the last of another, and the other way round.
+        let (other, with) = &seeds[(at + 1) % seeds.len()];
+        for (first, last) in [(whole, with), (with, whole)] {
+            let spliced = [&first[..first.len() * 2 / 3], &last[last.len() / 3..]].concat();
+            read(&|| format!("{name} spliced with {other}"), &spliced);
+        }
+    }
+    tried
+}
+
+/// The files of a parser, by name.
+fn seeds((_, _, extensions): &Parser) -> Vec<(String, Vec<u8>)> {
+    let is_one = |path: &PathBuf| {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        extension.is_some_and(|extension| extensions.contains(&extension))
+            && fs::metadata(path).is_ok_and(|file| (1..=LARGEST).contains(&file.len()))
+    };
+    let mut found: Vec<_> = files(&root().join("tests/mutations/seeds")).into_iter().filter(is_one).collect();
+    let corpora = std::env::var_os("FOREBAY_CORPORA").map(PathBuf::from);
+    let corpora = corpora.unwrap_or_else(|| root().join("../shared/corpora")).join("files");
+    let more: Vec<_> = files(&corpora).into_iter().filter(is_one).collect();
+    // Some from all over, always the same.
+    found.extend(more.iter().step_by(more.len().div_ceil(OF_CORPORA).max(1)).cloned());
+    found.into_iter().map(|path| (path.display().to_string(), fs::read(path).unwrap())).collect()
+}
+
+/// All files below a folder, sorted; none if it is not there.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.into_iter().flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
