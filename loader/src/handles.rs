@@ -1,13 +1,15 @@
 //! Safe calls of what plugins made.
 #![expect(unsafe_code, reason = "calls of C functions; each handle pairs an instance with its own table")]
 
+use std::sync::Arc;
+
 use forebay_core::{
     AnyDecoder, AnyStore, Chunk, Error, Port, Result, State,
     abi::{
         Context, Outcome, Pipe, PipeTableRef, PluginRef,
         abi_stable::std_types::{ROption, RSliceMut, RStr},
     },
-    shim::check,
+    shim::{self, MapFn, check},
 };
 
 /// A pipe that a plugin made.
@@ -21,6 +23,11 @@ pub(crate) fn make_pipe(plugin: PluginRef, name: &str, options: &str) -> Result<
     // SAFETY: the loader checked the plugin's layout; texts and place live through the call. Likewise below.
     check(unsafe { plugin.pipe()(RStr::from(name), RStr::from(options), &mut place) })?;
     place.into_option().map(|pipe| PipeHandle { pipe: Some(pipe) }).ok_or_else(nothing_made)
+}
+
+/// Makes a pipe of a closure of this program.
+pub(crate) fn closure(map: Arc<MapFn>) -> PipeHandle {
+    PipeHandle { pipe: Some(shim::closure(map)) }
 }
 
 /// Makes a decoder of `plugin`.

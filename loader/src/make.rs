@@ -78,17 +78,19 @@ impl Maker<'_> {
     fn link(&mut self, at: usize) -> Result<Link> {
         let node: &Node = &self.graph.nodes()[at];
         let spec = spec(self.registry, node)?;
-        let record = self.registry.plugin_of(&node.pipe).ok_or_else(|| unknown(node))?;
+        let (plugin, file) = match self.registry.plugin_of(&node.pipe) {
+            Some(record) => (record.label(), record.file()),
+            None => ("this program".to_owned(), "a closure".to_owned()),
+        };
         let (tap, options) = self.options(at, spec)?;
-        let blame =
-            Blame { pipe: node.name.clone(), plugin: format!("{} in {}", record.label(), record.file()) };
+        let blame = Blame { pipe: node.name.clone(), plugin: format!("{plugin} in {file}") };
         let pipe = self.registry.make_pipe(&node.pipe, &options).map_err(|error| blame.on(error))?;
         let counters = Arc::new(Counters::default());
         self.nodes[at] = Some(NodeInfo {
             node: node.name.clone(),
             pipe: node.pipe.clone(),
-            plugin: record.label(),
-            file: record.file(),
+            plugin,
+            file,
             parallel: spec.is_parallel(),
             counters: Arc::clone(&counters),
         });

@@ -1,5 +1,7 @@
 //! The tables of the four classes of DataPipe; what a flat map does stands in `flat_map`.
 
+use std::sync::Arc;
+
 use forebay_abi::{
     Chunk, Context as RawContext, Outcome, Pipe, PipeTable, PipeTableRef, Port, State,
     abi_stable::{
@@ -16,7 +18,7 @@ use super::{
     outcome,
 };
 use crate::{
-    Context, DataPipe, Error, FlatMap, Io, Map, Options, Output, Result, Source, Step, Stream,
+    Context, DataPipe, Error, FlatMap, Io, Map, Options, Output, Result, Sample, Source, Step, Stream,
     descriptor::{Class, Described},
     export::{Make, PipeEntry},
 };
@@ -250,12 +252,41 @@ impl<T: Map> Calls for MapOf<T> {
     }
 
     fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Outcome {
-        if !out.is_empty() {
-            return Outcome::failed(Error::bug("a map is given an empty chunk to fill").into());
-        }
-        outcome(input.map_into(out, |sample| {
-            catch(|| self.0.map(sample, cx)).map_err(|error| error.context("sample", sample.key()))
-        }))
+        map_each(input, out, |sample| self.0.map(sample, cx))
+    }
+}
+
+/// Changes every sample of a chunk.
+fn map_each(input: &mut Chunk, out: &mut Chunk, map: impl Fn(&mut Sample) -> Result<()>) -> Outcome {
+    if !out.is_empty() {
+        return Outcome::failed(Error::bug("a map is given an empty chunk to fill").into());
+    }
+    outcome(
+        input.map_into(out, |sample| {
+            catch(|| map(sample)).map_err(|error| error.context("sample", sample.key()))
+        }),
+    )
+}
+
+/// What a closure does to a sample.
+pub type MapFn = dyn Fn(&mut Sample, &Context<'_>) -> Result<()> + Send + Sync;
+
+/// A map that is a closure of the program, as the host calls it.
+#[must_use]
+pub fn closure(map: Arc<MapFn>) -> Pipe {
+    let instance = Box::into_raw(Box::new(Instance::new(Closure(map)))).cast();
+    Pipe { instance, table: Table::<Closure>::REF }
+}
+
+struct Closure(Arc<MapFn>);
+
+impl Calls for Closure {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        Ok(())
+    }
+
+    fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Outcome {
+        map_each(input, out, |sample| (self.0)(sample, cx))
     }
 }
 

@@ -66,6 +66,30 @@ pub struct PipeSpec {
     pub on: On,
 }
 
+impl PipeSpec {
+    /// A map without options.
+    pub(crate) fn map(name: &str, summary: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            class: Class::Map,
+            summary: summary.to_owned(),
+            options: Vec::new(),
+            inputs: (1, 1),
+            outputs: 1,
+            outputs_option: String::new(),
+            stacks: String::new(),
+            uids_option: String::new(),
+            uids: Uids::default(),
+            drops: String::new(),
+            parallel: false,
+            indexed: false,
+            rewinds: false,
+            shards: false,
+            on: On::default(),
+        }
+    }
+}
+
 /// A hint may be one that only later loaders know of.
 fn hint<'de, D: Deserializer<'de>>(from: D) -> Result<On, D::Error> {
     Ok(String::deserialize(from)?.parse().unwrap_or_default())

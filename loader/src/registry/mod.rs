@@ -4,6 +4,7 @@
 //! code is loaded when something of it is first used.
 
 mod choice;
+mod closures;
 mod hash;
 mod library;
 mod manifest;
@@ -37,7 +38,7 @@ const LINES: usize = 6;
 
 /// The plugins that were found, and why others were not taken. Cheap to clone.
 #[derive(Clone)]
-pub struct Registry(Arc<Inner>);
+pub struct Registry(Arc<Inner>, Vec<Arc<closures::Closure>>);
 
 struct Inner {
     plugins: Vec<Record>,
@@ -168,6 +169,9 @@ impl Registry {
     /// # Errors
     /// `Invalid` for options that the pipe refuses; `Abi`; `Panic`.
     pub(crate) fn make_pipe(&self, pipe: &str, options: &str) -> Result<PipeHandle> {
+        if let Some(closure) = self.make_closure(pipe) {
+            return Ok(closure);
+        }
         let (plugin, index) =
             self.locate(pipe).ok_or_else(|| Error::invalid(format!("unknown pipe {pipe}")))?;
         let record = &self.0.plugins[plugin];
@@ -262,11 +266,12 @@ impl Registry {
 
 impl Catalog for Registry {
     fn pipe(&self, name: &str) -> Option<&PipeSpec> {
-        self.locate(name).map(|(plugin, index)| &self.0.plugins[plugin].manifest.pipes[index])
+        let found = self.locate(name).map(|(plugin, index)| &self.0.plugins[plugin].manifest.pipes[index]);
+        found.or_else(|| self.closure_spec(name))
     }
 
     fn names(&self) -> Vec<String> {
-        let mut names: Vec<_> = self.0.pipes.keys().cloned().collect();
+        let mut names: Vec<_> = self.0.pipes.keys().cloned().chain(self.closures()).collect();
         names.sort();
         names
     }
@@ -462,14 +467,8 @@ impl Finder {
             let indices = 0..record.manifest.stores.len();
             stores.extend(indices.map(|index| StoreSlot { plugin, index, made: OnceLock::new() }));
         }
-        Registry(Arc::new(Inner {
-            plugins: self.plugins,
-            places: self.places,
-            refusals: self.refusals,
-            pipes,
-            decoders,
-            stores,
-        }))
+        let Self { plugins, places, refusals } = self;
+        Registry(Arc::new(Inner { plugins, places, refusals, pipes, decoders, stores }), Vec::new())
     }
 }
 

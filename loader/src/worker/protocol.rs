@@ -27,6 +27,8 @@ pub(crate) struct Setup {
     pub(crate) executor: String,
     /// The files of the plugins.
     pub(crate) plugins: Vec<Stamp>,
+    /// The names of the pipes that are closures of the loader's program.
+    pub(crate) closures: Vec<String>,
     pub(crate) seed: u64,
     pub(crate) ranks: (u32, u32),
     pub(crate) limits: (u64, u64),

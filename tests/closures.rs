@@ -1,0 +1,81 @@
+//! Maps that are closures of the program.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use forebay_loader::{Error, ErrorKind, Executor, Registry, Value};
+use forebay_tests::{Setting, build, error_of, line, registry, run, within_deadline};
+
+/// With the map `double`, which fails at 13 and panics at 17.
+fn with_double() -> Registry {
+    let double = |sample: &mut forebay_loader::Sample, _: &forebay_loader::Context<'_>| {
+        let value = sample.get("value").and_then(Value::as_i64).unwrap();
+        assert_ne!(value, 17, "no seventeen");
+        if value == 13 {
+            return Err(Error::invalid("no thirteen"));
+        }
+        sample.set("value", 2 * value);
+        Ok(())
+    };
+    registry().with_map("double", double).unwrap()
+}
+
+#[test]
+fn a_closure_gives_the_same_on_all_threads_also_beside_processes() {
+    within_deadline(|| {
+        let registry = with_double();
+        let graph = |on: &str| {
+            line(&format!("range 500 | double on_error=skip {on} | increment | shuffle 50 | batch 7"))
+        };
+        let truth = run(&mut build(&graph(""), &registry, Setting::INLINE).unwrap(), 0).unwrap();
+        assert_eq!(truth.samples, 498_u64.div_ceil(7) as usize);
+        for (executor, on) in [
+            (Executor::Threads(1), ""),
+            (Executor::Threads(4), ""),
+            (Executor::Threads(2), "on=threads"),
+            (Executor::Processes(2), "on=threads"),
+        ] {
+            let mut loader = build(&graph(on), &registry, Setting { executor, ..Setting::INLINE }).unwrap();
+            let found = run(&mut loader, 0).unwrap();
+            assert_eq!((found.samples, found.digest), (truth.samples, truth.digest), "{executor} {on}");
+        }
+    });
+}
+
+#[test]
+fn a_closure_is_refused_in_a_process_by_its_name() {
+    let registry = with_double();
+    for (text, executor) in [
+        ("range 9 | double", Executor::Processes(2)),
+        ("range 9 | increment | double | batch 3", Executor::Processes(1)),
+        ("range 9 | double on=process", Executor::Threads(2)),
+        ("range 9 | double unordered=true | increment unordered=true on=process", Executor::Threads(2)),
+    ] {
+        let error = build(&line(text), &registry, Setting { executor, ..Setting::INLINE }).err().unwrap();
+        let text = error.to_string();
+        assert!(text.contains("`double` is a closure") && text.contains("on=threads"), "{text}");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+    }
+}
+
+#[test]
+fn its_errors_and_panics_name_sample_and_pipe() {
+    within_deadline(|| {
+        let registry = with_double();
+        for (text, wanted) in [("range 30 | double", "no thirteen"), ("range 14 30 | double", "no seventeen")]
+        {
+            for executor in [Executor::Inline, Executor::Threads(2)] {
+                let (error, _) = error_of(&line(text), &registry, Setting { executor, ..Setting::INLINE });
+                let error = error.to_string();
+                assert!(error.contains(wanted) && error.contains("pipe double"), "{error}");
+                assert!(error.contains("range#") && error.contains("a closure"), "{error}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_name_that_is_taken_is_refused() {
+    for name in ["batch", "double"] {
+        let error = with_double().with_map(name, |_, _| Ok(())).err().unwrap().to_string();
+        assert!(error.contains(name), "{error}");
+    }
+}
