@@ -55,11 +55,11 @@ const PIPES: &str = "core/src/shim/pipes.rs";
 const LONGER: [Patch; 2] = [
     (
         TABLES,
-        "&mut u64, &mut Chunk) -> Outcome,\n",
-        "&mut u64, &mut Chunk) -> Outcome,\n    /// New.\n    \
-         pub more: unsafe extern \"C\" fn(*const (), &mut u64) -> Outcome,\n",
+        "    pub probe: unsafe extern \"C\" fn(*const (), RSlice<'_, u8>, RStr<'_>) -> Outcome,\n}",
+        "    pub probe: unsafe extern \"C\" fn(*const (), RSlice<'_, u8>, RStr<'_>) -> Outcome,\n    /// New.\n    \
+         pub more: unsafe extern \"C\" fn(*const (), &mut u64) -> Outcome,\n}",
     ),
-    (PIPES, "expand: expand::<C>,", "expand: expand::<C>,\n        more: len::<C>,"),
+    (PIPES, "probe: probe::<C>,", "probe: probe::<C>,\n        more: len::<C>,"),
 ];
 
 /// Makes a workspace with the changed sources and a crate, and gives the crate's folder.

@@ -35,6 +35,20 @@ pub struct PipeInfo {
     pub shards: bool,
     /// Where its work is done best; a graph may say otherwise.
     pub on: On,
+    /// The files it opens, for a map or flat map that stands directly behind the source of files.
+    pub opens: Option<Opens>,
+}
+
+/// Which files a pipe opens, so that it is found by what a file holds.
+#[derive(Debug, Clone, Copy)]
+pub struct Opens {
+    /// Extensions in lower case, without the dot: a hint.
+    pub extensions: &'static [&'static str],
+    /// Any of these makes it a candidate, whatever the extension; an empty one makes it a candidate for every file. With none
+    /// at all the extension must match.
+    pub magic: &'static [Magic],
+    /// The pipe that turns its pieces into samples; empty where it gives samples itself.
+    pub then: &'static str,
 }
 
 /// Where the work of a pipe is done best. It never changes what comes out.
@@ -77,6 +91,7 @@ impl PipeInfo {
         rewinds: false,
         shards: false,
         on: On::Threads,
+        opens: None,
     };
 }
 

@@ -48,6 +48,8 @@ mod pipe;
 pub mod random;
 pub mod shim;
 mod state;
+mod text;
+mod writer;
 
 pub use forebay_abi as abi;
 pub use forebay_abi::{
@@ -59,7 +61,7 @@ pub use crate::{
     blob::{AnyStore, Blob},
     context::{AnyDecoder, Context, Level, Wanted},
     decoder::{Decoder, Store},
-    descriptor::{DecoderInfo, Magic, On, PipeInfo, StoreInfo, Uids},
+    descriptor::{DecoderInfo, Magic, On, Opens, PipeInfo, StoreInfo, Uids},
     error::{Error, ErrorKind, Result},
     export::{Registrar, StaticPlugin},
     kept::{Keep, Stamp, local_path},
@@ -67,6 +69,8 @@ pub use crate::{
     pipe::{DataPipe, FlatMap, Io, Items, Map, Output, Source, Step, Stream},
     random::Rng,
     state::{StateExt, TensorExt},
+    text::write_json,
+    writer::{Encode, Files, Writer},
 };
 
 /// What `export_plugin!` needs; not for anybody else.

@@ -4,7 +4,9 @@
 
 use forebay_abi::{ABI_MAJOR, ABI_MINOR};
 
-use crate::descriptor::{Class, DecoderInfo, Described, List, OptionSpec, PipeInfo, PluginInfo, StoreInfo};
+use crate::descriptor::{
+    Class, DecoderInfo, Described, List, Magic, OptionSpec, PipeInfo, PluginInfo, StoreInfo,
+};
 
 /// The first bytes of a manifest.
 pub const MAGIC: [u8; 8] = *b"FOREBAY\0";
@@ -252,6 +254,15 @@ impl Writer<'_> {
         self.raw(",");
         self.member("on", info.on.name());
         self.raw(",");
+        if let Some(opens) = &info.opens {
+            self.raw("\"opens\":{");
+            self.strings("extensions", opens.extensions);
+            self.raw(",");
+            self.magic(opens.magic);
+            self.raw(",");
+            self.member("then", opens.then);
+            self.raw("},");
+        }
         self.options(pipe.options);
         self.raw("}");
     }
@@ -268,24 +279,30 @@ impl Writer<'_> {
         self.strings("extensions", info.extensions);
         self.raw(",");
         self.strings("media_types", info.media_types);
-        self.raw(",\"magic\":[");
+        self.raw(",");
+        self.magic(info.magic);
+        self.raw(",");
+        self.options(decoder.options);
+        self.raw("}");
+    }
+
+    const fn magic(&mut self, magic: &[Magic]) {
+        self.raw("\"magic\":[");
         let mut at = 0;
-        while at < info.magic.len() {
+        while at < magic.len() {
             self.comma(at);
             self.raw("{\"offset\":");
-            self.number(info.magic[at].offset);
+            self.number(magic[at].offset);
             self.raw(",\"bytes\":\"");
             let mut byte = 0;
-            while byte < info.magic[at].bytes.len() {
-                self.hex(info.magic[at].bytes[byte]);
+            while byte < magic[at].bytes.len() {
+                self.hex(magic[at].bytes[byte]);
                 byte += 1;
             }
             self.raw("\"}");
             at += 1;
         }
-        self.raw("],");
-        self.options(decoder.options);
-        self.raw("}");
+        self.raw("]");
     }
 
     const fn store(&mut self, store: &Described<StoreInfo>) {

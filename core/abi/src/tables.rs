@@ -39,6 +39,10 @@ pub struct PipeTable {
     /// sample is still there; or 0, and the sample is gone.
     #[sabi(last_prefix_field)]
     pub expand: unsafe extern "C" fn(*const (), &Context, &mut Chunk, &mut u64, &mut Chunk) -> Outcome,
+    /// Pipes that open files: how sure they are, in the detail from 0 to 255, that a file with this head and extension is their
+    /// own. Since 1.1.
+    #[sabi(missing_field(option))]
+    pub probe: unsafe extern "C" fn(*const (), RSlice<'_, u8>, RStr<'_>) -> Outcome,
 }
 
 /// The functions of a Decoder; all may be called from many threads at once.

@@ -148,6 +148,10 @@ impl<T: FlatMap> Calls for FlatMapOf<T> {
         Ok(())
     }
 
+    fn probe(head: &[u8], extension: &str) -> u8 {
+        T::probe(head, extension)
+    }
+
     fn poll(&mut self, cx: &Context, ports: &mut [Port], outs: &mut [Chunk], room: usize) -> Outcome {
         step(self.fill(cx, &mut Io::new(ports, outs, room)))
     }

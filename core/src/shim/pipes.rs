@@ -6,7 +6,7 @@ use forebay_abi::{
     Chunk, Context as RawContext, Outcome, Pipe, PipeTable, PipeTableRef, Port, State,
     abi_stable::{
         prefix_type::WithMetadata,
-        std_types::{RSlice, RSliceMut},
+        std_types::{RSlice, RSliceMut, RStr},
     },
     code,
 };
@@ -88,6 +88,10 @@ pub(super) trait Calls: Send + Sized + 'static {
     fn get(&self, _cx: &Context, _keys: &[u64], _out: &mut Chunk) -> Outcome {
         wrong_class("get")
     }
+
+    fn probe(_head: &[u8], _extension: &str) -> u8 {
+        0
+    }
 }
 
 fn wrong_class(call: &str) -> Outcome {
@@ -107,6 +111,7 @@ impl<C: Calls> Table<C> {
         len: len::<C>,
         get: get::<C>,
         expand: expand::<C>,
+        probe: probe::<C>,
     });
     const REF: PipeTableRef = PipeTableRef(Self::TABLE.static_as_prefix());
 }
@@ -200,6 +205,12 @@ unsafe extern "C" fn get<C: Calls>(
     unsafe { shared::<C>(this) }.with(|calls| calls.get(&Context::new(cx), keys.as_slice(), out))
 }
 
+unsafe extern "C" fn probe<C: Calls>(this: *const (), head: RSlice<'_, u8>, extension: RStr<'_>) -> Outcome {
+    // SAFETY: as for `map`.
+    unsafe { shared::<C>(this) }
+        .with(|_| Outcome::of(code::READY, C::probe(head.as_slice(), extension.as_str()).into()))
+}
+
 struct SourceOf<T>(T);
 
 impl<T> From<T> for SourceOf<T> {
@@ -287,6 +298,10 @@ impl Calls for Closure {
 
     fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Outcome {
         map_each(input, out, |sample| (self.0)(sample, cx))
+    }
+
+    fn probe(head: &[u8], extension: &str) -> u8 {
+        T::probe(head, extension)
     }
 }
 
