@@ -7,6 +7,8 @@ mod concat;
 mod decode;
 mod demux;
 mod fork;
+mod group;
+mod label;
 mod mix;
 mod mux;
 mod range;
@@ -30,6 +32,8 @@ pub use crate::{
     decode::{Decode, DecodeOptions},
     demux::{Demux, DemuxOptions},
     fork::{Fork, ForkOptions},
+    group::{Group, GroupOptions},
+    label::{Label, LabelOptions},
     mix::{Mix, MixOptions},
     mux::{Mux, MuxOptions},
     range::{Range, RangeOptions},
@@ -46,7 +50,7 @@ pub use crate::{
 
 forebay_core::export_plugin! {
     sources: [Range],
-    maps: [Collate, Decode, Rename, Select],
+    maps: [Collate, Decode, Label, Rename, Select],
     flat_maps: [Unbatch],
-    streams: [Batch, Concat, Demux, Fork, Mix, Mux, Repeat, Shard, Shuffle, Skip, Take, Zip],
+    streams: [Batch, Concat, Demux, Fork, Group, Mix, Mux, Repeat, Shard, Shuffle, Skip, Take, Zip],
 }

@@ -1,0 +1,112 @@
+//! `label`: the class that a file's folder stands for.
+
+use std::path::{Component, Path};
+
+use forebay_core::{Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Str, Value, View, options};
+
+const PATH: &str = "path";
+
+options! {
+    /// Options of `label`.
+    pub struct LabelOptions {
+        /// The names of the classes; the place of a name is its label.
+        classes: Vec<String> = required;
+        /// The folder that has a folder for each class.
+        root: String = ".";
+        /// The field for the label, an int64.
+        field: String = "label";
+        /// A field for the class's name; null for none.
+        name: Option<String> = "class";
+    }
+}
+
+/// Adds to a file's sample the class that its folder, the one directly below `root`, is called.
+///
+/// Takes `path`. State: none.
+#[derive(Debug)]
+pub struct Label {
+    classes: Vec<Str>,
+    root: String,
+    field: String,
+    name: Option<String>,
+}
+
+impl DataPipe for Label {
+    const INFO: PipeInfo =
+        PipeInfo { name: "label", summary: "The class that a file's folder stands for", ..PipeInfo::DEFAULT };
+    type Options = LabelOptions;
+
+    fn new(options: LabelOptions) -> Result<Self> {
+        let LabelOptions { classes, root, field, name } = options;
+        Ok(Self { classes: classes.into_iter().map(Str::from).collect(), root, field, name })
+    }
+}
+
+impl Map for Label {
+    fn map(&self, sample: &mut Sample, _: &Context) -> Result<()> {
+        let Some(View::Str(path)) = sample.get(PATH).map(Value::view) else {
+            return Err(Error::invalid("expected a field `path` that is text"));
+        };
+        let folder = self.folder(path).map_err(|error| error.context("path", path))?;
+        let place = self.classes.iter().position(|class| class.as_str() == folder);
+        let place = place.ok_or_else(|| {
+            let count = self.classes.len();
+            Error::invalid(format!("its folder `{folder}` is none of the {count} classes"))
+                .context("path", path)
+        })?;
+        sample.set(&self.field, place as i64);
+        if let Some(name) = &self.name {
+            sample.set(name, self.classes[place].clone());
+        }
+        Ok(())
+    }
+}
+
+impl Label {
+    /// The folder directly below the root that `path` lies in.
+    fn folder<'a>(&self, path: &'a str) -> Result<&'a str> {
+        let normal = |path: &'a str| {
+            Path::new(path.strip_prefix("file://").unwrap_or(path))
+                .components()
+                .filter(|part| *part != Component::CurDir)
+        };
+        let root = self.root.strip_prefix("file://").unwrap_or(&self.root);
+        let mut below = normal(path);
+        for part in Path::new(root).components().filter(|part| *part != Component::CurDir) {
+            if below.next() != Some(part) {
+                return Err(Error::invalid(format!("the file does not lie below `{root}`")));
+            }
+        }
+        match (below.next(), below.next()) {
+            (Some(Component::Normal(folder)), Some(_)) => Ok(folder.to_str().unwrap_or_default()),
+            _ => Err(Error::invalid(format!("the file lies in no folder below `{root}`"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::Options;
+
+    use super::*;
+    use crate::testing::{Host, map, sample};
+
+    fn label(root: &str, path: &str) -> Result<Sample> {
+        let options = format!(r#"{{"classes": ["ant", "bee"], "root": "{root}"}}"#);
+        map(&Label::new(LabelOptions::parse(&options)?)?, &sample(1, &[("path", path.into())]), &Host::new())
+    }
+
+    #[test]
+    fn the_folder_below_the_root_is_the_class() {
+        for (root, path) in
+            [("d", "d/bee/x/1.jpg"), ("./d/", "d/bee/1.jpg"), (".", "bee/1.jpg"), ("/d", "/d/bee/1")]
+        {
+            let out = label(root, path).unwrap();
+            assert_eq!(out.get("label").and_then(Value::as_i64), Some(1), "{root} {path}");
+            assert_eq!(out.get("class").and_then(Value::as_str), Some("bee"));
+        }
+        for (root, path) in [("d", "e/bee/1.jpg"), ("d", "d/bee"), ("d", "d/cow/1.jpg")] {
+            assert_eq!(label(root, path).unwrap_err().get("path"), Some(path));
+        }
+    }
+}
