@@ -2,6 +2,7 @@
 
 mod cells;
 mod chunks;
+mod columns;
 mod decoder;
 mod document;
 mod endian;
@@ -25,6 +26,7 @@ mod tests;
 mod thrift;
 mod times;
 mod words;
+mod write_table;
 
 pub use arrow_array;
 pub use arrow_schema;
@@ -38,6 +40,7 @@ pub use crate::{
     read_rows::{ReadRows, RowItems, RowValues},
     row_groups::{PieceItems, RowGroups, RowGroupsOptions},
     table::{ReadOptions, Table, read},
+    write_table::{WriteIpc, WriteIpcOptions, WriteParquet, WriteParquetOptions},
 };
 
-forebay_core::export_plugin! { flat_maps: [RowGroups, ReadRows, ReadColumns], decoders: [Arrow] }
+forebay_core::export_plugin! { flat_maps: [RowGroups, ReadRows, ReadColumns], streams: [WriteIpc, WriteParquet], decoders: [Arrow] }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use forebay_core::{
-    Blob, Context, DataPipe, Error, FlatMap, Items, Key, PipeInfo, Result, Sample, Schema, State,
-    StateExt as _, Str, Value, View, options,
+    Blob, Context, DataPipe, Error, FlatMap, Items, Key, Magic, Opens, PipeInfo, Result, Sample, Schema,
+    State, StateExt as _, Str, Value, View, options,
 };
 
 use crate::{
@@ -38,6 +38,15 @@ impl DataPipe for RowGroups {
     const INFO: PipeInfo = PipeInfo {
         name: "row_groups",
         summary: "Parquet and Arrow files to the pieces they are read in",
+        opens: Some(Opens {
+            extensions: &["parquet", "arrow", "arrows", "feather", "ipc"],
+            magic: &[
+                Magic { offset: 0, bytes: b"PAR1" },
+                Magic { offset: 0, bytes: b"ARROW1" },
+                Magic { offset: 0, bytes: &[0xff; 4] },
+            ],
+            then: "read_rows",
+        }),
         ..PipeInfo::DEFAULT
     };
     type Options = RowGroupsOptions;
@@ -46,6 +55,17 @@ impl DataPipe for RowGroups {
         let filter = options.filter.as_deref().map(Predicate::parse).transpose();
         let filter = filter.map_err(|error| error.context("option", "filter"))?;
         Ok(Self { wanted: Wanted { names: options.columns, filter }, hive: options.hive })
+    }
+
+    fn probe(head: &[u8], extension: &str) -> u8 {
+        let stream = matches!(extension.to_ascii_lowercase().as_str(), "arrow" | "arrows" | "ipc");
+        let Some(rest) = head.strip_prefix(&[0xff; 4]) else { return 240 };
+        // Four bytes of ones begin other things too: in a stream the length of a head follows.
+        let length = rest.first_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length));
+        match (1..=1 << 26).contains(&length) && length % 8 == 0 {
+            true => 200,
+            false => u8::from(stream) * 160,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use forebay_core::{
-    Blob, Buffer, BufferMut, Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Schema, Str, Value,
+    Blob, Buffer, BufferMut, Context, DataPipe, Error, Magic, Map, Opens, PipeInfo, Result, Sample, Schema, Str, Value,
     View, options,
 };
 use forebay_unpack::{Codec, LAYERS, unpack};
@@ -39,6 +39,18 @@ impl DataPipe for Decompress {
     const INFO: PipeInfo = PipeInfo {
         name: "decompress",
         summary: "Packed values to what is in them: gzip, zlib, zstd, xz, bzip2, lz4, compress",
+        opens: Some(Opens {
+            extensions: &[],
+            magic: &[
+                Magic { offset: 0, bytes: b"\x1f\x8b" },
+                Magic { offset: 0, bytes: b"\x28\xb5\x2f\xfd" },
+                Magic { offset: 0, bytes: b"\xfd7zXZ" },
+                Magic { offset: 0, bytes: b"BZh" },
+                Magic { offset: 0, bytes: b"\x04\x22\x4d\x18" },
+                Magic { offset: 0, bytes: b"\x1f\x9d" },
+            ],
+            then: "",
+        }),
         ..PipeInfo::DEFAULT
     };
     type Options = DecompressOptions;
@@ -46,6 +58,10 @@ impl DataPipe for Decompress {
     fn new(options: DecompressOptions) -> Result<Self> {
         let codec = Codec::ALL.into_iter().find(|codec| codec.name() == options.codec);
         Ok(Self { fields: options.fields, codec, rename: options.rename, last: Mutex::default() })
+    }
+
+    fn probe(head: &[u8], _: &str) -> u8 {
+        if Codec::of(head).is_some() { 192 } else { 0 }
     }
 }
 

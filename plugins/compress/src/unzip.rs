@@ -1,8 +1,8 @@
 //! `unzip`: a zip archive to its members.
 
 use forebay_core::{
-    Blob, Context, DataPipe, FlatMap, Items, Key, NoOptions, PipeInfo, Result, Sample, Schema, State,
-    StateExt as _, Str, Value,
+    Blob, Context, DataPipe, FlatMap, Items, Key, Magic, NoOptions, Opens, PipeInfo, Result, Sample, Schema,
+    State, StateExt as _, Str, Value,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -16,12 +16,25 @@ const STATE: u32 = 1;
 pub struct Unzip;
 
 impl DataPipe for Unzip {
-    const INFO: PipeInfo =
-        PipeInfo { name: "unzip", summary: "The files in zip archives", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "unzip",
+        summary: "The files in zip archives",
+        opens: Some(Opens {
+            extensions: &["zip"],
+            magic: &[Magic { offset: 0, bytes: b"PK\x03\x04" }, Magic { offset: 0, bytes: b"PK\x05\x06" }],
+            then: "",
+        }),
+        ..PipeInfo::DEFAULT
+    };
     type Options = NoOptions;
 
     fn new(_: NoOptions) -> Result<Self> {
         Ok(Self)
+    }
+
+    /// Many formats are zip archives by another name, and have decoders of their own.
+    fn probe(_: &[u8], extension: &str) -> u8 {
+        if matches!(extension.to_ascii_lowercase().as_str(), "zip" | "") { 192 } else { 96 }
     }
 }
 

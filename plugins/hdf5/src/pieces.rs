@@ -1,12 +1,16 @@
 //! `hdf5_pieces`: a file to pieces of rows, or of groups, that can be read in parallel.
 
 use forebay_core::{
-    Context, DataPipe, Error, FlatMap, Items, Key, OneOrMany, PipeInfo, Result, Sample, State, StateExt as _,
-    Str, Value, View, options,
+    Context, DataPipe, Error, FlatMap, Items, Key, Magic, OneOrMany, Opens, PipeInfo, Result, Sample, State,
+    StateExt as _, Str, Value, View, options,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::{Dataset, File, Group, origin::Origin, structure::link::Target};
+use crate::{
+    Dataset, File, Group,
+    origin::Origin,
+    structure::{link::Target, superblock::SIGNATURE},
+};
 
 /// The field of a piece that says what it is.
 pub(crate) const PIECE: &str = "piece";
@@ -41,12 +45,27 @@ impl DataPipe for Hdf5Pieces {
     const INFO: PipeInfo = PipeInfo {
         name: "hdf5_pieces",
         summary: "HDF5 files to pieces of rows, for hdf5_rows to read in parallel",
+        opens: Some(Opens {
+            extensions: &["h5", "hdf5"],
+            // Behind a block of the user's own, too.
+            magic: &[
+                Magic { offset: 0, bytes: &SIGNATURE },
+                Magic { offset: 512, bytes: &SIGNATURE },
+                Magic { offset: 1024, bytes: &SIGNATURE },
+                Magic { offset: 2048, bytes: &SIGNATURE },
+            ],
+            then: "hdf5_rows",
+        }),
         ..PipeInfo::DEFAULT
     };
     type Options = Hdf5PiecesOptions;
 
     fn new(options: Hdf5PiecesOptions) -> Result<Self> {
         Ok(Self { options })
+    }
+
+    fn probe(_: &[u8], _: &str) -> u8 {
+        240
     }
 }
 

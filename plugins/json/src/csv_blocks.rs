@@ -1,13 +1,15 @@
 //! `csv_blocks`: a CSV file to blocks of whole records, with what its header says.
 
 use forebay_core::{
-    Blob, Context, DataPipe, Error, FlatMap, Items, PipeInfo, Result, Sample, State, Str, Value, options,
+    Blob, Context, DataPipe, Error, FlatMap, Items, Opens, PipeInfo, Result, Sample, State, Str, Value,
+    options,
 };
 
 use crate::{
     MARK,
     piece::{Cutter, save, saved},
     record::{Dialect, End, closed},
+    text::is_text,
 };
 
 options! {
@@ -54,6 +56,7 @@ impl DataPipe for CsvBlocks {
     const INFO: PipeInfo = PipeInfo {
         name: "csv_blocks",
         summary: "Blocks of whole records out of CSV files",
+        opens: Some(Opens { extensions: &["csv", "tsv", "tab"], magic: &[], then: "csv" }),
         ..PipeInfo::DEFAULT
     };
     type Options = CsvBlocksOptions;
@@ -75,6 +78,10 @@ impl DataPipe for CsvBlocks {
         let names = unique(options.names.iter().map(|name| Str::from(name.as_str())).collect());
         let dialect = Dialect { quote, comment, ..Dialect::CSV };
         Ok(Self { separator, dialect, header: options.header, names, block: options.block })
+    }
+
+    fn probe(head: &[u8], _: &str) -> u8 {
+        if is_text(head) { 160 } else { 0 }
     }
 }
 

@@ -1,8 +1,8 @@
 //! `json_array`: a document that is an array, or has one, to the documents in it, one sample each.
 
 use forebay_core::{
-    Blob, Buffer, Context, DataPipe, Error, FlatMap, Items, OneOrMany, PipeInfo, Result, Sample, State,
-    StateExt as _, options,
+    Blob, Buffer, Context, DataPipe, Error, FlatMap, Items, Magic, OneOrMany, Opens, PipeInfo, Result,
+    Sample, State, StateExt as _, options,
 };
 
 use crate::{
@@ -39,14 +39,24 @@ pub struct JsonArray {
 }
 
 impl DataPipe for JsonArray {
-    const INFO: PipeInfo =
-        PipeInfo { name: "json_array", summary: "The items of a JSON array to samples", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "json_array",
+        summary: "The items of a JSON array to samples",
+        opens: Some(Opens { extensions: &["json"], magic: &[Magic { offset: 0, bytes: b"[" }], then: "" }),
+        ..PipeInfo::DEFAULT
+    };
     type Options = JsonArrayOptions;
 
     fn new(options: JsonArrayOptions) -> Result<Self> {
         let JsonArrayOptions { fields, at, duplicates, invalid_utf8, big_integers } = options;
         let steps = steps(&at).map_err(|error| error.context("option", "at"))?;
         Ok(Self { form: Form::of_options(&fields, &duplicates, &invalid_utf8, &big_integers)?, steps })
+    }
+
+    /// An array of objects is a table; one of numbers is one value.
+    fn probe(head: &[u8], _: &str) -> u8 {
+        let rest = head.get(1..).unwrap_or_default();
+        if rest.trim_ascii_start().starts_with(b"{") { 200 } else { 0 }
     }
 }
 

@@ -19,6 +19,8 @@ mod text;
 mod text_lines;
 mod unique;
 mod value;
+mod write_csv;
+mod write_jsonl;
 
 pub use crate::{
     csv::{Csv, CsvItems, CsvOptions},
@@ -34,6 +36,8 @@ pub use crate::{
     text::{Text, parse_text},
     text_lines::{TextLines, TextLinesItems, TextLinesOptions},
     value::{Duplicates, Rules},
+    write_csv::{CsvFormat, WriteCsv, WriteCsvOptions},
+    write_jsonl::{JsonlFormat, WriteJsonl, WriteJsonlOptions},
 };
 
 /// The mark that some programs put before UTF-8.
@@ -41,5 +45,6 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 
 forebay_core::export_plugin! {
     flat_maps: [Csv, CsvBlocks, JsonArray, JsonLines, Lines, TextLines],
+    streams: [WriteCsv, WriteJsonl],
     decoders: [Json, Number, Text],
 }

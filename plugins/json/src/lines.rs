@@ -1,12 +1,16 @@
 //! `lines`: a file to blocks of whole lines.
 
 use forebay_core::{
-    Blob, Context, DataPipe, Error, FlatMap, Items, Keep, PipeInfo, Result, Sample, State, Value, options,
+    Blob, Context, DataPipe, Error, FlatMap, Items, Keep, Magic, Opens, PipeInfo, Result, Sample, State, Value,
+    options,
 };
 
 use crate::{
+    MARK,
     ends::Ends,
+    parse,
     piece::{Cutter, save, saved},
+    text::is_text,
 };
 
 /// So many bytes are looked at first for the end of a line.
@@ -35,8 +39,17 @@ pub struct Lines {
 }
 
 impl DataPipe for Lines {
-    const INFO: PipeInfo =
-        PipeInfo { name: "lines", summary: "Blocks of whole lines out of files", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "lines",
+        summary: "Blocks of whole lines out of files",
+        // Text has no magic: the probe is asked of every file.
+        opens: Some(Opens {
+            extensions: &["jsonl", "ndjson"],
+            magic: &[Magic { offset: 0, bytes: b"" }],
+            then: "json_lines",
+        }),
+        ..PipeInfo::DEFAULT
+    };
     type Options = LinesOptions;
 
     fn new(options: LinesOptions) -> Result<Self> {
@@ -46,6 +59,21 @@ impl DataPipe for Lines {
             return Err(error.context("option", "index"));
         }
         Ok(Self { block, rows, keep: index.as_deref().map(Keep::of) })
+    }
+
+    /// Two lines that are JSON objects are lines of JSON, whatever they are called.
+    fn probe(head: &[u8], extension: &str) -> u8 {
+        let named = matches!(extension.to_ascii_lowercase().as_str(), "jsonl" | "ndjson");
+        let mut lines = head.strip_prefix(MARK).unwrap_or(head).split_inclusive(|&byte| byte == b'\n');
+        let mut object = || {
+            let line = lines.next().filter(|line| line.starts_with(b"{") && line.ends_with(b"\n"))?;
+            parse(&line.to_vec().into()).ok()
+        };
+        match object().and_then(|_| object()) {
+            Some(_) => 224,
+            None if named && is_text(head) => 200,
+            None => 0,
+        }
     }
 }
 

@@ -51,6 +51,12 @@ pub(crate) fn utf8(bytes: &[u8]) -> Result<&str> {
     })
 }
 
+/// Whether bytes may be the beginning of a text: UTF-8 but for a last character that is cut, without NUL.
+pub(crate) fn is_text(head: &[u8]) -> bool {
+    let cut = |error: std::str::Utf8Error| error.error_len().is_none();
+    !head.contains(&0) && std::str::from_utf8(head).map_or_else(cut, |_| true)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,6 +20,29 @@ const FETCH: u64 = 1 << 20;
 /// How much is asked for at first for a member whose bytes have yet to arrive.
 const FIRST: usize = 1 << 20;
 
+/// How sure it is that a file that begins so is an archive: by the checksum of its first header, packed or not.
+pub(crate) fn probe(head: &[u8], extension: &str) -> u8 {
+    let is_header =
+        |bytes: &[u8]| bytes.get(..BLOCK).is_some_and(|block| Header::parse(block.into()).is_ok());
+    let mut unpacked = Vec::new();
+    if Codec::of(head).is_some()
+        && let Ok(Some(reader)) = Unpacked::open(&Blob::from(Buffer::from(head.to_vec())))
+    {
+        // It breaks off with an error where the head does, most often behind the header.
+        let _ = reader.take(BLOCK as u64).read_to_end(&mut unpacked);
+    }
+    let named = extension.eq_ignore_ascii_case("tar");
+    match (is_header(head) || is_header(&unpacked), named) {
+        (true, _) => 255,
+        // Of some packings the head gives nothing, as a block of them is longer.
+        (false, true) if Codec::of(head).is_some() => 240,
+        // An empty archive; else a broken one had better be told than left as bytes.
+        (false, true) if head.iter().all(|&byte| byte == 0) && !head.is_empty() => 255,
+        (false, true) if !head.is_empty() => 16,
+        _ => 0,
+    }
+}
+
 /// Output memory and its limits: the host's, or plain memory where there is no host.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory<'c>(pub(crate) Option<&'c Context<'c>>);

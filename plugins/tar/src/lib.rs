@@ -11,6 +11,7 @@ mod sparse;
 mod untar;
 mod walk;
 mod window;
+mod write_tar;
 
 pub use crate::{
     group::split_name,
@@ -20,6 +21,7 @@ pub use crate::{
     pieces::{TarPieces, TarPiecesItems, TarPiecesOptions, UntarPieces},
     untar::{Group, Untar, UntarItems, UntarOptions, open, samples},
     walk::Member,
+    write_tar::{TarFormat, WriteTar, WriteTarOptions},
 };
 
-forebay_core::export_plugin! { flat_maps: [Untar, TarPieces, UntarPieces] }
+forebay_core::export_plugin! { flat_maps: [Untar, TarPieces, UntarPieces], streams: [WriteTar] }

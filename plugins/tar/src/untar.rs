@@ -3,13 +3,13 @@
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use forebay_core::{
-    Blob, Buffer, Context, DataPipe, Error, FlatMap, Items, Key, PipeInfo, Result, Sample, Schema, State,
-    StateExt as _, Str, Value, options,
+    Blob, Buffer, Context, DataPipe, Error, FlatMap, Items, Key, Magic, Opens, PipeInfo, Result, Sample,
+    Schema, State, StateExt as _, Str, Value, options,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
-    archive::{Archive, Memory, filled, whole},
+    archive::{Archive, Memory, filled, probe, whole},
     group::{field_name, split_name},
     header::Kind,
     sparse::Sparse,
@@ -75,13 +75,22 @@ pub struct Untar {
 }
 
 impl DataPipe for Untar {
-    const INFO: PipeInfo =
-        PipeInfo { name: "untar", summary: "Samples out of tar shards, without a copy", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "untar",
+        summary: "Samples out of tar shards, without a copy",
+        // The oldest archives have no magic and packed ones that of their packing: the probe is asked of every file.
+        opens: Some(Opens { extensions: &["tar"], magic: &[Magic { offset: 0, bytes: b"" }], then: "" }),
+        ..PipeInfo::DEFAULT
+    };
     type Options = UntarOptions;
 
     fn new(options: UntarOptions) -> Result<Self> {
         let group = Group::of(&options.group);
         Ok(Self { group, follow: options.links == "follow", concatenated: options.concatenated })
+    }
+
+    fn probe(head: &[u8], extension: &str) -> u8 {
+        probe(head, extension)
     }
 }
 

@@ -1,8 +1,8 @@
 //! `split_safetensors`: the tensors of a safetensors file, one a sample.
 
 use forebay_core::{
-    Blob, Context, DataPipe, Error, FlatMap, Items, Key, PipeInfo, Result, Sample, Schema, State,
-    StateExt as _, Str, Value, options,
+    Blob, Context, DataPipe, Error, FlatMap, Items, Key, Magic, Opens, PipeInfo, Result, Sample, Schema,
+    State, StateExt as _, Str, Value, options,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -37,12 +37,28 @@ impl DataPipe for SplitSafetensors {
     const INFO: PipeInfo = PipeInfo {
         name: "split_safetensors",
         summary: "The tensors of safetensors files, one a sample",
+        opens: Some(Opens {
+            extensions: &["safetensors"],
+            magic: &[Magic { offset: 8, bytes: b"{" }],
+            then: "",
+        }),
         ..PipeInfo::DEFAULT
     };
     type Options = SplitOptions;
 
     fn new(options: SplitOptions) -> Result<Self> {
         Ok(Self { names: options.names })
+    }
+
+    fn probe(head: &[u8], extension: &str) -> u8 {
+        let named = extension.eq_ignore_ascii_case("safetensors");
+        let length = head.first_chunk::<8>().map_or(0, |length| u64::from_le_bytes(*length));
+        // The header is JSON and at most 100 MB; text in its place says a length beyond all measure.
+        match (2..=100_000_000).contains(&length) {
+            true if named => 240,
+            true => 200,
+            false => u8::from(named) * 16,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use forebay_core::{Blob, Error, Result};
 
 use crate::bytes::{Cursor, Sizes};
 
-const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+pub(crate) const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 /// More than any version of it takes.
 const MOST: u64 = 128;
 
