@@ -66,7 +66,7 @@ use forebay_core::{Error, Result};
 use serde_json::Value;
 
 pub use builder::{Builder, Draft};
-pub use catalog::{Catalog, Class, Kind, List, OptionSpec, PipeSpec, Uids};
+pub use catalog::{Catalog, Class, Kind, List, MagicSpec, OpensSpec, OptionSpec, PipeSpec, Uids};
 pub use fingerprint::Fingerprint;
 pub use place::On;
 pub use policy::{Action, Most, OnError};

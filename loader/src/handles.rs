@@ -7,7 +7,7 @@ use forebay_core::{
     AnyDecoder, AnyStore, Chunk, Error, Port, Result, State,
     abi::{
         Context, Outcome, Pipe, PipeTableRef, PluginRef,
-        abi_stable::std_types::{ROption, RSliceMut, RStr},
+        abi_stable::std_types::{ROption, RSlice, RSliceMut, RStr},
     },
     shim::{self, MapFn, check},
 };
@@ -123,6 +123,16 @@ impl PipeHandle {
         // SAFETY: as above; `&self` keeps changing calls away.
         let known = check(unsafe { table.len()(instance, &mut len) }).ok()?;
         (known == 1).then_some(len)
+    }
+
+    /// How sure the pipe is, from 0 to 255, that a file with this head is its own; 128 from a plugin that was built before this was
+    /// asked.
+    pub(crate) fn probe(&self, head: &[u8], extension: &str) -> Result<u8> {
+        let (instance, table) = self.parts();
+        let Some(probe) = table.probe() else { return Ok(128) };
+        // SAFETY: as for `map`.
+        let detail = check(unsafe { probe(instance, RSlice::from(head), RStr::from(extension)) })?;
+        Ok(u8::try_from(detail).unwrap_or(u8::MAX))
     }
 
     /// Frees the pipe, and tells when that fails.

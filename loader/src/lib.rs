@@ -19,6 +19,7 @@ mod handles;
 mod host;
 mod loader;
 mod make;
+mod open;
 mod plan;
 pub mod queue;
 mod ranks;
@@ -30,7 +31,8 @@ mod stats;
 mod worker;
 
 pub use forebay_core::{
-    Buffer, DType, Error, ErrorKind, Key, Limits, Registrar, Result, Rng, Sample, Schema, Tensor, Value, View,
+    Buffer, DType, Error, ErrorKind, Key, Limits, Registrar, Result, Rng, Sample, Schema, Str, Tensor, Value,
+    View,
 };
 
 pub use crate::{
@@ -41,6 +43,7 @@ pub use crate::{
     graph::Graph,
     host::LostSample,
     loader::{Epoch, Loader, Stopper},
+    open::{FileKind, Survey},
     plan::{Edge, Plan, Segment},
     registry::{Registry, Search},
     snapshot::{NodeMark, PipeState, PluginMark, Snapshot},

@@ -64,6 +64,37 @@ pub struct PipeSpec {
     /// Where its work is done best.
     #[serde(default, deserialize_with = "hint")]
     pub on: On,
+    /// The files it opens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opens: Option<OpensSpec>,
+}
+
+/// Which files a pipe opens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpensSpec {
+    /// Extensions in lower case.
+    pub extensions: Vec<String>,
+    /// Any of these makes it a candidate; an empty one for every file.
+    pub magic: Vec<MagicSpec>,
+    /// The pipe that turns its pieces into samples; empty for none.
+    pub then: String,
+}
+
+/// Bytes that files of one kind have at one place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MagicSpec {
+    /// Where.
+    pub offset: usize,
+    /// Which, in hexadecimal.
+    pub bytes: String,
+}
+
+impl MagicSpec {
+    /// The bytes; none for a malformed text.
+    pub(crate) fn decode(&self) -> Option<Vec<u8>> {
+        let digits = self.bytes.as_bytes().chunks(2);
+        digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+    }
 }
 
 impl PipeSpec {
@@ -85,6 +116,7 @@ impl PipeSpec {
             indexed: false,
             rewinds: false,
             shards: false,
+            opens: None,
             on: On::default(),
         }
     }

@@ -104,6 +104,23 @@ impl Registry {
         if let Some(name) = pinned {
             return self.pinned(name);
         }
+        match self.best(extension, head)? {
+            Some((_, slot)) => self.decoder(slot),
+            None => Err(self.none_takes(extension, head)),
+        }
+    }
+
+    /// What decodes a value with this extension and head: the decoder, its plugin, and how sure it is.
+    ///
+    /// # Errors
+    /// `Unsupported`, with the reason of each candidate that came near.
+    pub(crate) fn decoder_of(&self, extension: &str, head: &[u8]) -> Result<(String, String, u8)> {
+        let (score, slot) = self.best(extension, head)?.ok_or_else(|| self.none_takes(extension, head))?;
+        Ok((self.spec(slot).name.clone(), self.0.plugins[slot.plugin].label(), score))
+    }
+
+    /// The decoder of highest rank for a value, and how sure it is.
+    fn best(&self, extension: &str, head: &[u8]) -> Result<Option<(u8, &DecoderSlot)>> {
         let candidates =
             self.0.decoders.iter().filter(|slot| self.matches(slot, extension, head).is_candidate());
         // The same order as `rank`: of equals the first by name, then by plugin.
@@ -117,10 +134,7 @@ impl Registry {
                 best = Some((strength, slot));
             }
         }
-        match best {
-            Some((_, slot)) => self.decoder(slot),
-            None => Err(self.none_takes(extension, head)),
-        }
+        Ok(best.map(|((score, _), slot)| (score, slot)))
     }
 
     fn none_takes(&self, extension: &str, head: &[u8]) -> Error {

@@ -10,7 +10,7 @@ use forebay_core::{
 use object::{Object, ObjectSection, ReadCache};
 use serde::{Deserialize, Serialize};
 
-use crate::graph::{OptionSpec, PipeSpec};
+use crate::graph::{MagicSpec, OptionSpec, PipeSpec};
 
 /// The most bytes a manifest may have.
 const LIMIT: u64 = 16 << 20;
@@ -67,24 +67,6 @@ pub struct DecoderSpec {
     pub magic: Vec<MagicSpec>,
     /// Its options.
     pub options: Vec<OptionSpec>,
-}
-
-/// Bytes that files of one kind have at one place.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct MagicSpec {
-    /// Where.
-    pub offset: usize,
-    /// Which, in hexadecimal.
-    pub bytes: String,
-}
-
-impl MagicSpec {
-    /// The bytes; those of a malformed text match nothing.
-    pub(super) fn decode(&self) -> Vec<u8> {
-        let digits = self.bytes.as_bytes().chunks(2);
-        let bytes = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
-        bytes.collect::<Option<_>>().unwrap_or_default()
-    }
 }
 
 /// What a manifest says of one store.

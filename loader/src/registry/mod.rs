@@ -8,6 +8,7 @@ mod closures;
 mod hash;
 mod library;
 mod manifest;
+mod opener;
 mod search;
 
 use std::{
@@ -23,9 +24,11 @@ use forebay_core::{
     abi::{PluginRef, abi_stable::library::LibHeader},
 };
 
+use self::opener::OpenerSlot;
 pub use self::{
     choice::{Candidate, HEAD},
-    manifest::{DecoderSpec, MagicSpec, Manifest, StoreSpec},
+    manifest::{DecoderSpec, Manifest, StoreSpec},
+    opener::Opener,
     search::{Place, Search},
 };
 use crate::{
@@ -47,6 +50,7 @@ struct Inner {
     /// The plugin and the place in its manifest of each pipe.
     pipes: HashMap<String, (usize, usize)>,
     decoders: Vec<DecoderSlot>,
+    openers: Vec<OpenerSlot>,
     stores: Vec<StoreSlot>,
 }
 
@@ -456,19 +460,26 @@ impl Finder {
             }
         }
         let mut decoders = Vec::new();
+        let mut openers = Vec::new();
         let mut stores = Vec::new();
         for (plugin, record) in self.plugins.iter().enumerate() {
             for (index, spec) in record.manifest.decoders.iter().enumerate() {
                 let set = search.ranks.iter().find(|(name, _)| *name == spec.name);
                 let priority = set.map_or(Some(spec.priority), |(_, rank)| *rank);
-                let magic = spec.magic.iter().map(|magic| (magic.offset, magic.decode())).collect();
+                let magic = spec
+                    .magic
+                    .iter()
+                    .map(|magic| (magic.offset, magic.decode().unwrap_or_default()))
+                    .collect();
                 decoders.push(DecoderSlot { plugin, index, priority, magic, made: OnceLock::new() });
             }
             let indices = 0..record.manifest.stores.len();
+            openers.extend(OpenerSlot::all(plugin, &record.manifest));
             stores.extend(indices.map(|index| StoreSlot { plugin, index, made: OnceLock::new() }));
         }
         let Self { plugins, places, refusals } = self;
-        Registry(Arc::new(Inner { plugins, places, refusals, pipes, decoders, stores }), Vec::new())
+        let inner = Inner { plugins, places, refusals, pipes, decoders, openers, stores };
+        Registry(Arc::new(inner), Vec::new())
     }
 }
 

@@ -1,0 +1,332 @@
+//! Any path to a graph: what its files hold says which pipes open them.
+//!
+//! Files that some pipe opens (an archive, a table) go to it; all others are decoded, and those that share a folder and a name but for the
+//! extension are one sample. Each kind of file has a branch of its own, and the branches come one after the other in the order in
+//! which their first files do.
+
+use std::{collections::BTreeSet, path::Path};
+
+use forebay_core::{Error, Result, Value};
+use serde::Serialize;
+
+use crate::{
+    Executor, Loader, Registry,
+    graph::{Draft, Graph, ON_ERROR},
+    registry::HEAD,
+};
+
+/// The pipes that stand around those that open files: whoever writes a graph by hand names them too.
+const FILES: &str = "files";
+const LABEL: &str = "label";
+const GROUP: &str = "group";
+const DECODE: &str = "decode";
+const CONCAT: &str = "concat";
+
+/// What happens to a file or sample that fails: it is listed, and the others come.
+const ASIDE: &str = "quarantine";
+/// So sure must a pipe be of what is inside a packed file.
+const SURE: u8 = 128;
+/// The most files of one kind that are named one by one where a reason is told.
+const NAMED: usize = 5;
+
+/// What there is at a path, and the graph that reads it; see [`Graph::open`].
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Survey {
+    /// Reads all of it.
+    #[serde(skip)]
+    pub graph: Graph,
+    /// The kinds of files, in the order of their first ones.
+    pub kinds: Vec<FileKind>,
+    /// Files that could not be looked into, and why.
+    pub unreadable: Vec<(String, String)>,
+    /// The names of the folders that became labels, in their order.
+    pub classes: Vec<String>,
+}
+
+/// Files that are read alike.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct FileKind {
+    /// Their extension, where they are decoded; of those that a pipe opens, that of the first.
+    pub extension: String,
+    /// The pipes that open them, in order; none where a decoder takes a whole file.
+    pub opened_by: Vec<String>,
+    /// The decoder that takes a whole file.
+    pub decoder: Option<String>,
+    /// The plugin of either.
+    pub plugin: Option<String>,
+    /// Why they are left as bytes.
+    pub left: Option<String>,
+    /// How many there are.
+    pub files: u64,
+    /// The first few.
+    pub first: Vec<String>,
+}
+
+impl Graph {
+    /// The graph that reads whatever is at a path: a file, a folder or a pattern.
+    ///
+    /// Each file's first bytes say what opens or decodes it, so all are looked into once, now. Of a folder whose files all lie in folders below it,
+    /// samples have a `label`, the place of the first folder's name among all, sorted, and a `class`, that name. Every pipe
+    /// quarantines what it fails on, so one bad file ends nothing.
+    ///
+    /// ```no_run
+    /// use forebay_loader::{Graph, Loader, Registry};
+    ///
+    /// let registry = Registry::from_env()?;
+    /// let graph = Graph::open("data/birds", &registry)?;
+    /// for sample in Loader::builder(graph).build(&registry)?.epoch(0) {
+    ///     println!("{}", sample?.key());
+    /// }
+    /// # Ok::<(), forebay_loader::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Io` and `Invalid` when nothing is there; `Abi` when a plugin that is needed does not fit.
+    pub fn open(path: &str, registry: &Registry) -> Result<Self> {
+        Survey::of(path, registry).map(|survey| survey.graph)
+    }
+}
+
+/// One kind of files while they are counted.
+struct Branch {
+    kinds: Vec<FileKind>,
+    /// The pipes that open the files; none for those that are decoded.
+    chain: Vec<String>,
+    paths: Vec<String>,
+}
+
+impl Survey {
+    /// Looks into all files at a path.
+    ///
+    /// Cost: the first 4 KiB of each file are read.
+    ///
+    /// # Errors
+    /// As [`Graph::open`].
+    pub fn of(path: &str, registry: &Registry) -> Result<Self> {
+        let mut branches: Vec<Branch> = Vec::new();
+        let (mut unreadable, mut whole) = (Vec::new(), true);
+        for file in list(path, registry)? {
+            let Some(file) = file.as_str() else {
+                unreadable.push((format!("{file:?}"), "its name is not UTF-8".to_owned()));
+                whole = false;
+                continue;
+            };
+            let looked = look(file, registry);
+            if let Err(error) = &looked {
+                unreadable.push((file.to_owned(), error.to_string()));
+            }
+            // Reading it will say so again, as the loss of a sample.
+            let kind = looked.unwrap_or_else(|error| FileKind::left(file, &error));
+            let at = branches.iter().position(|branch| branch.chain == kind.opened_by);
+            let at = at.unwrap_or_else(|| {
+                let chain = kind.opened_by.clone();
+                branches.push(Branch { kinds: Vec::new(), chain, paths: Vec::new() });
+                branches.len() - 1
+            });
+            branches[at].add(kind, file);
+        }
+        let classes = match &branches[..] {
+            [only] if only.chain.is_empty() => classes(path, &only.paths),
+            _ => Vec::new(),
+        };
+        // A pattern that stands for one kind of file stays one, and what is added later is read too.
+        let alone = branches.len() == 1 && whole;
+        let graph = graph(path, &branches, alone, &classes)?;
+        let kinds = branches.into_iter().flat_map(|branch| branch.kinds).collect();
+        Ok(Self { graph, kinds, unreadable, classes })
+    }
+}
+
+impl Branch {
+    fn add(&mut self, kind: FileKind, file: &str) {
+        self.paths.push(file.to_owned());
+        let alike = |known: &&mut FileKind| {
+            (&known.decoder, &known.plugin) == (&kind.decoder, &kind.plugin)
+                && (kind.left.is_none() == known.left.is_none())
+                && (!self.chain.is_empty() || known.extension == kind.extension)
+        };
+        match self.kinds.iter_mut().find(alike) {
+            Some(known) => {
+                known.files += 1;
+                if known.first.len() < NAMED {
+                    known.first.push(file.to_owned());
+                }
+            }
+            None => self.kinds.push(kind),
+        }
+    }
+}
+
+impl FileKind {
+    fn new(file: &str) -> Self {
+        Self {
+            extension: extension(file).to_ascii_lowercase(),
+            opened_by: Vec::new(),
+            decoder: None,
+            plugin: None,
+            left: None,
+            files: 1,
+            first: vec![file.to_owned()],
+        }
+    }
+
+    fn left(file: &str, error: &Error) -> Self {
+        Self { left: Some(error.message().to_owned()), ..Self::new(file) }
+    }
+}
+
+/// The files at a path, in order.
+fn list(path: &str, registry: &Registry) -> Result<Vec<Value>> {
+    let graph = Graph::builder().pipe(FILES).option("paths", path).option("open", "none").build()?;
+    let mut loader = Loader::builder(graph).executor(Executor::Inline).build(registry)?;
+    let mut paths = Vec::new();
+    for sample in loader.epoch(0) {
+        paths.extend(sample?.take("path"));
+    }
+    Ok(paths)
+}
+
+/// What opens or decodes a file.
+fn look(file: &str, registry: &Registry) -> Result<FileKind> {
+    let head = registry.store("file")?.read(file, 0, HEAD as u64)?;
+    let (kind, extension) = (FileKind::new(file), extension(file));
+    let decoder = registry.decoder_of(extension, &head);
+    let sure = decoder.as_ref().map_or(0, |&(_, _, score)| score);
+    for opener in registry.openers(extension, &head)? {
+        let mut opened_by = vec![opener.pipe];
+        if opener.unpacks {
+            // What is inside is not known before all of it is unpacked, so its name says it.
+            let inner =
+                self::extension(file.strip_suffix(extension).map_or("", |rest| rest.trim_end_matches('.')));
+            // Some pipes unpack as they read, which takes less memory.
+            let (packed, plain) = (inside(inner, &head, registry)?, inside(inner, &[], registry)?);
+            match (packed, plain) {
+                (Some(packed), _) => opened_by = packed,
+                (None, Some(plain)) => opened_by.extend(plain),
+                (None, None) => continue,
+            }
+        } else if opener.score < sure {
+            continue;
+        } else {
+            opened_by.push(opener.then);
+        }
+        opened_by.retain(|pipe| !pipe.is_empty());
+        return Ok(FileKind { opened_by, plugin: Some(opener.plugin), ..kind });
+    }
+    Ok(match decoder {
+        Ok((decoder, plugin, _)) => FileKind { decoder: Some(decoder), plugin: Some(plugin), ..kind },
+        Err(error) => FileKind::left(file, &error),
+    })
+}
+
+/// The pipes that open a packed file for what its name says is inside, and that begins with `head`.
+fn inside(extension: &str, head: &[u8], registry: &Registry) -> Result<Option<Vec<String>>> {
+    if extension.is_empty() {
+        return Ok(None);
+    }
+    let mut openers = registry.openers(extension, head)?.into_iter();
+    let sure = openers.find(|opener| !opener.unpacks && opener.score >= SURE);
+    Ok(sure.map(|opener| vec![opener.pipe, opener.then]))
+}
+
+/// What follows the last dot of a file's name; a shard's number is passed over, as in `train.tfrecord-00000-of-00010`.
+fn extension(file: &str) -> &str {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let extension =
+        name.rsplit_once('.').map_or("", |(before, after)| if before.is_empty() { "" } else { after });
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let shard = extension
+        .split_once('-')
+        .filter(|(_, rest)| rest.split_once("-of-").is_some_and(|(one, all)| number(one) && number(all)));
+    shard.map_or(extension, |(before, _)| before)
+}
+
+/// The folders directly below `path`, sorted by their bytes, if all files lie in one, and not all in the same.
+fn classes(path: &str, files: &[String]) -> Vec<String> {
+    let root = Path::new(path);
+    let folder = |file: &String| {
+        let mut below = Path::new(file).strip_prefix(root).ok()?.components();
+        let first = below.next()?.as_os_str().to_str()?.to_owned();
+        below.next().map(|_| first)
+    };
+    let folders: Option<BTreeSet<String>> = files.iter().map(folder).collect();
+    let folders = folders.filter(|folders| folders.len() > 1).unwrap_or_default();
+    folders.into_iter().collect()
+}
+
+fn graph(path: &str, branches: &[Branch], alone: bool, classes: &[String]) -> Result<Graph> {
+    let mut builder = Graph::builder();
+    let pipe = |name: &str| Draft::new(name).option(ON_ERROR, ASIDE);
+    let mut ends = Vec::new();
+    for (number, branch) in branches.iter().enumerate() {
+        let files = pipe(FILES).inputs([""; 0]);
+        builder = builder.node(match alone {
+            true => files.option("paths", path),
+            false => files.option("paths", branch.paths.iter().map(|path| plain(path)).collect::<Vec<_>>()),
+        });
+        if !classes.is_empty() {
+            builder = builder.node(pipe(LABEL).option("root", path).option("classes", classes.to_vec()));
+        }
+        if branch.chain.is_empty() {
+            builder = builder.node(pipe(GROUP));
+        }
+        for name in &branch.chain {
+            builder = builder.node(pipe(name));
+        }
+        let end = if number == 0 { DECODE.to_owned() } else { format!("{DECODE}-{}", number + 1) };
+        builder = builder.node(pipe(DECODE).name(&end));
+        ends.push(end);
+    }
+    match ends.len() {
+        0 => builder.node(Draft::new(FILES).option("paths", path)).build(),
+        1 => builder.build(),
+        _ => builder.node(Draft::new(CONCAT).inputs(ends)).build(),
+    }
+}
+
+/// A pattern that stands for this one file.
+fn plain(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    for letter in path.chars() {
+        match letter {
+            '*' | '?' | '[' => pattern.extend(['[', letter, ']']),
+            _ => pattern.push(letter),
+        }
+    }
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extension_is_that_of_the_last_part() {
+        for (file, expected) in [
+            ("a/b.tar", "tar"),
+            ("a.b/c", ""),
+            (".hidden", ""),
+            ("x.tfrecord-00000-of-00010", "tfrecord"),
+            ("x.tar-old", "tar-old"),
+            ("x.jsonl.gz", "gz"),
+        ] {
+            assert_eq!(extension(file), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn folders_are_classes_where_all_files_lie_in_one() {
+        let files = |names: &[&str]| names.iter().map(|name| format!("d/{name}")).collect::<Vec<_>>();
+        assert_eq!(classes("d", &files(&["b/1.jpg", "a/x/2.jpg", "b/3.jpg"])), ["a", "b"]);
+        assert!(classes("d", &files(&["b/1.jpg", "2.jpg"])).is_empty());
+        assert!(classes("d", &files(&["b/1.jpg", "b/2.jpg"])).is_empty());
+        assert!(classes("d/*/*", &files(&["a/1.jpg", "b/2.jpg"])).is_empty());
+    }
+
+    #[test]
+    fn a_path_stands_for_itself_alone() {
+        assert_eq!(plain("a[1]*?.tar"), "a[[]1][*][?].tar");
+    }
+}

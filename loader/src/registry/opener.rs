@@ -1,0 +1,95 @@
+//! Which pipe opens a file: candidates by magic and extension, then by how sure each is, as for decoders.
+
+use std::{cmp::Reverse, sync::OnceLock};
+
+use forebay_core::{Error, Result};
+use serde::Serialize;
+
+use super::{HEAD, Manifest, Registry};
+use crate::{
+    graph::{Catalog, Class},
+    handles::PipeHandle,
+};
+
+/// A pipe that opens files with some head.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Opener {
+    /// The pipe, by a name that only it has.
+    pub pipe: String,
+    /// The pipe that turns its pieces into samples; empty where it gives samples itself.
+    pub then: String,
+    /// Its plugin, with version.
+    pub plugin: String,
+    /// How sure it is, from 1 to 255.
+    pub score: u8,
+    /// Whether it gives, for each file, one that is to be opened in its turn: a map.
+    pub unpacks: bool,
+}
+
+/// A pipe that opens files, ready to be compared with a file's head.
+pub(super) struct OpenerSlot {
+    plugin: usize,
+    index: usize,
+    extensions: Vec<String>,
+    magic: Vec<(usize, Vec<u8>)>,
+    made: OnceLock<Result<PipeHandle>>,
+}
+
+impl OpenerSlot {
+    /// Those of a plugin.
+    pub(super) fn all(plugin: usize, manifest: &Manifest) -> impl Iterator<Item = Self> {
+        manifest.pipes.iter().enumerate().filter_map(move |(index, spec)| {
+            let opens = spec.opens.as_ref()?;
+            // A malformed one is none, and no empty one, which every file begins with.
+            let magic = opens.magic.iter().filter_map(|magic| Some((magic.offset, magic.decode()?)));
+            let (extensions, magic) = (opens.extensions.clone(), magic.collect());
+            Some(Self { plugin, index, extensions, magic, made: OnceLock::new() })
+        })
+    }
+
+    fn may_open(&self, extension: &str, head: &[u8]) -> bool {
+        let begins = |(offset, bytes): &(usize, Vec<u8>)| {
+            bytes.is_empty() || head.get(*offset..).is_some_and(|rest| rest.starts_with(bytes))
+        };
+        let named = || self.extensions.iter().any(|known| known.eq_ignore_ascii_case(extension));
+        self.magic.iter().any(begins) || (self.magic.is_empty() && named())
+    }
+}
+
+impl Registry {
+    /// The pipes that open a file with this extension and head, those first that are surest of it.
+    ///
+    /// Libraries of candidates are loaded, no others.
+    ///
+    /// # Errors
+    /// `Abi`, `Panic`: a candidate that cannot answer must not turn into another's output.
+    pub fn openers(&self, extension: &str, head: &[u8]) -> Result<Vec<Opener>> {
+        let mut openers = Vec::new();
+        for slot in self.0.openers.iter().filter(|slot| slot.may_open(extension, head)) {
+            let record = &self.0.plugins[slot.plugin];
+            let spec = &record.manifest.pipes[slot.index];
+            // As a pipe is named that another plugin offers too.
+            let shadowed = self.locate(&spec.name) != Some((slot.plugin, slot.index));
+            let pipe = match shadowed {
+                true => format!("{}:{}", record.manifest.name, spec.name),
+                false => spec.name.clone(),
+            };
+            let made = slot.made.get_or_init(|| self.make_pipe(&pipe, "{}"));
+            let handle = made.as_ref().map_err(Error::clone)?;
+            let score = handle.probe(&head[..head.len().min(HEAD)], extension);
+            let score = score.map_err(|error| record.blame(error).context("pipe", &pipe))?;
+            let then = spec.opens.as_ref().map_or("", |opens| opens.then.as_str());
+            let then = match self.pipe(&format!("{}:{then}", record.manifest.name)) {
+                Some(_) if shadowed => format!("{}:{then}", record.manifest.name),
+                _ => then.to_owned(),
+            };
+            if score > 0 {
+                let (plugin, unpacks) = (record.label(), spec.class == Class::Map);
+                openers.push(Opener { pipe, then, plugin, score, unpacks });
+            }
+        }
+        openers.sort_by(|one, two| (Reverse(one.score), &one.pipe).cmp(&(Reverse(two.score), &two.pipe)));
+        Ok(openers)
+    }
+}
