@@ -23,7 +23,7 @@ use crate::{
 /// What `forebay explain` is told.
 #[derive(Arguments)]
 pub(crate) struct Args {
-    /// A graph file (.toml or .json), or a graph in one line
+    /// A graph file (.toml or .json), a graph in one line, or a path, of which only the first bytes of each file are read
     graph: String,
     /// Where it is to run: inline, threads, threads:N or processes:N [default: the graph's, else threads]
     #[arg(long)]
@@ -71,8 +71,8 @@ struct Chosen<'a> {
 
 /// Shows what the graph would do.
 pub(crate) fn explain(args: &Args, plugins: &[PathBuf]) -> Result {
-    let graph = open::graph(&args.graph)?;
     let registry = open::registry(plugins)?;
+    let graph = open::input(&args.graph, &registry)?.graph;
     let graph = graph.check(&registry).map_err(Stop::early)?;
     let executor = match args.executor.as_ref().or(graph.run.executor.as_ref()) {
         Some(text) => text.parse().map_err(Stop::Usage)?,

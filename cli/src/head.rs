@@ -1,17 +1,17 @@
 //! `forebay head`: the first samples of whatever there is at a path, or of a graph.
 
 use std::{
-    collections::BTreeSet,
-    fs,
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use clap::Args as Arguments;
-use forebay_loader::{Executor, Graph, Loader, Sample};
+use forebay_loader::{Executor, Loader, Sample};
+use serde_json::json;
 
 use crate::{
-    open,
+    coverage::{Coverage, Covered},
+    open::{self, Input},
     outcome::{Result, Stop},
     preview::{self, Field},
     print::{self, Table},
@@ -25,22 +25,36 @@ pub(crate) struct Args {
     /// How many samples to show
     #[arg(short = 'n', long = "samples", value_name = "N", default_value_t = 5)]
     samples: usize,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Shows the first samples.
 pub(crate) fn head(args: &Args, plugins: &[PathBuf]) -> Result {
-    let graph = if open::is_graph(&args.path) { open::graph(&args.path)? } else { look_into(&args.path)? };
     let registry = open::registry(plugins)?;
+    let Input { graph, survey } = open::input(&args.path, &registry)?;
     let mut loader =
         Loader::builder(graph).executor(Executor::Inline).build(&registry).map_err(Stop::early)?;
+    let mut coverage = survey.map(|survey| Coverage::new(survey, &registry));
+    let mut samples = Vec::new();
     let mut shown = 0;
     for sample in loader.epoch(0).take(args.samples) {
         let sample = sample?;
-        print::text(|out| show(&sample, shown > 0, out))?;
+        match args.json {
+            true => samples.push(json!({ "key": sample.key().to_string(), "fields": Field::all(&sample) })),
+            false => print::text(|out| show(&sample, shown > 0, out))?,
+        }
+        coverage.iter_mut().for_each(|coverage| coverage.add(&sample));
         shown += 1;
     }
-    if shown == 0 && args.samples > 0 {
+    if shown == 0 && args.samples > 0 && !args.json {
         print::text(|out| writeln!(out, "nothing is there"))?;
+    }
+    let coverage = coverage.map(|coverage| coverage.finish(&loader));
+    match args.json {
+        true => print::json(&json!({ "samples": samples, "coverage": coverage }))?,
+        false => coverage.iter().for_each(Covered::tell),
     }
     Ok(loader.finish()?)
 }
@@ -56,33 +70,4 @@ fn show(sample: &Sample, follows: bool, out: &mut dyn Write) -> io::Result<()> {
         table.row([field.name, field.dtype, shape, preview::short(value)]);
     }
     table.write(out, "  ")
-}
-
-/// The graph that shows what is at a path: archives are opened, and all that has a decoder is decoded.
-fn look_into(path: &str) -> Result<Graph> {
-    let builder = Graph::builder().pipe("files").option("paths", path);
-    let builder = match extension(path).as_deref() {
-        Some("tar") => builder.pipe("untar"),
-        // The decoder is chosen by the field's name, as if the file were a member of an archive.
-        Some(extension) => builder.pipe("rename").option("fields", format!("bytes={extension}")),
-        None => builder,
-    };
-    builder.pipe("decode").build().map_err(Stop::Usage)
-}
-
-/// The extension of a file or pattern, or the one that all files in a folder share.
-fn extension(path: &str) -> Option<String> {
-    let of = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
-    let path = Path::new(path);
-    let mut extensions = BTreeSet::new();
-    match fs::read_dir(path) {
-        Err(_) => extensions.extend(of(path)),
-        Ok(entries) => {
-            let files = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file());
-            extensions.extend(files.map(|path| of(&path).unwrap_or_default()));
-        }
-    }
-    let only = if extensions.len() == 1 { extensions.pop_first() } else { None };
-    // `path` is a field that is there already.
-    only.filter(|only| only != "path" && !only.is_empty() && only.chars().all(char::is_alphanumeric))
 }

@@ -1,6 +1,8 @@
 //! The command `forebay`: reads the command line and hands it to one file per subcommand.
 
 mod audit;
+mod coverage;
+mod dump;
 mod explain;
 mod head;
 mod open;
@@ -31,10 +33,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a graph, and tell what came out
+    /// Run a graph, or whatever is at a path, and tell what came out
     Run(Box<run::Args>),
     /// Show the first samples of a file, folder, glob or graph
     Head(head::Args),
+    /// Print every sample of a path or graph as a line of JSON
+    Dump(dump::Args),
     /// Show what a graph would do, without opening its data
     Explain(explain::Args),
     /// Show which plugins there are, and which takes a file
@@ -53,7 +57,8 @@ fn main() -> ExitCode {
     let Cli { plugins, command } = Cli::parse();
     let (result, json) = match &command {
         Command::Run(args) => (run::run(args, &plugins, begun), args.json),
-        Command::Head(args) => (head::head(args, &plugins), false),
+        Command::Head(args) => (head::head(args, &plugins), args.json),
+        Command::Dump(args) => (dump::dump(args, &plugins), false),
         Command::Explain(args) => (explain::explain(args, &plugins), args.json),
         Command::Plugins(command) => (plugins::plugins(command, &plugins), command.json()),
         Command::Audit(args) => (audit::audit(args), args.json),

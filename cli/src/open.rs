@@ -1,11 +1,11 @@
-//! What the command line names: plugins and graphs.
+//! What the command line names: plugins, graphs and paths.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use forebay_loader::{Error, ErrorKind, Graph, Registry, Search};
+use forebay_loader::{Error, ErrorKind, Graph, Registry, Search, Survey};
 
 use crate::outcome::{Result, Stop};
 
@@ -35,30 +35,45 @@ pub(crate) fn registry(first: &[PathBuf]) -> Result<Registry> {
     Ok(registry)
 }
 
-/// Whether an argument is a graph: the name of a graph file, or the one-line form.
-pub(crate) fn is_graph(text: &str) -> bool {
-    let path = Path::new(text);
-    let named = path.extension().is_some_and(|extension| extension == "toml");
-    named || (!path.exists() && text.contains('|'))
+/// What a command is to read: a graph that was given, or the one for what is at a path.
+pub(crate) struct Input {
+    pub(crate) graph: Graph,
+    /// What there is at the path.
+    pub(crate) survey: Option<Survey>,
 }
 
-/// Reads a graph: a `.toml` or `.json` file, or the one-line form.
-pub(crate) fn graph(text: &str) -> Result<Graph> {
+/// Finds out what an argument names: a graph file, a graph in one line, or a file, folder or pattern.
+pub(crate) fn input(text: &str, registry: &Registry) -> Result<Input> {
+    if let Some(graph) = graph(text)? {
+        return Ok(Input { graph, survey: None });
+    }
+    let survey = Survey::of(text, registry).map_err(Stop::early)?;
+    Ok(Input { graph: survey.graph.clone(), survey: Some(survey) })
+}
+
+/// Reads a graph, if that is what the argument names: a `.toml` file, a `.json` file that holds nodes, or the one-line form.
+fn graph(text: &str) -> Result<Option<Graph>> {
     let path = Path::new(text);
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    let graph_file = matches!(extension, "toml" | "json") && !text.contains(char::is_whitespace);
-    if !graph_file && !path.exists() {
-        return Graph::from_line(text).map_err(Stop::Usage);
+    let is_named = |extension: &str| path.extension().is_some_and(|found| found == extension);
+    let spaced = text.contains(char::is_whitespace);
+    if !path.exists() && (text.contains('|') || spaced || !is_path(text)) {
+        return Graph::from_line(text).map(Some).map_err(Stop::Usage);
     }
     let usage = |error: Error| Stop::Usage(error.context("file", path.display()));
-    let parse = match extension {
-        "toml" => Graph::from_toml,
-        "json" => Graph::from_json,
-        _ => {
-            let message = format!("this is no graph; `forebay head {text}` shows what is in it");
-            return Err(usage(Error::invalid(message)));
-        }
-    };
-    let text = fs::read_to_string(path).map_err(|error| usage(error.into()))?;
-    parse(&text).map_err(usage)
+    if is_named("toml") {
+        let text = fs::read_to_string(path).map_err(|error| usage(error.into()))?;
+        return Graph::from_toml(&text).map(Some).map_err(usage);
+    }
+    if is_named("json")
+        && let Ok(text) = fs::read_to_string(path)
+        && serde_json::from_str::<serde_json::Value>(&text).is_ok_and(|json| json["node"].is_array())
+    {
+        return Graph::from_json(&text).map(Some).map_err(usage);
+    }
+    Ok(None)
+}
+
+/// Whether a text that names no file looks like a path or a pattern, and not like the name of a pipe.
+fn is_path(text: &str) -> bool {
+    text.contains(['/', '*', '?', '[', '{', '.'])
 }

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::{
     audit,
+    coverage::Covered,
     outcome::{self, Stop},
     preview::Field,
     print::{Table, bytes, count, counted, rate},
@@ -56,6 +57,9 @@ pub(crate) struct Report {
     quarantine: Option<PathBuf>,
     /// What came exactly once, if that was asked for.
     pub(crate) audit: Option<Audited>,
+    /// What became of the files, where a path was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) coverage: Option<Covered>,
 }
 
 /// What the audit of a run's own file found.
@@ -141,6 +145,7 @@ impl Report {
             fingerprint: loader.graph().fingerprint().to_string(),
             quarantine: quarantine.map(Path::to_owned),
             audit: None,
+            coverage: None,
         }
     }
 

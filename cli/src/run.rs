@@ -1,4 +1,4 @@
-//! `forebay run`: runs a graph to its end, and tells what came out.
+//! `forebay run`: runs a graph, or what is at a path, to its end, and tells what came out.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,7 +17,8 @@ use forebay_loader::{
 };
 
 use crate::{
-    open,
+    coverage::Coverage,
+    open::{self, Input},
     outcome::{Result, Stop},
     preview::Field,
     print,
@@ -32,7 +33,7 @@ const STALL: Duration = Duration::from_secs(10);
 /// What `forebay run` is told.
 #[derive(Arguments)]
 pub(crate) struct Args {
-    /// A graph file (.toml or .json), or a graph in one line such as 'range 10 | batch 4'
+    /// A graph file (.toml or .json), a graph in one line such as 'range 10 | batch 4', or a file, folder or pattern
     pub(crate) graph: String,
     /// Where the work runs: inline, threads, threads:N or processes:N [default: the graph's, else threads]
     #[arg(long, value_parser = |text: &str| text.parse::<Executor>().map_err(message))]
@@ -107,17 +108,19 @@ pub(crate) struct Settings {
 
 /// Runs the graph; `begun` is when the process did.
 pub(crate) fn run(args: &Args, plugins: &[PathBuf], begun: Instant) -> Result {
-    let graph = open::graph(&args.graph)?;
-    let resume = args.resume.as_deref().map(saves::read).transpose().map_err(Stop::Usage)?;
     let registry = open::registry(plugins)?;
+    let Input { graph, survey } = open::input(&args.graph, &registry)?;
+    let resume = args.resume.as_deref().map(saves::read).transpose().map_err(Stop::Usage)?;
     let (mut loader, settings) = build(args, graph, resume, &registry)?;
     let snapshot = args.snapshot.clone();
     let mut saves = Saves::new(snapshot, args.every, args.quarantine.as_deref(), settings.resume.as_ref())?;
     let interrupted = interruptible(loader.stopper())?;
     let mut progress = Progress::begin(args.quiet, &args.graph, &loader, &settings);
     let mut tally = Tally::new(begun, stacks(loader.graph(), &registry), args.digest);
+    tally.coverage = survey.map(|survey| Coverage::new(survey, &registry));
     let driven = drive(&mut loader, args, &settings, &mut tally, (&mut progress, &mut saves));
     progress.end(&loader);
+    let coverage = tally.coverage.take().map(|coverage| coverage.finish(&loader));
     let mut report = Report::new(&loader, &settings, &tally, args.quarantine.as_deref());
     let finished = loader.finish();
     if interrupted.load(Ordering::Relaxed) {
@@ -128,6 +131,10 @@ pub(crate) fn run(args: &Args, plugins: &[PathBuf], begun: Instant) -> Result {
     }
     driven?;
     finished?;
+    if let Some(coverage) = coverage.as_ref().filter(|_| !args.quiet && !args.json) {
+        coverage.tell();
+    }
+    report.coverage = coverage;
     report.audit = args.audit.as_deref().map(|file| Audited::new(file, args.rank)).transpose()?;
     match (args.json, args.quiet) {
         (true, _) => print::json(&report),
@@ -318,6 +325,8 @@ pub(crate) struct Tally {
     /// How long the epochs took.
     pub(crate) seconds: f64,
     digest: Option<Digest>,
+    /// What became of the files at a path.
+    coverage: Option<Coverage>,
 }
 
 impl Tally {
@@ -334,6 +343,7 @@ impl Tally {
             first: None,
             seconds: 0.0,
             digest,
+            coverage: None,
         }
     }
 
@@ -346,6 +356,9 @@ impl Tally {
         self.samples += if self.stacked { rows(sample) } else { 1 };
         if let Some(digest) = &mut self.digest {
             digest.update(sample);
+        }
+        if let Some(coverage) = &mut self.coverage {
+            coverage.add(sample);
         }
     }
 

@@ -72,7 +72,7 @@ fn a_file_that_is_no_graph_is_not_taken_for_a_line() {
     assert!(stderr(&output).contains("No such file"), "{}", stderr(&output));
     let output = forebay(&["run", folder.path().to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("`forebay head "), "{}", stderr(&output));
+    assert!(stderr(&output).contains("unknown pipe `files`"), "{}", stderr(&output));
 }
 
 #[test]
