@@ -170,7 +170,7 @@ fn little_endian(tensor: &Tensor) -> std::borrow::Cow<'_, [u8]> {
 
 #[cfg(test)]
 mod tests {
-    use forebay_loader::{Buffer, Key};
+    use forebay_loader::{Buffer, DType, Key};
 
     use super::*;
 

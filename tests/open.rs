@@ -1,0 +1,180 @@
+//! Any path opens: files of many kinds are found by what they hold, and give the same samples on every executor and after every resume.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::{fs, io::Write as _, path::Path};
+
+use forebay_loader::{Executor, Graph, Loader, Registry, Sample, Survey};
+use forebay_tests::{Setting, build, builder, registry, run, within_deadline};
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    writer.write_all(bytes).unwrap();
+    writer.finish().unwrap()
+}
+
+fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, bytes) in members {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        builder.append_data(&mut header, name, *bytes).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+/// An npy file of three bytes.
+fn npy() -> Vec<u8> {
+    let mut text = "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }".to_owned();
+    text += &" ".repeat(117 - text.len());
+    text.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    bytes.extend(text.bytes());
+    bytes.extend([1, 2, 3]);
+    bytes
+}
+
+/// A folder with files of many kinds; the names of some do not tell.
+fn many(folder: &Path) {
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
+    let shard =
+        tar(&[("a.json", b"{\"n\": 1}"), ("a.cls", b"4"), ("b.json", b"{\"n\": 2}"), ("b.cls", b"5")]);
+    write("shard.tar", &shard);
+    write("shard-by-another-name", &gzip(&shard));
+    write("rows.jsonl", b"{\"x\": 1}\n{\"x\": 2}\n{\"x\": 3}\n");
+    write("rows-by-another-name.txt", b"{\"x\": 4}\n{\"x\": 5}\n");
+    write("packed.jsonl.gz", &gzip(b"{\"x\": 6}\n{\"x\": 7}\n"));
+    write("table.csv", b"p,q\n1,2\n3,4\n");
+    write("list.json", b"[{\"y\": 1}, {\"y\": 2}]");
+    write("page.json", b"{\"title\": \"heron\"}");
+    write("pair.npy", &npy());
+    write("pair.txt", b"a caption");
+    write("strange.xyz", b"\x00\x01\x02");
+    write("broken.json", b"{\"title\": ");
+    write("broken.tar", &shard[..700]);
+}
+
+fn survey(folder: &Path, registry: &Registry) -> Survey {
+    Survey::of(folder.to_str().unwrap(), registry).unwrap()
+}
+
+fn shown(sample: &Sample) -> String {
+    let fields = sample.fields().map(|(name, value)| format!("{name}={value:?}")).collect::<Vec<_>>();
+    let key = sample.key().to_string();
+    format!("{} {}", key.rsplit('/').next().unwrap_or_default(), fields.join(" "))
+}
+
+#[test]
+fn every_kind_of_file_in_a_folder_is_read_by_what_it_holds() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        many(folder.path());
+        let found = survey(folder.path(), &registry);
+        let kind = |name: &str| {
+            let kind =
+                found.kinds.iter().find(|kind| kind.first.iter().any(|file| file.ends_with(name))).unwrap();
+            match (&kind.decoder, &kind.left) {
+                (Some(decoder), _) => decoder.clone(),
+                (_, Some(_)) => "left".to_owned(),
+                _ => kind.opened_by.join(" | "),
+            }
+        };
+        for (name, expected) in [
+            ("/shard.tar", "untar"),
+            ("/shard-by-another-name", "untar"),
+            ("/broken.tar", "untar"),
+            ("/rows.jsonl", "lines | json_lines"),
+            ("/rows-by-another-name.txt", "lines | json_lines"),
+            ("/packed.jsonl.gz", "decompress | lines | json_lines"),
+            ("/table.csv", "csv_blocks | csv"),
+            ("/list.json", "json_array"),
+            ("/page.json", "json"),
+            ("/pair.npy", "npy"),
+            ("/pair.txt", "text"),
+            ("/strange.xyz", "left"),
+        ] {
+            assert_eq!(kind(name), expected, "{name}");
+        }
+        let mut loader = build(&found.graph, &registry, Setting::INLINE).unwrap();
+        let samples: Vec<_> = loader.epoch(0).map(|sample| shown(&sample.unwrap())).collect();
+        let all = samples.join("\n");
+        for part in [
+            "pair.npy npy=",
+            "txt=Str(\"a caption\")",
+            "strange.xyz xyz=",
+            "cls=Int(5)",
+            "x=Int(7)",
+            "y=Int(2)",
+        ] {
+            assert!(all.contains(part), "{part} is not in:\n{all}");
+        }
+        let lost: Vec<_> = loader.quarantine().iter().map(|lost| lost.error.to_string()).collect();
+        assert_eq!(lost.len(), 2, "{lost:?}");
+        assert!(lost.iter().any(|lost| lost.contains("broken.json")), "{lost:?}");
+        assert!(lost.iter().any(|lost| lost.contains("broken.tar")), "{lost:?}");
+        // 4 of the two shards, 7 rows of JSON, 2 of the table, 2 of the list, the page, the pair, the strange one, and of the broken
+        // shard none.
+        assert_eq!(samples.len(), 18, "{all}");
+    });
+}
+
+#[test]
+fn it_is_the_same_on_every_executor_and_after_every_resume() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        many(folder.path());
+        let graph = survey(folder.path(), &registry).graph;
+        let truth = run(&mut build(&graph, &registry, Setting::INLINE).unwrap(), 0).unwrap();
+        for executor in [Executor::Threads(3), Executor::Processes(2)] {
+            for chunk in [Some(1), None] {
+                let setting = Setting { executor, chunk, ..Setting::INLINE };
+                assert_eq!(
+                    run(&mut build(&graph, &registry, setting).unwrap(), 0).unwrap(),
+                    truth,
+                    "{setting:?}"
+                );
+            }
+        }
+        let setting = Setting { marks: true, chunk: Some(1), ..Setting::INLINE };
+        let whole: Vec<_> = build(&graph, &registry, setting)
+            .unwrap()
+            .epoch(0)
+            .map(|sample| shown(&sample.unwrap()))
+            .collect();
+        for stop in 0..=whole.len() {
+            let mut loader = build(&graph, &registry, setting).unwrap();
+            let mut epoch = loader.epoch(0);
+            for _ in 0..stop {
+                epoch.next().unwrap().unwrap();
+            }
+            let snapshot = epoch.snapshot().unwrap();
+            let mut other: Loader = builder(&graph, setting).build(&registry).unwrap();
+            let rest = other.resume(&snapshot).unwrap().map(|sample| shown(&sample.unwrap()));
+            assert_eq!(rest.collect::<Vec<_>>(), whole[stop..], "after {stop}");
+        }
+    });
+}
+
+#[test]
+fn folders_of_one_kind_are_classes() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        for (class, name) in [("gull", "1.txt"), ("bee", "1.txt"), ("bee", "2.txt")] {
+            fs::create_dir_all(folder.path().join(class)).unwrap();
+            fs::write(folder.path().join(class).join(name), format!("{class} {name}")).unwrap();
+        }
+        let path = folder.path().to_str().unwrap();
+        assert_eq!(survey(folder.path(), &registry).classes, ["bee", "gull"]);
+        let graph = Graph::open(path, &registry).unwrap();
+        let mut loader = build(&graph, &registry, Setting::INLINE).unwrap();
+        let samples: Vec<_> = loader.epoch(0).map(|sample| shown(&sample.unwrap())).collect();
+        assert_eq!(samples.len(), 3);
+        assert!(samples[1].contains("label=Int(0)") && samples[1].contains("bee 2.txt"), "{samples:?}");
+        assert!(
+            samples[2].contains("label=Int(1)") && samples[2].contains("class=Str(\"gull\")"),
+            "{samples:?}"
+        );
+        // What comes later is read too, since the graph names the folder.
+        assert!(graph.to_string().contains(&format!("files paths={path}")), "{graph}");
+        assert!(Graph::open(&format!("{path}/none"), &registry).is_err());
+    });
+}

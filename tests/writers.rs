@@ -1,0 +1,195 @@
+//! Pipes that write: round trips between formats, files that nobody ever sees half of, and a writer that is killed.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    io::{self, BufRead as _, BufReader, Write as _},
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use forebay_loader::{ErrorKind, Sample, Snapshot};
+use forebay_tests::{Setting, build, error_of, line, registry, within_deadline};
+
+/// Where the child writes, and how it is told to.
+const FOLDER: &str = "FOREBAY_TEST_WRITE";
+/// Samples in all, and in a file.
+const SAMPLES: usize = 1000;
+const SIZE: usize = 37;
+
+fn source(folder: &Path) -> String {
+    let path = folder.join("in.jsonl").to_str().unwrap().to_owned();
+    let row = |number: usize| {
+        let text = "heron \\\"é\\n".repeat(number % 5);
+        format!(
+            "{{\"n\": {number}, \"score\": {:?}, \"text\": \"{text}\", \"box\": [1.5, {number}.0], \"meta\": {{\"ok\": {}}}}}\n",
+            number as f64 / 7.0,
+            number.is_multiple_of(2)
+        )
+    };
+    fs::write(&path, (0..SAMPLES).map(row).collect::<String>()).unwrap();
+    path
+}
+
+/// Runs a graph that writes, and gives the names of its files.
+#[track_caller]
+fn write(graph: &str) -> Vec<String> {
+    let mut loader = build(&line(graph), &registry(), Setting::threads(2)).unwrap();
+    let path = |sample: &Sample| sample.get("path").unwrap().as_str().unwrap().to_owned();
+    let paths =
+        loader.epoch(0).map(|sample| path(&sample.unwrap_or_else(|error| panic!("{graph}: {error}"))));
+    let paths = paths.collect();
+    loader.finish().unwrap();
+    paths
+}
+
+/// The fields of each sample.
+#[track_caller]
+fn read(graph: &str) -> Vec<String> {
+    let mut loader = build(&line(graph), &registry(), Setting::INLINE).unwrap();
+    let shown = |sample: Sample| {
+        let fields = sample.fields().map(|(name, value)| format!("{name}={value:?}"));
+        fields.collect::<Vec<_>>().join(" ")
+    };
+    loader.epoch(0).map(|sample| shown(sample.unwrap_or_else(|error| panic!("{graph}: {error}")))).collect()
+}
+
+/// All files of a folder, by name.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+}
+
+#[test]
+fn samples_go_from_any_format_to_any() {
+    within_deadline(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let rows = format!("files '{}' | lines | json_lines", source(folder.path()));
+        // Names as the shards will have them, and lists as tensors, as tables give them.
+        let names = "['n=n.cls', 'score=score.json', 'text=text.txt', 'box=box.npy', 'meta=meta.json']";
+        let named = format!("{rows} | collate fields=[box] | rename {names}");
+        let truth = read(&named);
+        assert_eq!(truth.len(), SAMPLES);
+
+        let shards = write(&format!("{named} | write_tar '{}' shard_size={SIZE}", at("t/out-{:03}.tar")));
+        assert_eq!((shards.len(), &shards[0]), (SAMPLES.div_ceil(SIZE), &at("t/out-000.tar")));
+        let from_tar = format!("files '{}' | untar | decode", at("t/*.tar"));
+        assert_eq!(read(&from_tar), truth);
+
+        for (writer, name) in [("write_parquet", "table-{}.parquet"), ("write_ipc", "table-{}.arrow")] {
+            let tables = write(&format!("{from_tar} | {writer} '{}' shard_size=400", at(name)));
+            assert_eq!(tables.len(), 3);
+            let from_table = format!("files '{}' | row_groups | read_rows", at(&name.replace("{}", "*")));
+            assert_eq!(read(&from_table), truth, "{writer}");
+            let lines = write(&format!("{from_table} | write_jsonl '{}'", at(&format!("{writer}.jsonl"))));
+            let from_lines = format!("files '{}' | lines | json_lines | collate fields=[box.npy]", lines[0]);
+            assert_eq!(read(&from_lines), truth, "{writer}");
+            let again = format!("{from_lines} | write_tar '{}'", at(&format!("{writer}.tar")));
+            assert_eq!(read(&format!("files '{}' | untar | decode", write(&again)[0])), truth, "{writer}");
+        }
+
+        let csv = write(&format!("{rows} | select [n, score, text] | write_csv '{}'", at("all.csv")));
+        let back = format!("files '{}' | csv_blocks | csv types={{n = int, score = float}}", csv[0]);
+        assert_eq!(read(&back), read(&format!("{rows} | select [n, score, text]")));
+    });
+}
+
+#[test]
+fn nothing_that_is_there_is_overwritten() {
+    within_deadline(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("out.jsonl");
+        let graph =
+            |count: usize, more: &str| format!("range {count} | write_jsonl '{}' {more}", file.display());
+        write(&graph(3, ""));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "{\"value\":0}\n{\"value\":1}\n{\"value\":2}\n");
+        // The same bytes are no other file.
+        write(&graph(3, ""));
+        let (error, _) = error_of(&line(&graph(4, "")), &registry(), Setting::INLINE);
+        assert_eq!((error.kind(), error.get("file")), (ErrorKind::Invalid, file.to_str()), "{error}");
+        assert_eq!(fs::read(&file).unwrap().len(), 36);
+        write(&graph(4, "overwrite=true"));
+        assert_eq!(fs::read(&file).unwrap().len(), 48);
+        assert_eq!(files(folder.path()).len(), 1, "nothing else is left");
+        let (error, _) =
+            error_of(&line("range 3 | write_tar out.tar shard_size=2"), &registry(), Setting::INLINE);
+        assert_eq!(error.get("option"), Some("pattern"), "{error}");
+    });
+}
+
+#[test]
+fn a_sample_that_cannot_be_written_is_left_out_whole() {
+    within_deadline(|| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("in.csv"), "n\n1\nx\n3\n").unwrap();
+        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let rows = format!("files '{}' | csv_blocks | csv types=auto", at("in.csv"));
+        let graph = format!("{rows} | write_parquet '{}' on_error=skip", at("out.parquet"));
+        let out = write(&graph);
+        assert_eq!(read(&format!("files '{}' | row_groups | read_rows", out[0])), ["n=Int(1)", "n=Int(3)"]);
+    });
+}
+
+/// The graph of the killed writer.
+fn shards(folder: &Path) -> String {
+    let (input, out) = (folder.join("in.jsonl"), folder.join("out/{:04}.tar"));
+    format!(
+        "files '{}' | lines block=500 | json_lines | shuffle 50 | write_tar '{}' shard_size={SIZE}",
+        input.display(),
+        out.display()
+    )
+}
+
+#[test]
+#[ignore = "it is the process that the next test starts and kills"]
+fn child() {
+    let Some(folder) = env::var_os(FOLDER) else { return };
+    let folder = Path::new(&folder);
+    let mut loader = build(&line(&shards(folder)), &registry(), Setting::threads(2)).unwrap();
+    let saved = folder.join("snapshot");
+    let snapshot = fs::read(&saved).ok().map(|bytes| Snapshot::from_bytes(&bytes).unwrap());
+    let mut epoch = match &snapshot {
+        Some(snapshot) => loader.resume(snapshot).unwrap(),
+        None => loader.epoch(0),
+    };
+    while let Some(sample) = epoch.next() {
+        sample.unwrap();
+        let part = folder.join("snapshot.part");
+        fs::write(&part, epoch.snapshot().unwrap().to_bytes()).unwrap();
+        fs::rename(part, &saved).unwrap();
+        writeln!(io::stdout(), "written").unwrap();
+    }
+}
+
+#[test]
+fn a_killed_writer_goes_on_and_the_files_are_those_of_an_unbroken_run() {
+    within_deadline(|| {
+        let (whole, broken) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        source(whole.path());
+        source(broken.path());
+        write(&shards(whole.path()));
+        let start = || {
+            Command::new(env::current_exe().unwrap())
+                .args(["--ignored", "--exact", "child", "--nocapture"])
+                .env(FOLDER, broken.path())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap()
+        };
+        for kill_after in [1, 4, 2, 7] {
+            let mut child = start();
+            let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+            assert_eq!(lines.filter(|line| line.contains("written")).take(kill_after).count(), kill_after);
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert!(start().wait_with_output().unwrap().status.success());
+        let expected = files(&whole.path().join("out"));
+        assert_eq!(expected.len(), SAMPLES.div_ceil(SIZE));
+        let found = files(&broken.path().join("out"));
+        assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+        assert!(found == expected, "the same bytes");
+    });
+}
