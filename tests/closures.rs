@@ -1,12 +1,13 @@
 //! Maps that are closures of the program.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use forebay_loader::{Error, ErrorKind, Executor, Registry, Value};
+use forebay_core::Context;
+use forebay_loader::{Error, ErrorKind, Executor, Registry, Sample, Value};
 use forebay_tests::{Setting, build, error_of, line, registry, run, within_deadline};
 
 /// With the map `double`, which fails at 13 and panics at 17.
 fn with_double() -> Registry {
-    let double = |sample: &mut forebay_loader::Sample, _: &forebay_loader::Context<'_>| {
+    let double = |sample: &mut Sample, _: &Context<'_>| {
         let value = sample.get("value").and_then(Value::as_i64).unwrap();
         assert_ne!(value, 17, "no seventeen");
         if value == 13 {
@@ -35,7 +36,11 @@ fn a_closure_gives_the_same_on_all_threads_also_beside_processes() {
         ] {
             let mut loader = build(&graph(on), &registry, Setting { executor, ..Setting::INLINE }).unwrap();
             let found = run(&mut loader, 0).unwrap();
-            assert_eq!((found.samples, found.digest), (truth.samples, truth.digest), "{executor} {on}");
+            assert_eq!(
+                (found.samples, found.digest),
+                (truth.samples, truth.digest.clone()),
+                "{executor} {on}"
+            );
         }
     });
 }

@@ -265,6 +265,10 @@ impl<T: Map> Calls for MapOf<T> {
     fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Outcome {
         map_each(input, out, |sample| self.0.map(sample, cx))
     }
+
+    fn probe(head: &[u8], extension: &str) -> u8 {
+        T::probe(head, extension)
+    }
 }
 
 /// Changes every sample of a chunk.
@@ -298,10 +302,6 @@ impl Calls for Closure {
 
     fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Outcome {
         map_each(input, out, |sample| (self.0)(sample, cx))
-    }
-
-    fn probe(head: &[u8], extension: &str) -> u8 {
-        T::probe(head, extension)
     }
 }
 

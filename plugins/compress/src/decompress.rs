@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use forebay_core::{
-    Blob, Buffer, BufferMut, Context, DataPipe, Error, Magic, Map, Opens, PipeInfo, Result, Sample, Schema, Str, Value,
-    View, options,
+    Blob, Buffer, BufferMut, Context, DataPipe, Error, Magic, Map, Opens, PipeInfo, Result, Sample, Schema,
+    Str, Value, View, options,
 };
 use forebay_unpack::{Codec, LAYERS, unpack};
 

@@ -1,8 +1,8 @@
 //! `lines`: a file to blocks of whole lines.
 
 use forebay_core::{
-    Blob, Context, DataPipe, Error, FlatMap, Items, Keep, Magic, Opens, PipeInfo, Result, Sample, State, Value,
-    options,
+    Blob, Context, DataPipe, Error, FlatMap, Items, Keep, Magic, Opens, PipeInfo, Result, Sample, State,
+    Value, options,
 };
 
 use crate::{
