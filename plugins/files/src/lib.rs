@@ -8,6 +8,7 @@ mod pattern;
 mod read;
 mod source;
 mod store;
+mod url;
 
 pub use crate::{
     listing::{Found, Listing, list},

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use forebay_core::{Error, Result};
+use forebay_core::{Context, Error, Result};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -14,6 +14,7 @@ use crate::{
     braces::Braces,
     map::at,
     pattern::{Pattern, Positions, is_wild},
+    url,
 };
 
 /// A file that a pattern stands for.
@@ -29,7 +30,7 @@ pub struct Found {
 ///
 /// # Errors
 /// `Limit`, when braces stand for more than ten million names. The iterator gives `Io` and `Invalid`, naming the
-/// path or the pattern, and goes on with the next name.
+/// path or the pattern, and goes on with the next name; `Unsupported` for patterns in stores, which only a host knows.
 ///
 /// # Examples
 /// ```
@@ -79,7 +80,7 @@ impl One {
     fn new(text: &str) -> Result<Self> {
         let text = below_scheme(text)?;
         let plain: Vec<_> =
-            text.split('/').take_while(|part| !is_wild(part) && !part.contains('{')).collect();
+            text.split('/').take_while(|part| !is_wild_in(text, part) && !part.contains('{')).collect();
         let plain = plain.join("/");
         let whole = plain.len() == text.len();
         let prefix =
@@ -97,6 +98,11 @@ impl One {
     }
 }
 
+/// Whether a part of a pattern has a wildcard: in a URL of http none is one, since `?` begins its query and its server lists nothing.
+fn is_wild_in(text: &str, part: &str) -> bool {
+    !url::is_web(text) && is_wild(part)
+}
+
 fn below_scheme(text: &str) -> Result<&str> {
     let text = text.strip_prefix("file://").unwrap_or(text);
     if text.is_empty() { Err(Error::invalid("found an empty path")) } else { Ok(text) }
@@ -106,9 +112,16 @@ impl Iterator for Listing {
     type Item = Result<Found>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        self.advance(None)
+    }
+}
+
+impl Listing {
+    /// The next file; without a context, only where all folders are here.
+    pub(crate) fn advance(&mut self, cx: Option<&Context<'_>>) -> Option<Result<Found>> {
         loop {
             let found = match &mut self.walk {
-                Some(walk) => walk.next(&mut self.folders),
+                Some(walk) => walk.next(&mut self.folders, cx),
                 None => None,
             };
             if let Some(found) = found {
@@ -130,7 +143,7 @@ impl Iterator for Listing {
             if self.name < one.names.count().unwrap_or(0) {
                 let name = one.names.get(self.name);
                 self.name += 1;
-                match Walk::open(&name) {
+                match Walk::open(&name, cx) {
                     Ok(walk) => (self.walk, self.given) = (Some(walk), 0),
                     Err(error) => {
                         self.matches += 1;
@@ -144,9 +157,7 @@ impl Iterator for Listing {
             }
         }
     }
-}
 
-impl Listing {
     /// Checks the patterns; nothing is made of them before their turn.
     pub(crate) fn new(patterns: Vec<String>) -> Result<Self> {
         patterns.iter().try_for_each(|text| One::check(text))?;
@@ -215,18 +226,23 @@ struct Entry {
 }
 
 impl Walk {
-    fn open(name: &str) -> Result<Self> {
+    fn open(name: &str, cx: Option<&Context<'_>>) -> Result<Self> {
         let path = Path::new(name);
-        if !is_wild(name) && !fs::metadata(path).map_err(|error| at(path, error))?.is_dir() {
+        if url::is_far(name) {
+            // What is there shows when it is read.
+            if !is_wild_in(name, name) && !name.ends_with('/') {
+                return Ok(Self::File(Some(path.to_owned())));
+            }
+        } else if !is_wild(name) && !fs::metadata(path).map_err(|error| at(path, error))?.is_dir() {
             return Ok(Self::File(Some(path.to_owned())));
         }
         let pattern = Pattern::parse(name)?;
-        let root = Folder::read(pattern.base.clone(), pattern.start())?;
+        let root = Folder::read(pattern.base.clone(), pattern.start(), cx)?;
         Ok(Self::Folders { pattern, open: vec![root] })
     }
 
     /// The next file; notes when a folder stands where the pattern wants a file.
-    fn next(&mut self, folders: &mut bool) -> Option<Result<PathBuf>> {
+    fn next(&mut self, folders: &mut bool, cx: Option<&Context<'_>>) -> Option<Result<PathBuf>> {
         let (pattern, open) = match self {
             Self::File(path) => return path.take().map(Ok),
             Self::Folders { pattern, open } => (pattern, open),
@@ -249,7 +265,7 @@ impl Walk {
             if positions.is_empty() {
                 continue;
             }
-            match Folder::read(path, positions) {
+            match Folder::read(path, positions, cx) {
                 Ok(folder) => open.push(folder),
                 Err(error) => return Some(Err(error)),
             }
@@ -258,7 +274,17 @@ impl Walk {
 }
 
 impl Folder {
-    fn read(path: PathBuf, positions: Positions) -> Result<Self> {
+    fn read(path: PathBuf, positions: Positions, cx: Option<&Context<'_>>) -> Result<Self> {
+        if let Some(far) = path.to_str().filter(|path| url::is_far(path)) {
+            let cx = cx.ok_or_else(|| {
+                Error::unsupported("only a host knows stores; list them with the pipe `files`")
+                    .context("folder", far)
+            })?;
+            let entries = url::list(far, cx)?;
+            let entry = |(name, folder): (String, bool)| Entry { name: name.into(), folder, link: false };
+            let left = entries.into_iter().map(entry).collect();
+            return Ok(Self { path, left, positions }.sorted());
+        }
         let place = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
         let mut left = Vec::new();
         for entry in fs::read_dir(place).map_err(|error| at(place, error))? {
@@ -273,8 +299,12 @@ impl Folder {
                 left.push(Entry { name: entry.file_name(), folder: kind.is_dir(), link });
             }
         }
-        left.sort_by(|one, two| two.order().cmp(one.order()));
-        Ok(Self { path, left, positions })
+        Ok(Self { path, left, positions }.sorted())
+    }
+
+    fn sorted(mut self) -> Self {
+        self.left.sort_by(|one, two| two.order().cmp(one.order()));
+        self
     }
 }
 

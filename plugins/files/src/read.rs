@@ -11,7 +11,12 @@ use forebay_core::{
     Buffer, Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Schema, Str, Value, View, options,
 };
 
-use crate::{map::map_file, source::read_file, store::local};
+use crate::{
+    map::map_file,
+    source::read_file,
+    store::local,
+    url::{is_far, read_far},
+};
 
 /// The field that `read` adds.
 const BYTES: Str = Str::from_static("bytes");
@@ -19,9 +24,9 @@ const BYTES: Str = Str::from_static("bytes");
 options! {
     /// Options of `read`.
     pub struct ReadOptions {
-        /// The field with the path of a file.
+        /// The field with the path or URL of a file.
         field: String = "path";
-        /// How to open: `mmap` shows the file without a copy, `read` takes it into memory.
+        /// How to open: `mmap` shows the file without a copy, `read` takes it into memory, as both do what a URL names.
         open: String = "mmap", one_of ["mmap", "read"];
     }
 }
@@ -49,9 +54,10 @@ impl DataPipe for Read {
 
 impl Map for Read {
     fn map(&self, sample: &mut Sample, cx: &Context) -> Result<()> {
-        self.add(sample, |path| match self.map {
-            true => map_file(path),
-            false => read_file(path, cx.limits().bytes, |len| cx.alloc(len)),
+        self.add(sample, |path| match path.to_str().filter(|path| is_far(path)) {
+            Some(url) => read_far(url, cx),
+            None if self.map => map_file(path),
+            None => read_file(path, cx.limits().bytes, |len| cx.alloc(len)),
         })
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     listing::{Found, Listing, Place},
     map::{at, map_file, open},
+    url::{self, read_far},
 };
 
 options! {
@@ -18,7 +19,8 @@ options! {
     pub struct FilesOptions {
         /// Paths, folders or patterns, one or a list: `*`, `?`, `[..]`, `**`, `{000..099}`, `{a,b}`.
         paths: OneOrMany<String> = required;
-        /// How to open: `mmap` shows the file without a copy, `read` takes it into memory, `none` gives the path alone.
+        /// How to open: `mmap` shows the file without a copy, `read` takes it into memory, `none` gives the path alone. Of a URL
+        /// `mmap` gives the path alone too, since who reads it fetches only what it needs.
         open: String = "mmap", one_of ["mmap", "read", "none"];
     }
 }
@@ -26,7 +28,8 @@ options! {
 /// Gives a sample for each file that the paths and patterns stand for, with `path` and `bytes`.
 pub struct Files {
     open: String,
-    schema: Schema,
+    /// The schemas of samples without `bytes` and with it.
+    schemas: [Schema; 2],
     listing: Listing,
     delivered: u64,
     last: Option<u64>,
@@ -46,7 +49,7 @@ struct Position {
 
 impl DataPipe for Files {
     const INFO: PipeInfo =
-        PipeInfo { name: "files", summary: "Local files, by path or pattern", ..PipeInfo::DEFAULT };
+        PipeInfo { name: "files", summary: "Files, by path, URL or pattern", ..PipeInfo::DEFAULT };
     type Options = FilesOptions;
 
     fn new(options: FilesOptions) -> Result<Self> {
@@ -54,9 +57,9 @@ impl DataPipe for Files {
             return Err(Error::invalid("found no path").context("option", "paths"));
         }
         let listing = Listing::new(options.paths.0)?;
-        let names: &[&str] = if options.open == "none" { &["path"] } else { &["path", "bytes"] };
-        let schema = Schema::new(names.iter().map(|name| Str::from_static(name)));
-        Ok(Self { open: options.open, schema, listing, delivered: 0, last: None })
+        let schemas = [&["path"][..], &["path", "bytes"]]
+            .map(|names| Schema::new(names.iter().map(|name| Str::from_static(name))));
+        Ok(Self { open: options.open, schemas, listing, delivered: 0, last: None })
     }
 }
 
@@ -67,10 +70,12 @@ impl Source for Files {
     }
 
     fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
-        let Some(found) = self.advance()? else { return Ok(None) };
-        let bytes = match self.open.as_str() {
-            "mmap" => Some(map_file(&found.path)?),
-            "read" => Some(read_file(&found.path, cx.limits().bytes, |len| cx.alloc(len))?),
+        let Some(found) = self.advance(Some(cx))? else { return Ok(None) };
+        let far = found.path.to_str().filter(|path| url::is_far(path));
+        let bytes = match (self.open.as_str(), far) {
+            ("read", Some(url)) => Some(read_far(url, cx)?),
+            ("mmap", None) => Some(map_file(&found.path)?),
+            ("read", None) => Some(read_file(&found.path, cx.limits().bytes, |len| cx.alloc(len))?),
             _ => None,
         };
         Ok(Some(self.sample(&found, bytes)))
@@ -81,8 +86,8 @@ impl Source for Files {
         State::json(VERSION, &Position { delivered, last, place })
     }
 
-    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        self.pass_over(&state.parse(VERSION)?)
+    fn restore(&mut self, state: &State, cx: &Context) -> Result<()> {
+        self.pass_over(&state.parse(VERSION)?, Some(cx))
     }
 }
 
@@ -92,8 +97,8 @@ impl Files {
         (self.delivered, self.last) = (0, None);
     }
 
-    fn advance(&mut self) -> Result<Option<Found>> {
-        let found = self.listing.next().transpose()?;
+    fn advance(&mut self, cx: Option<&Context>) -> Result<Option<Found>> {
+        let found = self.listing.advance(cx).transpose()?;
         if let Some(found) = &found {
             self.delivered += 1;
             self.last = Some(found.uid);
@@ -102,12 +107,12 @@ impl Files {
     }
 
     /// Passes over what was delivered before, without opening it.
-    fn pass_over(&mut self, position: &Position) -> Result<()> {
+    fn pass_over(&mut self, position: &Position, cx: Option<&Context>) -> Result<()> {
         self.listing.go_to(position.place);
         self.delivered = position.delivered.saturating_sub(position.place.given);
         self.last = position.last;
         // What could not be found then was told then.
-        while self.delivered < position.delivered && !matches!(self.advance(), Ok(None)) {}
+        while self.delivered < position.delivered && !matches!(self.advance(cx), Ok(None)) {}
         if (self.delivered, self.last) == (position.delivered, position.last) {
             return Ok(());
         }
@@ -123,9 +128,10 @@ impl Files {
             Some(_) => Value::from(origin.clone()),
             None => Value::from(Buffer::from(found.path.as_os_str().as_encoded_bytes().to_vec())),
         };
+        let schema = self.schemas[usize::from(bytes.is_some())].clone();
         let values = [path].into_iter().chain(bytes.map(Value::from)).collect();
-        let key = Key::whole(origin);
-        Sample::with_schema(found.uid, key, self.schema.clone(), values)
+        let key = Key::whole(if url::is_web(&origin) { url::shown(&origin).into() } else { origin });
+        Sample::with_schema(found.uid, key, schema, values)
     }
 }
 
@@ -161,19 +167,19 @@ mod tests {
         let patterns = ["src/{listing,map}.rs", "Cargo.toml", "src/*.rs", "README.md"];
         let mut whole = files(&patterns, "none");
         whole.rewind();
-        let all: Vec<_> = std::iter::from_fn(|| whole.advance().unwrap()).collect();
+        let all: Vec<_> = std::iter::from_fn(|| whole.advance(None).unwrap()).collect();
         assert!(all.len() > 8);
         for delivered in 0..=all.len() {
             let mut first = files(&patterns, "none");
             first.rewind();
             for _ in 0..delivered {
-                first.advance().unwrap();
+                first.advance(None).unwrap();
             }
             let position = first.state().unwrap().parse::<Position>(VERSION).unwrap();
             let mut second = files(&patterns, "none");
             second.rewind();
-            second.pass_over(&position).unwrap();
-            assert_eq!(second.advance().unwrap().as_ref(), all.get(delivered));
+            second.pass_over(&position, None).unwrap();
+            assert_eq!(second.advance(None).unwrap().as_ref(), all.get(delivered));
         }
     }
 
@@ -185,7 +191,7 @@ mod tests {
             let position = Position { delivered: given, last: Some(1), place };
             let mut files = files(&["src/*.rs"], "none");
             files.rewind();
-            let error = files.pass_over(&position).unwrap_err();
+            let error = files.pass_over(&position, None).unwrap_err();
             assert_eq!(error.kind(), forebay_core::ErrorKind::Invalid);
         }
     }
@@ -194,7 +200,7 @@ mod tests {
     fn samples_have_the_path_as_key_and_field() {
         let mut files = files(&["src/source.rs"], "mmap");
         files.rewind();
-        let found = files.advance().unwrap().unwrap();
+        let found = files.advance(None).unwrap().unwrap();
         let sample = files.sample(&found, Some(Buffer::from_static(b"x")));
         assert_eq!(sample.get("path").and_then(Value::as_str), Some("src/source.rs"));
         assert_eq!(sample.get("bytes").and_then(Value::as_bytes).map(|bytes| bytes.len()), Some(1));

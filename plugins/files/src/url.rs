@@ -1,0 +1,73 @@
+//! Files in stores of other plugins: what a URL is, and how what it names is listed and read through the host.
+
+use forebay_core::{Blob, Buffer, Context, Error, Result};
+
+/// Whether a path is a URL of a store of another plugin.
+pub(crate) fn is_far(path: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    scheme(path).is_some_and(|scheme| scheme != "file" && !scheme.is_empty() && scheme.bytes().all(plain))
+}
+
+/// Whether a URL goes to a server as it is: no wildcards, and a query behind `?`.
+pub(crate) fn is_web(path: &str) -> bool {
+    matches!(scheme(path), Some("http" | "https"))
+}
+
+fn scheme(path: &str) -> Option<&str> {
+    path.split_once("://").map(|(scheme, _)| scheme)
+}
+
+/// A path as errors may show it: of a URL of http without who asks, and without the query, which may hold a signature.
+pub(crate) fn shown(path: &str) -> String {
+    let Some((scheme, rest)) = path.split_once("://").filter(|_| is_web(path)) else {
+        return path.to_owned();
+    };
+    let (plain, query) = rest.split_once('?').map_or((rest, ""), |(plain, _)| (plain, "?…"));
+    let (host, path) = plain.split_at(plain.find('/').unwrap_or(plain.len()));
+    let host = host.rsplit_once('@').map_or(host, |(_, server)| server);
+    format!("{scheme}://{host}{path}{query}")
+}
+
+/// The names of what is directly under a folder, and whether each is a folder itself.
+pub(crate) fn list(url: &str, cx: &Context<'_>) -> Result<Vec<(String, bool)>> {
+    let entries = cx.store(scheme(url).unwrap_or_default())?.list(url)?;
+    let name = |(path, folder): (String, bool)| {
+        let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
+        (name, folder)
+    };
+    Ok(entries.into_iter().map(name).collect())
+}
+
+/// All bytes of a file in a store, if the host takes so many.
+pub(crate) fn read_far(url: &str, cx: &Context<'_>) -> Result<Buffer> {
+    let blob = Blob::open(url, cx)?;
+    let (len, limit) = (blob.len(), cx.limits().bytes);
+    if len > limit {
+        let error = Error::limit(format!("the file has {len} bytes, at most {limit} are read into memory"));
+        return Err(error.context("file", shown(url)));
+    }
+    blob.read(0..len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_far_is_told_by_its_scheme() {
+        assert!(is_far("s3://bucket/a") && is_far("git+ssh://x") && is_far("http://host/a?b"));
+        for near in ["file:///a", "a/b", "/a:b", "://a", "a b://c", "/tmp/x://y"] {
+            assert!(!is_far(near), "{near}");
+        }
+        assert!(is_web("https://host") && !is_web("s3://bucket"));
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        assert_eq!(shown("https://me:secret@host/a@b.tar?sig=secret&x=/y"), "https://host/a@b.tar?…");
+        assert_eq!(shown("http://secret@host"), "http://host");
+        for plain in ["a?b", "s3://bucket/a?b", "az://box@account/a"] {
+            assert_eq!(shown(plain), plain);
+        }
+    }
+}
