@@ -16,6 +16,7 @@ pub(crate) fn register(registrar: &mut dyn Registrar) -> Result<()> {
     forebay_json::register(registrar)?;
     forebay_msgpack::register(registrar)?;
     forebay_pipes::register(registrar)?;
+    forebay_remote::register(registrar)?;
     forebay_tar::register(registrar)?;
     forebay_tensors::register(registrar)?;
     forebay_tfrecord::register(registrar)

@@ -31,7 +31,7 @@ pub use crate::{
 };
 
 /// The plugins of the workspace, by crate.
-pub const PLUGINS: [&str; 13] = [
+pub const PLUGINS: [&str; 14] = [
     "forebay-arrow",
     "forebay-audio",
     "forebay-compress",
@@ -41,6 +41,7 @@ pub const PLUGINS: [&str; 13] = [
     "forebay-json",
     "forebay-msgpack",
     "forebay-pipes",
+    "forebay-remote",
     "forebay-rogue",
     "forebay-tar",
     "forebay-tensors",

@@ -1,0 +1,270 @@
+//! The cache on disk: blocks of objects, each a file of its own.
+//!
+//! A block's file is named by a hash of its object's URL and identity and of its place, so one of an object that changed is never
+//! found again. It is written under another name and renamed, so that nobody finds half of one; its sum is checked when it is
+//! read. When there is too much, those used longest ago go first. Any number of processes use one folder.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+    time::SystemTime,
+};
+
+use forebay_core::{Buffer, Error, Result};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+use crate::fetch::Identity;
+
+/// What a block's file begins with; then the length of the block and its XXH3, each in 8 bytes.
+const MAGIC: &[u8; 8] = b"FBBLOCK1";
+const HEAD: usize = 24;
+/// The folder within the one that was named: nothing beside it is ever touched.
+const FOLDER: &str = "forebay-blocks";
+const ENDING: &str = ".block";
+/// A block that was not finished after so many seconds belongs to a program that died.
+const UNFINISHED: u64 = 3600;
+
+/// A folder of blocks.
+pub(crate) struct Disk {
+    folder: PathBuf,
+    limit: u64,
+    /// Bytes written since all were counted.
+    written: AtomicU64,
+    /// Numbers the files this process is writing.
+    number: AtomicU64,
+}
+
+impl Disk {
+    pub(crate) fn open(folder: &Path, limit: u64) -> Result<Self> {
+        let folder = folder.join(FOLDER);
+        fs::create_dir_all(&folder).map_err(|error| {
+            Error::from(error).context("folder", folder.display()).context("variable", "FOREBAY_CACHE")
+        })?;
+        let disk = Self { folder, limit, written: AtomicU64::new(0), number: AtomicU64::new(0) };
+        disk.make_room();
+        Ok(disk)
+    }
+
+    /// The block with this key, if it is here and whole.
+    pub(crate) fn get(&self, key: u128, len: usize) -> Option<Buffer> {
+        let path = self.path(key);
+        let mut file = File::open(&path).ok()?;
+        let mut bytes = vec![0; HEAD + len];
+        let whole = file.read_exact(&mut bytes).is_ok() && matches!(file.read(&mut [0]), Ok(0));
+        let bytes = Buffer::from(bytes);
+        let (head, block) = (bytes.get(..HEAD)?, bytes.get(HEAD..)?);
+        if !whole || *head != head_of(&block) {
+            self.remove(&path);
+            return None;
+        }
+        // When it was used last; a folder that cannot be written to is read all the same.
+        let _ = file.set_modified(SystemTime::now());
+        Some(block)
+    }
+
+    /// Keeps a block; one that cannot be written is not kept.
+    pub(crate) fn put(&self, key: u128, block: &[u8]) {
+        let path = self.path(key);
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let unfinished = path.with_extension(format!("{}-{number}", std::process::id()));
+        if write(&path, &unfinished, block).is_err() {
+            let _ = fs::remove_file(&unfinished);
+            return;
+        }
+        let len = (HEAD + block.len()) as u64;
+        // Others write too, so all are counted now and then.
+        if self.written.fetch_add(len, Ordering::Relaxed) + len > self.limit / 16 {
+            self.make_room();
+        }
+    }
+
+    fn path(&self, key: u128) -> PathBuf {
+        let name = format!("{key:032x}{ENDING}");
+        self.folder.join(name.get(..2).unwrap_or_default()).join(name)
+    }
+
+    /// Removes those used longest ago until fifteen sixteenths of the limit are left.
+    fn make_room(&self) {
+        self.written.store(0, Ordering::Relaxed);
+        let mut blocks = Vec::new();
+        for folder in entries(&self.folder).filter(|(path, kind)| kind.is_dir() && is_hex(path, 2)) {
+            for (path, _) in entries(&folder.0).filter(|(_, kind)| kind.is_file()) {
+                let Ok(meta) = fs::metadata(&path) else { continue };
+                let Ok(used) = meta.modified() else { continue };
+                match path.extension().and_then(|ending| ending.to_str()) {
+                    Some("block") if is_hex(&path, 32) => blocks.push((used, meta.len(), path)),
+                    Some(ending)
+                        if is_hex(&path, 32)
+                            && is_unfinished(ending)
+                            && used.elapsed().is_ok_and(|age| age.as_secs() > UNFINISHED) =>
+                    {
+                        self.remove(&path);
+                    }
+                    // Somebody else's.
+                    _ => {}
+                }
+            }
+        }
+        blocks.sort();
+        let mut held: u64 = blocks.iter().map(|(_, len, _)| len).sum();
+        for (_, len, path) in blocks {
+            if held <= self.limit / 16 * 15 {
+                break;
+            }
+            held -= len;
+            self.remove(&path);
+        }
+    }
+
+    /// Removes a file, if a cache like this one wrote it.
+    fn remove(&self, path: &Path) {
+        let mut magic = [0; MAGIC.len()];
+        let ours =
+            File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *MAGIC;
+        if ours {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// The key of a block; none where nothing tells an object from what it may become.
+pub(crate) fn key(url: &str, identity: &Identity, index: u64) -> Option<u128> {
+    let tag = identity.tag.as_deref()?;
+    let place = [identity.size, index].map(u64::to_le_bytes).concat();
+    Some(xxh3_128(&[url.as_bytes(), &[0], tag.as_bytes(), &[0], &place].concat()))
+}
+
+fn write(path: &Path, unfinished: &Path, block: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut file = File::create_new(unfinished)?;
+    file.write_all(&head_of(block))?;
+    file.write_all(block)?;
+    drop(file);
+    fs::rename(unfinished, path)
+}
+
+fn head_of(block: &[u8]) -> Vec<u8> {
+    [*MAGIC, (block.len() as u64).to_le_bytes(), xxh3_64(block).to_le_bytes()].concat()
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = (PathBuf, fs::FileType)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some((entry.path(), entry.file_type().ok()?)))
+}
+
+/// Whether a file's name, without its ending, is a number of so many digits.
+fn is_hex(path: &Path, digits: usize) -> bool {
+    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    name.len() == digits && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Whether this is the ending of a block that is being written: a process and a number.
+fn is_unfinished(ending: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    ending.split_once('-').is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn disk(limit: u64) -> (tempfile::TempDir, Disk) {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(folder.path(), limit).unwrap();
+        (folder, disk)
+    }
+
+    fn files(folder: &Path) -> Vec<PathBuf> {
+        let mut all = Vec::new();
+        for (path, kind) in entries(folder) {
+            if kind.is_dir() { all.extend(files(&path)) } else { all.push(path) }
+        }
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn a_block_comes_back_as_it_was_and_only_whole() {
+        let (folder, disk) = disk(1 << 20);
+        disk.put(7, b"seven");
+        assert_eq!(&*disk.get(7, 5).unwrap(), b"seven");
+        assert!(disk.get(8, 5).is_none());
+        let again = Disk::open(folder.path(), 1 << 20).unwrap();
+        assert_eq!(&*again.get(7, 5).unwrap(), b"seven");
+        let path = files(folder.path()).remove(0);
+        let whole = fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut bad = whole.clone();
+            bad[at] ^= 1;
+            fs::write(&path, &bad).unwrap();
+            assert!(disk.get(7, 5).is_none(), "byte {at}");
+            fs::write(&path, &whole[..at]).unwrap();
+            assert!(disk.get(7, 5).is_none(), "cut at {at}");
+        }
+        fs::write(&path, [&whole[..], &[0]].concat()).unwrap();
+        assert!(disk.get(7, 5).is_none());
+    }
+
+    #[test]
+    fn the_ones_used_longest_ago_go_and_nothing_else() {
+        let (folder, disk) = disk(16 * 1024);
+        let mine = folder.path().join("forebay-blocks/00/letter.txt");
+        let alike = folder.path().join("forebay-blocks/00").join(format!("{:032x}.block", 99));
+        let beside = folder.path().join("precious.block");
+        disk.put(0, &[0; 1000]);
+        for (path, len) in [(&mine, 100_000), (&alike, 100), (&beside, 100_000)] {
+            fs::write(path, vec![1; len]).unwrap();
+        }
+        for key in 1..40 {
+            disk.put(key, &[key as u8; 1000]);
+            let age = Duration::from_secs(1000 - key as u64);
+            let file = File::options().write(true).open(disk.path(key)).unwrap();
+            file.set_modified(SystemTime::now() - age).unwrap();
+            // Used again and again.
+            assert!(key > 3 || disk.get(0, 1000).is_some(), "{key}");
+        }
+        for path in [&mine, &alike, &beside] {
+            assert!(path.exists(), "{path:?}");
+            fs::remove_file(path).unwrap();
+        }
+        disk.make_room();
+        let held: u64 = files(folder.path()).iter().map(|path| path.metadata().unwrap().len()).sum();
+        assert!(held > 8 * 1024 && held <= 16 * 1024, "{held}");
+        assert!(disk.get(39, 1000).is_some() && disk.get(1, 1000).is_none());
+    }
+
+    #[test]
+    fn what_a_dead_program_left_is_cleared_away() {
+        let (folder, disk) = disk(1 << 20);
+        disk.put(1, b"one");
+        let half = disk.path(1).with_extension("12-3");
+        fs::write(&half, MAGIC).unwrap();
+        disk.make_room();
+        assert!(half.exists());
+        let old = SystemTime::now() - Duration::from_secs(UNFINISHED + 60);
+        File::options().write(true).open(&half).unwrap().set_modified(old).unwrap();
+        disk.make_room();
+        assert_eq!(files(folder.path()), [disk.path(1)]);
+    }
+
+    #[test]
+    fn keys_differ_by_url_identity_and_place() {
+        let identity = |size, tag: &str| Identity { size, tag: Some(tag.into()) };
+        let keys = [
+            key("a", &identity(1, "x"), 0),
+            key("b", &identity(1, "x"), 0),
+            key("a", &identity(2, "x"), 0),
+            key("a", &identity(1, "y"), 0),
+            key("a", &identity(1, "x"), 1),
+        ];
+        let unique: std::collections::BTreeSet<_> = keys.iter().map(|key| key.unwrap()).collect();
+        assert_eq!(unique.len(), 5);
+        assert_eq!(key("a", &Identity { size: 1, tag: None }, 0), None);
+    }
+}

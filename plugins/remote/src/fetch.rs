@@ -1,0 +1,257 @@
+//! Bytes of an object, over as many requests as it takes: each goes on where the one before broke off.
+
+use std::{ops::Range, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use forebay_core::{Error, ErrorKind, Result};
+use futures_util::{StreamExt, stream::BoxStream};
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::{
+    place::shown,
+    settings::Settings,
+    sources::Source,
+    wire::{Fault, innermost},
+};
+
+/// No pause is longer, unless the server asks for it.
+const LONGEST: Duration = Duration::from_secs(20);
+/// So many bytes between two failures are progress: the attempts are counted anew.
+const PROGRESS: u64 = 64 << 10;
+
+/// What a server says of an object: the same as long as its bytes are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) size: u64,
+    /// Its etag, or else when it was changed; none where the server says neither.
+    pub(crate) tag: Option<Arc<str>>,
+}
+
+impl Identity {
+    fn of(meta: &ObjectMeta) -> Self {
+        let changed = || (meta.last_modified.timestamp() > 0).then(|| meta.last_modified.to_rfc3339());
+        Self { size: meta.size, tag: meta.e_tag.clone().or_else(changed).map(Arc::from) }
+    }
+
+    fn shown(&self) -> String {
+        match &self.tag {
+            Some(tag) => format!("{} bytes, {tag}", self.size),
+            None => format!("{} bytes", self.size),
+        }
+    }
+}
+
+/// How an attempt failed.
+pub(crate) enum Failed {
+    /// It may be tried again, after so long where the server said so.
+    Again(Error, Option<Duration>),
+    Over(Error),
+}
+
+impl Failed {
+    /// What an error of object_store means for whoever asked.
+    pub(crate) fn of(error: &object_store::Error) -> Self {
+        match Fault::of(error) {
+            Some(fault) => {
+                let kind = if fault.status == Some(200) { ErrorKind::Unsupported } else { ErrorKind::Io };
+                let error = Error::new(kind, fault.to_string());
+                if fault.may_pass() { Self::Again(error, fault.after) } else { Self::Over(error) }
+            }
+            None => Self::Over(Error::new(ErrorKind::Io, innermost(error))),
+        }
+    }
+}
+
+/// The attempts at one thing: how many there were and may be.
+pub(crate) struct Tries<'a> {
+    url: &'a str,
+    most: u32,
+    pause: Duration,
+    made: u32,
+}
+
+impl<'a> Tries<'a> {
+    pub(crate) fn new(url: &'a str, settings: &Settings) -> Self {
+        Self { url, most: settings.attempts, pause: settings.pause, made: 0 }
+    }
+
+    /// After a failure: waits until it is time for the next attempt, or gives the error.
+    pub(crate) async fn again(&mut self, failed: Failed) -> Result<()> {
+        self.made += 1;
+        match failed {
+            Failed::Again(_, after) if self.made < self.most => {
+                tokio::time::sleep(after.unwrap_or_default().max(self.pause())).await;
+                Ok(())
+            }
+            Failed::Again(error, _) | Failed::Over(error) => {
+                Err(error.context("url", shown(self.url)).context("attempts", self.made))
+            }
+        }
+    }
+
+    /// Twice as long each time, and not as long as that of all others who were refused at the same time.
+    fn pause(&self) -> Duration {
+        let most = self.pause.saturating_mul(1 << (self.made - 1).min(16)).min(LONGEST);
+        let part = xxh3_64_with_seed(self.url.as_bytes(), u64::from(self.made)) >> 32;
+        most / 2 + (most / 2).mul_f64(part as f64 / 2_f64.powi(32))
+    }
+}
+
+/// A part of an object, as it comes.
+pub(crate) struct Incoming<'a> {
+    source: &'a Source,
+    tries: Tries<'a>,
+    identity: Option<Identity>,
+    /// What is still to come.
+    range: Range<u64>,
+    body: Option<BoxStream<'static, object_store::Result<Bytes>>>,
+    /// Where the last failure was.
+    failed_at: u64,
+    changed: bool,
+}
+
+impl<'a> Incoming<'a> {
+    /// The bytes of `range`, or those there are, of the object that was known by `identity`.
+    pub(crate) fn new(
+        source: &'a Source,
+        tries: Tries<'a>,
+        range: Range<u64>,
+        identity: Option<Identity>,
+    ) -> Self {
+        let failed_at = range.start;
+        Self { source, tries, identity, range, body: None, failed_at, changed: false }
+    }
+
+    /// What the server said of the object, once something has come or the end.
+    pub(crate) fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
+    }
+
+    /// Whether the object is another than the one that was known.
+    pub(crate) fn changed(&self) -> bool {
+        self.changed
+    }
+
+    /// The next bytes; `None` at the end, when all have come.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>> {
+        loop {
+            match self.piece().await {
+                Ok(Some(bytes)) => {
+                    self.range.start += bytes.len() as u64;
+                    return Ok(Some(bytes));
+                }
+                Ok(None) => return Ok(None),
+                Err(failed) => {
+                    self.body = None;
+                    if self.range.start - self.failed_at >= PROGRESS {
+                        self.tries.made = 0;
+                    }
+                    self.failed_at = self.range.start;
+                    let Range { start, end } = self.range;
+                    let asked = self.tries.again(failed).await;
+                    asked.map_err(|error| error.context("bytes", format!("{start} to {end}")))?;
+                }
+            }
+        }
+    }
+
+    async fn piece(&mut self) -> Result<Option<Bytes>, Failed> {
+        let body = match &mut self.body {
+            Some(body) => body,
+            None => match self.open().await? {
+                Some(body) => self.body.insert(body),
+                None => return Ok(None),
+            },
+        };
+        if self.range.is_empty() {
+            return Ok(None);
+        }
+        let left = self.range.end - self.range.start;
+        match body.next().await {
+            Some(Ok(bytes)) if bytes.len() as u64 <= left => Ok(Some(bytes)),
+            Some(Ok(bytes)) => Err(Failed::Over(Error::new(
+                ErrorKind::Io,
+                format!("the server sent {} bytes more than it said", bytes.len() as u64 - left),
+            ))),
+            Some(Err(error)) => {
+                let why =
+                    format!("the connection broke off, with {left} bytes to come: {}", innermost(&error));
+                Err(Failed::Again(Error::new(ErrorKind::Io, why), None))
+            }
+            None => {
+                let why = format!("the answer ended, with {left} bytes to come");
+                Err(Failed::Again(Error::new(ErrorKind::Io, why), None))
+            }
+        }
+    }
+
+    /// Asks for what is still to come; gives nothing where the object has no bytes.
+    async fn open(&mut self) -> Result<Option<BoxStream<'static, object_store::Result<Bytes>>>, Failed> {
+        let Source { client, path } = self.source;
+        let range = Some(GetRange::Bounded(self.range.clone()));
+        let found = match client.get_opts(path, GetOptions { range, ..GetOptions::default() }).await {
+            Ok(found) => found,
+            Err(error) => {
+                let beyond = Fault::of(&error).is_some_and(|fault| fault.status == Some(416));
+                return if beyond { self.beyond().await.map(|()| None) } else { Err(Failed::of(&error)) };
+            }
+        };
+        self.meet(Identity::of(&found.meta))?;
+        if found.range.start != self.range.start {
+            let message =
+                format!("the server sent bytes from {} on, expected {}", found.range.start, self.range.start);
+            return Err(Failed::Over(Error::new(ErrorKind::Io, message)));
+        }
+        Ok(Some(found.into_stream()))
+    }
+
+    /// The range begins at or behind the end: an object that has no bytes has no range either.
+    async fn beyond(&mut self) -> Result<(), Failed> {
+        let meta = self.source.client.head(&self.source.path).await;
+        let found = Identity::of(&meta.map_err(|error| Failed::of(&error))?);
+        let size = found.size;
+        self.meet(found)?;
+        if size > self.range.start {
+            let message =
+                format!("the server says that there are {size} bytes, and that those asked for are not");
+            return Err(Failed::Over(Error::new(ErrorKind::Io, message)));
+        }
+        Ok(())
+    }
+
+    /// Compares the object with the one that was known; an object is read as one, or not.
+    fn meet(&mut self, found: Identity) -> Result<(), Failed> {
+        match &self.identity {
+            Some(known) if *known != found => {
+                let (found, known) = (found.shown(), known.shown());
+                let message = format!("the object changed while it was read: it was {known}, and is {found}");
+                self.changed = true;
+                return Err(Failed::Over(Error::new(ErrorKind::Io, message)));
+            }
+            Some(_) => {}
+            None => {
+                self.range.end = self.range.end.min(found.size).max(self.range.start);
+                self.identity = Some(found);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is directly under a folder: paths, and whether each is a folder, sorted.
+pub(crate) async fn list(source: &Source, mut tries: Tries<'_>) -> Result<Vec<(String, bool)>> {
+    let prefix = (!source.path.is_root()).then_some(&source.path);
+    let found = loop {
+        match source.client.list_with_delimiter(prefix).await {
+            Ok(found) => break found,
+            Err(error) => tries.again(Failed::of(&error)).await?,
+        }
+    };
+    let folders = found.common_prefixes.into_iter().map(|path| (path.to_string(), true));
+    // Some programs write an empty object for the folder itself.
+    let objects = found.objects.into_iter().map(|meta| meta.location).filter(|path| *path != source.path);
+    let mut entries: Vec<_> = folders.chain(objects.map(|path| (path.to_string(), false))).collect();
+    entries.sort();
+    Ok(entries)
+}

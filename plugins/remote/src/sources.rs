@@ -1,0 +1,140 @@
+//! Which of object_store's clients serves a URL, made from the services' own variables.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use forebay_core::{Error, Result};
+use object_store::{
+    ClientConfigKey, ClientOptions, ObjectStore, RetryConfig,
+    aws::AmazonS3Builder,
+    azure::MicrosoftAzureBuilder,
+    client::{HttpClient, HttpConnector},
+    gcp::GoogleCloudStorageBuilder,
+    http::HttpBuilder,
+    path::Path,
+};
+
+use crate::{
+    place::{Place, shown},
+    settings::Settings,
+    wire::{Connect, Made, innermost},
+};
+
+/// Where one object is: a client, and the object's path there.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub(crate) client: Arc<dyn ObjectStore>,
+    pub(crate) path: Path,
+}
+
+/// The clients made so far: one for each bucket, and one for all servers of http.
+pub(crate) struct Sources {
+    options: ClientOptions,
+    variables: Vec<(String, String)>,
+    web: Mutex<Option<HttpClient>>,
+    buckets: Mutex<HashMap<String, Arc<dyn ObjectStore>>>,
+}
+
+impl Sources {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        // Only fails where the program chose another, which serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let options = ClientOptions::new()
+            .with_timeout_disabled()
+            .with_read_timeout(settings.timeout)
+            .with_connect_timeout(settings.timeout.min(Duration::from_secs(10)));
+        let variables = settings.variables.clone();
+        Self { options, variables, web: Mutex::new(None), buckets: Mutex::new(HashMap::new()) }
+    }
+
+    /// Where the object of this URL is.
+    pub(crate) fn of(&self, url: &str) -> Result<Source> {
+        let place = Place::of(url)?;
+        let found = if place.is_web() { self.web(url) } else { self.bucket(place) };
+        found.map_err(|error| error.context("url", shown(url)))
+    }
+
+    fn web(&self, url: &str) -> Result<Source> {
+        let made = {
+            let mut web = self.web.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*web {
+                Some(made) => made.clone(),
+                None => {
+                    let options = self.options.clone().with_allow_http(true);
+                    web.insert(Connect.connect(&options).map_err(unusable)?).clone()
+                }
+            }
+        };
+        // The URL is the client's root, so that it goes out as it was written, with its query.
+        let client =
+            HttpBuilder::new().with_url(url).with_http_connector(Made(made)).with_retry(once()).build();
+        Ok(Source { client: Arc::new(client.map_err(unusable)?), path: Path::default() })
+    }
+
+    fn bucket(&self, place: Place<'_>) -> Result<Source> {
+        let path = Path::parse(place.path).map_err(|error| Error::invalid(innermost(&error)))?;
+        let root = place.root();
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let client = match buckets.get(&root) {
+            Some(client) => client.clone(),
+            None => {
+                let client = self.client(place.scheme, &root)?;
+                buckets.insert(root, client.clone());
+                client
+            }
+        };
+        Ok(Source { client, path })
+    }
+
+    fn client(&self, scheme: &str, root: &str) -> Result<Arc<dyn ObjectStore>> {
+        Ok(match scheme {
+            "s3" | "s3a" => {
+                let builder =
+                    AmazonS3Builder::new().with_url(root).with_client_options(self.options_for("AWS_"));
+                let builder = self.set("AWS_", builder, AmazonS3Builder::with_config);
+                Arc::new(builder.with_retry(once()).with_http_connector(Connect).build().map_err(unusable)?)
+            }
+            "gs" => {
+                let options = self.options_for("GOOGLE_");
+                let builder = GoogleCloudStorageBuilder::new().with_url(root).with_client_options(options);
+                let builder = self.set("GOOGLE_", builder, GoogleCloudStorageBuilder::with_config);
+                Arc::new(builder.with_retry(once()).with_http_connector(Connect).build().map_err(unusable)?)
+            }
+            _ => {
+                let options = self.options_for("AZURE_");
+                let builder = MicrosoftAzureBuilder::new().with_url(root).with_client_options(options);
+                let builder = self.set("AZURE_", builder, MicrosoftAzureBuilder::with_config);
+                Arc::new(builder.with_retry(once()).with_http_connector(Connect).build().map_err(unusable)?)
+            }
+        })
+    }
+
+    /// Hands a service's variables to its builder; those it does not know are other programs'.
+    fn set<B, K: std::str::FromStr>(&self, service: &str, builder: B, with: fn(B, K, String) -> B) -> B {
+        let known = self.variables.iter().filter(|(name, _)| name.starts_with(service));
+        known.fold(builder, |builder, (name, value)| match name.to_ascii_lowercase().parse() {
+            Ok(key) => with(builder, key, value.clone()),
+            Err(_) => builder,
+        })
+    }
+
+    /// Whoever names an endpoint of plain http wants it.
+    fn options_for(&self, service: &str) -> ClientOptions {
+        let plain = self.variables.iter().any(|(name, value)| {
+            name.starts_with(service) && value.to_ascii_lowercase().starts_with("http://")
+        });
+        self.options.clone().with_config(ClientConfigKey::AllowHttp, plain.to_string())
+    }
+}
+
+/// One attempt: those that follow are made by [`fetch`](crate::fetch), which knows what has come.
+fn once() -> RetryConfig {
+    RetryConfig { max_retries: 0, ..RetryConfig::default() }
+}
+
+fn unusable(error: object_store::Error) -> Error {
+    Error::invalid(format!("the store cannot be used: {}", innermost(&error)))
+}

@@ -1,0 +1,484 @@
+//! What is known and kept of objects: who they are, their blocks, and who reads them. It asks for nothing by itself.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Range,
+    sync::Arc,
+};
+
+use forebay_core::{Buffer, Error, ErrorKind, Result};
+
+use crate::{fetch::Identity, place::shown};
+
+/// Objects are kept and cached in blocks of so many bytes.
+pub(crate) const BLOCK: u64 = 256 << 10;
+/// One request is for so many blocks at most, and what is asked for ahead ends at a multiple of it.
+pub(crate) const RUN: u64 = 8;
+/// So much of one long read is asked for at once.
+const AT_ONCE: u64 = 4 * RUN;
+/// How many places of an object are remembered where somebody goes forwards.
+const READERS: usize = 16;
+/// Above so many objects those of which nothing is kept are forgotten.
+const OBJECTS: usize = 1 << 14;
+
+/// Objects by URL, and how much of them is kept.
+pub(crate) struct Table {
+    objects: HashMap<Arc<str>, Object>,
+    /// How many bytes are kept, and how many are, and may be.
+    memory: u64,
+    ahead: u64,
+    held: u64,
+    /// Bytes that came, or are on their way, and were not read yet.
+    unread: u64,
+    /// Blocks that came, by when they were last used: those that were read, and those that were not.
+    used: BTreeMap<u64, (Arc<str>, u64)>,
+    waiting: BTreeMap<u64, (Arc<str>, u64)>,
+    /// Counts bytes that were read, one for each look at a block besides: a clock that stands still while nobody reads.
+    clock: u64,
+}
+
+#[derive(Default)]
+struct Object {
+    state: State,
+    blocks: BTreeMap<u64, Block>,
+    /// The latest last.
+    readers: Vec<Reader>,
+    /// How often it changed: what was asked for before belongs to another.
+    generation: u64,
+}
+
+/// Somebody who goes forwards.
+struct Reader {
+    /// Where its next read is expected, and how many bytes it read to get there.
+    next: u64,
+    read: u64,
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Unknown,
+    Opening,
+    Known(Identity),
+    /// It could not be opened, or changed: told to all who ask until it is opened again.
+    Failed(Error),
+}
+
+enum Block {
+    /// On its way; how many wait for it.
+    Coming(u32),
+    /// It failed to come; how many have yet to be told.
+    Failed(Error, u32),
+    /// When it was last looked at, and whether it was read.
+    Here { bytes: Buffer, at: u64, read: bool },
+}
+
+/// An object that is known, as it was when it was opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) url: Arc<str>,
+    pub(crate) identity: Identity,
+    generation: u64,
+}
+
+/// How an object stands.
+pub(crate) enum Opened {
+    Known(Known),
+    /// Somebody asks for it: wait.
+    Opening,
+    /// Ask for it.
+    Ask,
+}
+
+/// How a block stands.
+pub(crate) enum Found {
+    Here(Buffer),
+    Coming,
+    /// Ask for it.
+    Missing,
+}
+
+impl Table {
+    pub(crate) fn new(memory: u64, ahead: u64) -> Self {
+        Self {
+            objects: HashMap::new(),
+            memory,
+            ahead,
+            held: 0,
+            unread: 0,
+            used: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            clock: 0,
+        }
+    }
+
+    /// Who the object is. Whoever is told to ask must call [`opened`](Table::opened). With `anew`, one that failed is asked for again.
+    pub(crate) fn open(&mut self, url: &Arc<str>, anew: bool) -> Result<Opened> {
+        if self.objects.len() >= OBJECTS && !self.objects.contains_key(url) {
+            self.objects
+                .retain(|_, object| !object.blocks.is_empty() || matches!(object.state, State::Opening));
+        }
+        let object = self.objects.entry(url.clone()).or_default();
+        match &object.state {
+            State::Known(identity) => {
+                let (url, identity) = (url.clone(), identity.clone());
+                return Ok(Opened::Known(Known { url, identity, generation: object.generation }));
+            }
+            State::Opening => return Ok(Opened::Opening),
+            State::Failed(error) if !anew => return Err(error.clone()),
+            State::Failed(_) | State::Unknown => {}
+        }
+        object.state = State::Opening;
+        Ok(Opened::Ask)
+    }
+
+    /// Notes who the object is, with its first block, or why that cannot be known.
+    pub(crate) fn opened(&mut self, url: &Arc<str>, found: Result<(Identity, Buffer)>) -> Option<Known> {
+        let object = self.objects.get_mut(url)?;
+        let (identity, first) = match found {
+            Ok(found) => found,
+            Err(error) => {
+                object.state = State::Failed(error);
+                return None;
+            }
+        };
+        object.state = State::Known(identity.clone());
+        let known = Known { url: url.clone(), identity, generation: object.generation };
+        if !first.is_empty() {
+            object.blocks.insert(0, Block::Coming(0));
+            self.grow();
+            self.arrived(&known, 0, first);
+        }
+        Some(known)
+    }
+
+    /// Drops all that is kept of an object that changed; whoever reads it is told, until it is opened anew.
+    pub(crate) fn changed(&mut self, known: &Known, error: &Error) {
+        let Some(object) = self.object(known) else { return };
+        object.state = State::Failed(error.clone());
+        object.generation += 1;
+        object.readers.clear();
+        let blocks: Vec<_> = object.blocks.keys().copied().collect();
+        for index in blocks {
+            self.drop_block(&known.url, index);
+        }
+    }
+
+    /// The object, if it is still the one that was known.
+    fn object(&mut self, known: &Known) -> Option<&mut Object> {
+        self.objects.get_mut(&known.url).filter(|object| object.generation == known.generation)
+    }
+
+    /// Notes that somebody reads `bytes` of an object; gives how many bytes behind them are worth asking for: twice as many as
+    /// were read in one go.
+    pub(crate) fn reads(&mut self, known: &Known, bytes: &Range<u64>) -> u64 {
+        let most = self.ahead;
+        let Some(object) = self.object(known) else { return 0 };
+        let goes_on = |reader: &Reader| reader.next.abs_diff(bytes.start) <= BLOCK;
+        let Some(at) = object.readers.iter().rposition(goes_on) else {
+            object.add_reader(Reader { next: bytes.end, read: bytes.end - bytes.start });
+            return 0;
+        };
+        let reader = object.readers.remove(at);
+        let read = reader.read + bytes.end.saturating_sub(reader.next);
+        object.add_reader(Reader { next: bytes.end, read });
+        read.saturating_mul(2).min(most)
+    }
+
+    /// Notes that the first `bytes` of an object will be read, from its start on.
+    pub(crate) fn will_read(&mut self, known: &Known, bytes: u64) {
+        if let Some(object) = self.object(known) {
+            object.add_reader(Reader { next: 0, read: bytes / 2 });
+        }
+    }
+
+    /// The runs of blocks to ask for now, for a read of `bytes` and so much ahead of it; they are on their way from now on.
+    pub(crate) fn wanted(&mut self, known: &Known, bytes: &Range<u64>, ahead: u64) -> Vec<Range<u64>> {
+        let size = known.identity.size;
+        let first = bytes.start / BLOCK;
+        let last = bytes.end.div_ceil(BLOCK).min((first + AT_ONCE) / RUN * RUN);
+        let step = RUN * BLOCK;
+        let far = bytes.end.saturating_add(ahead);
+        let far = if far >= size { size.div_ceil(BLOCK) } else { far / step * RUN };
+        // A long read asks for its own bytes first.
+        let far = if last * BLOCK < bytes.end { last } else { far };
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for index in first..last.max(far) {
+            let Some(object) = self.object(known) else { break };
+            if object.blocks.contains_key(&index) {
+                continue;
+            }
+            if index >= last && !self.may_go_ahead(RUN - index % RUN) {
+                break;
+            }
+            let Some(object) = self.object(known) else { break };
+            object.blocks.insert(index, Block::Coming(0));
+            self.grow();
+            match runs.last_mut() {
+                Some(run) if run.end == index && run.end - run.start < RUN => run.end += 1,
+                _ => runs.push(index..index + 1),
+            }
+        }
+        runs
+    }
+
+    /// Whether there is room for so many blocks that nobody needs yet: all of a run, so that no request is for a few.
+    fn may_go_ahead(&mut self, blocks: u64) -> bool {
+        // What came so long ago that all memory was read twice since then, its reader has given up.
+        while self.unread + blocks * BLOCK > self.memory / 2 {
+            match self.waiting.first_key_value() {
+                Some((&at, (url, index))) if at.saturating_add(self.memory * 2) < self.clock => {
+                    let (url, index) = (url.clone(), *index);
+                    self.drop_block(&url, index);
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    fn grow(&mut self) {
+        self.held += BLOCK;
+        self.unread += BLOCK;
+        while self.held > self.memory {
+            let Some((_, (url, index))) = self.used.first_key_value() else { break };
+            let (url, index) = (url.clone(), *index);
+            self.drop_block(&url, index);
+        }
+    }
+
+    /// Notes that a block has come.
+    pub(crate) fn arrived(&mut self, known: &Known, index: u64, bytes: Buffer) {
+        self.clock += 1;
+        let clock = self.clock;
+        if let Some(block @ Block::Coming(_)) = self.block(known, index) {
+            *block = Block::Here { bytes, at: clock, read: false };
+            self.waiting.insert(clock, (known.url.clone(), index));
+        }
+    }
+
+    /// Notes that blocks will not come: who waits for one is told, the others may be asked for again.
+    pub(crate) fn failed(&mut self, known: &Known, blocks: Range<u64>, error: &Error) {
+        for index in blocks {
+            match self.block(known, index) {
+                Some(Block::Coming(0)) => self.drop_block(&known.url, index),
+                Some(block) => {
+                    if let Block::Coming(count) = *block {
+                        *block = Block::Failed(error.clone(), count);
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn block(&mut self, known: &Known, index: u64) -> Option<&mut Block> {
+        self.object(known)?.blocks.get_mut(&index)
+    }
+
+    /// A block, of which so many bytes are read. `waits` is whether the caller is counted among those who wait for it.
+    pub(crate) fn find(&mut self, known: &Known, index: u64, waits: &mut bool, reads: u64) -> Result<Found> {
+        let clock = self.clock + 1 + reads;
+        let Some(object) = self.object(known) else {
+            return Err(self.error_of(known));
+        };
+        let waited = std::mem::replace(waits, false);
+        match object.blocks.get_mut(&index) {
+            None => Ok(Found::Missing),
+            Some(Block::Coming(count)) => {
+                *count += u32::from(!waited);
+                *waits = true;
+                Ok(Found::Coming)
+            }
+            // Once those who waited were told, it can be asked for again.
+            Some(Block::Failed(..)) if !waited => Ok(Found::Coming),
+            Some(Block::Failed(error, count)) => {
+                *count -= 1;
+                let (error, told) = (error.clone(), *count == 0);
+                if told {
+                    self.drop_block(&known.url, index);
+                }
+                Err(error)
+            }
+            Some(Block::Here { bytes, at, read }) => {
+                let (bytes, before) = (bytes.clone(), std::mem::replace(at, clock));
+                if std::mem::replace(read, true) {
+                    self.used.remove(&before);
+                } else {
+                    self.waiting.remove(&before);
+                    self.unread -= BLOCK;
+                }
+                self.used.insert(clock, (known.url.clone(), index));
+                self.clock = clock;
+                Ok(Found::Here(bytes))
+            }
+        }
+    }
+
+    /// Why an object is no more the one that was known.
+    fn error_of(&self, known: &Known) -> Error {
+        match self.objects.get(&known.url).map(|object| &object.state) {
+            Some(State::Failed(error)) => error.clone(),
+            _ => Error::new(ErrorKind::Io, "the object changed while it was read")
+                .context("url", shown(&known.url)),
+        }
+    }
+
+    fn drop_block(&mut self, url: &Arc<str>, index: u64) {
+        let block = self.objects.get_mut(url).and_then(|object| object.blocks.remove(&index));
+        let read = match block {
+            Some(Block::Here { at, read: true, .. }) => self.used.remove(&at).is_some(),
+            Some(Block::Here { at, read: false, .. }) => self.waiting.remove(&at).is_none(),
+            Some(Block::Coming(_) | Block::Failed(..)) => false,
+            None => return,
+        };
+        self.held -= BLOCK;
+        if !read {
+            self.unread -= BLOCK;
+        }
+    }
+}
+
+impl Object {
+    fn add_reader(&mut self, reader: Reader) {
+        if self.readers.len() >= READERS {
+            self.readers.remove(0);
+        }
+        self.readers.push(reader);
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "a list of runs, which often has one")]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn known(table: &mut Table, name: &str, size: u64) -> Known {
+        let url = Arc::from(name);
+        assert!(matches!(table.open(&url, true), Ok(Opened::Ask)));
+        let first = Buffer::from(vec![0; size.min(BLOCK) as usize]);
+        table.opened(&url, Ok((Identity { size, tag: None }, first))).unwrap()
+    }
+
+    /// Reads as the store does, with all that was asked for there at once; gives the runs that were asked for.
+    fn read(table: &mut Table, known: &Known, bytes: Range<u64>) -> Vec<Range<u64>> {
+        let ahead = table.reads(known, &bytes);
+        let mut asked = Vec::new();
+        for index in bytes.start / BLOCK..bytes.end.div_ceil(BLOCK) {
+            for run in table.wanted(known, &(bytes.start.max(index * BLOCK)..bytes.end), ahead) {
+                for index in run.clone() {
+                    table.arrived(known, index, Buffer::from(vec![index as u8; BLOCK as usize]));
+                }
+                asked.push(run);
+            }
+            assert!(matches!(table.find(known, index, &mut false, BLOCK), Ok(Found::Here(_))));
+            check(table);
+        }
+        asked
+    }
+
+    fn check(table: &Table) {
+        let blocks = || table.objects.values().flat_map(|object| object.blocks.values());
+        let here = |block: &&Block| matches!(block, Block::Here { read: true, .. });
+        assert_eq!(table.held, blocks().count() as u64 * BLOCK);
+        assert_eq!(table.unread, blocks().filter(|block| !here(block)).count() as u64 * BLOCK);
+        assert_eq!(table.used.len(), blocks().filter(here).count());
+        let waiting = blocks().filter(|block| matches!(block, Block::Here { read: false, .. }));
+        assert_eq!(table.waiting.len(), waiting.count());
+    }
+
+    #[test]
+    fn whoever_goes_forwards_has_more_and_more_asked_for_ahead() {
+        let mut table = Table::new(64 * MIB, 8 * MIB);
+        let known = known(&mut table, "a", 30 * MIB);
+        assert_eq!(read(&mut table, &known, 0..512), []);
+        assert_eq!(read(&mut table, &known, 0..MIB), [1..8]);
+        assert_eq!(read(&mut table, &known, MIB..2 * MIB), [8..16, 16..24]);
+        let rest: Vec<_> =
+            (2..30).flat_map(|at| read(&mut table, &known, at * MIB..(at + 1) * MIB)).collect();
+        assert_eq!(rest.iter().map(|run| run.end - run.start).sum::<u64>(), 120 - 24);
+        assert_eq!(rest.len(), 12, "{rest:?}");
+    }
+
+    #[test]
+    fn whoever_jumps_has_only_asked_for_what_is_read() {
+        let mut table = Table::new(64 * MIB, 8 * MIB);
+        let known = known(&mut table, "a", 100 * MIB);
+        for at in [90, 40, 70, 10, 55] {
+            let first = at * 4;
+            assert_eq!(read(&mut table, &known, at * MIB..at * MIB + 10), [first..first + 1]);
+        }
+        // A look here and there at the head is no reading forwards.
+        for at in [0, 100, 50, 400, 200_000] {
+            assert_eq!(read(&mut table, &known, at..at + 100), []);
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_and_one_long_read_does_not_fill_it() {
+        let mut table = Table::new(16 * MIB, 8 * MIB);
+        let known = known(&mut table, "a", 1000 * MIB);
+        let asked = read(&mut table, &known, 0..1000 * MIB);
+        assert_eq!(asked.iter().map(|run| run.end - run.start).sum::<u64>(), 4000 - 1);
+        assert!(asked.iter().all(|run| run.end - run.start <= RUN) && asked.len() <= 501, "{}", asked.len());
+        assert!(table.held <= 16 * MIB);
+        // What was read last is still here, what was read first is not.
+        assert_eq!(read(&mut table, &known, 999 * MIB..1000 * MIB), []);
+        assert_eq!(read(&mut table, &known, 0..10), [0..1]);
+    }
+
+    #[test]
+    fn what_nobody_came_for_makes_room_after_a_while() {
+        let mut table = Table::new(16 * MIB, 8 * MIB);
+        let lost = known(&mut table, "lost", 100 * MIB);
+        let wanted = table.wanted(&lost, &(0..0), 8 * MIB);
+        assert_eq!(wanted.len(), 4);
+        for index in wanted.into_iter().flatten() {
+            table.arrived(&lost, index, Buffer::from(vec![0; BLOCK as usize]));
+        }
+        let other = known(&mut table, "other", 100 * MIB);
+        let run = |table: &mut Table, at: u64| read(table, &other, at * MIB..(at + 1) * MIB);
+        let early: u64 =
+            (0..4).flat_map(|at| run(&mut table, at)).map(|run| run.end - run.start).max().unwrap();
+        let late: u64 =
+            (4..90).flat_map(|at| run(&mut table, at)).map(|run| run.end - run.start).max().unwrap();
+        assert!(early < RUN && late == RUN, "{early} {late}");
+    }
+
+    #[test]
+    fn a_block_that_fails_is_told_to_those_who_wait_and_can_be_asked_for_again() {
+        let mut table = Table::new(16 * MIB, 0);
+        let known = known(&mut table, "a", 10 * MIB);
+        assert_eq!(table.wanted(&known, &(MIB..2 * MIB), 0), [4..8]);
+        let (mut one, mut two) = (false, false);
+        assert!(matches!(table.find(&known, 4, &mut one, 1), Ok(Found::Coming)));
+        assert!(matches!(table.find(&known, 4, &mut two, 1), Ok(Found::Coming)));
+        table.failed(&known, 4..8, &Error::invalid("gone"));
+        check(&table);
+        assert!(table.find(&known, 4, &mut one, 1).is_err());
+        assert!(matches!(table.find(&known, 4, &mut false, 1), Ok(Found::Coming)));
+        assert!(table.find(&known, 4, &mut two, 1).is_err());
+        assert!(matches!(table.find(&known, 4, &mut false, 1), Ok(Found::Missing)));
+        assert_eq!(table.wanted(&known, &(MIB..2 * MIB), 0), [4..8]);
+        check(&table);
+    }
+
+    #[test]
+    fn bytes_of_an_object_that_changed_are_never_given() {
+        let mut table = Table::new(16 * MIB, 0);
+        let old = known(&mut table, "a", 10 * MIB);
+        assert_eq!(table.wanted(&old, &(MIB..2 * MIB), 0), [4..8]);
+        table.changed(&old, &Error::invalid("changed"));
+        check(&table);
+        assert!(table.find(&old, 0, &mut false, 1).is_err() && table.open(&old.url, false).is_err());
+        let new = known(&mut table, "a", 10 * MIB);
+        assert_eq!(table.wanted(&new, &(MIB..2 * MIB), 0), [4..8]);
+        table.arrived(&old, 4, Buffer::from_static(b"old"));
+        assert!(matches!(table.find(&new, 4, &mut false, 1), Ok(Found::Coming)));
+        assert!(table.find(&old, 4, &mut false, 1).is_err());
+        assert_eq!(table.wanted(&old, &(0..MIB), 0), []);
+        check(&table);
+    }
+}

@@ -1,0 +1,7 @@
+//! The store against servers on loopback, and against a proxy that spoils their answers.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod proxy;
+mod reads;
+mod s3;
+mod server;
