@@ -345,6 +345,7 @@ impl Writer<'_> {
         self.raw(",");
         self.truth("required", is_required(option.default));
         self.raw(",\"default\":");
+        assert!(!is_grouped(option.default), "a default is written as JSON, without underscores in numbers");
         self.raw(if is_required(option.default) { "null" } else { option.default });
         self.raw(",\"min\":");
         self.raw(if option.min.is_empty() { "null" } else { option.min });
@@ -356,6 +357,20 @@ impl Writer<'_> {
         self.member("doc", option.doc.trim_ascii());
         self.raw("}");
     }
+}
+
+/// Whether a default is a number with underscores, as Rust may write it and JSON not.
+const fn is_grouped(default: &str) -> bool {
+    let bytes = default.as_bytes();
+    let number = !bytes.is_empty() && (bytes[0].is_ascii_digit() || bytes[0] == b'-');
+    let mut at = 0;
+    while number && at < bytes.len() {
+        if bytes[at] == b'_' {
+            return true;
+        }
+        at += 1;
+    }
+    false
 }
 
 /// Whether a default says that there is none.

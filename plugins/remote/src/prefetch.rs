@@ -12,7 +12,7 @@ options! {
         /// How many files are asked for ahead of the one that is read.
         ahead: usize = 8, in 1..=10_000;
         /// How many bytes of each, from its start; the store's bounds hold besides.
-        bytes: u64 = 16_777_216;
+        bytes: u64 = 16777216;
         /// The field with the file's URL.
         field: String = "path";
     }
