@@ -359,7 +359,7 @@ fn a_file_that_is_no_plugin_is_told_and_ends_the_list_with_a_failure() {
     let output = forebay(&[("FOREBAY_PLUGIN_PATH", folder.path().to_str().unwrap())], &["plugins", "list"]);
     assert!(!output.status.success());
     let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert!(told.contains("libforebay_json.so") && told.contains("ABI 9.0"), "{told}");
+    assert!(told.contains("libforebay_json.so") && told.contains("ABI 9."), "{told}");
 }
 
 #[test]

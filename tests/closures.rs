@@ -65,7 +65,8 @@ fn a_closure_is_refused_in_a_process_by_its_name() {
 fn its_errors_and_panics_name_sample_and_pipe() {
     within_deadline(|| {
         let registry = with_double();
-        for (text, wanted) in [("range 30 | double", "no thirteen"), ("range 14 30 | double", "no seventeen")]
+        for (text, wanted) in
+            [("range 30 | double", "no thirteen"), ("range 30 start=14 | double", "no seventeen")]
         {
             for executor in [Executor::Inline, Executor::Threads(2)] {
                 let (error, _) = error_of(&line(text), &registry, Setting { executor, ..Setting::INLINE });
