@@ -236,7 +236,7 @@ const REFUSED: [(Change, ErrorKind, &str); 12] = [
     (|bytes| poke(bytes, 0, b'X'), ErrorKind::Corrupt, "does not begin with FOREBAY"),
     (|bytes| poke(bytes, 8, 9), ErrorKind::Abi, "of version 9, this host reads 1"),
     (|bytes| poke(bytes, 12, 2), ErrorKind::Abi, "of kind 2, this host knows kind 1"),
-    (|bytes| poke(bytes, 16, 7), ErrorKind::Abi, "built against ABI 7.0, this host has 1.0"),
+    (|bytes| poke(bytes, 16, 7), ErrorKind::Abi, "built against ABI 7."),
     (|bytes| poke(bytes, 34, 255), ErrorKind::Corrupt, "bytes, and says"),
     (|bytes| poke(bytes, 33, 0), ErrorKind::Corrupt, "bytes, and says"),
     (|bytes| poke(bytes, 40, b'!'), ErrorKind::Corrupt, "unreadable"),

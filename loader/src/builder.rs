@@ -209,7 +209,6 @@ impl LoaderBuilder {
         let budget = self.budget.or(graph.run.budget).unwrap_or(DEFAULT_BUDGET);
         let ranks = self.ranks.unwrap_or((0, 1));
         let plan = Plan::new(&graph, registry, executor)?;
-        registry.check_closures(&graph, &plan)?;
         let dealt = if self.ranks.is_some() { ranks::dealt(&graph, registry)? } else { Vec::new() };
         let course = course(&graph, registry, &plan, &dealt)?;
         let solo = |segment| SoloSetup {

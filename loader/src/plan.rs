@@ -84,7 +84,7 @@ impl Plan {
     /// Cuts a checked graph for an executor.
     ///
     /// # Errors
-    /// `Invalid` for a circle, which a checked graph has not.
+    /// `Invalid` for a closure that would run in a process, and for a circle, which a checked graph has not.
     pub fn new(graph: &Graph, registry: &Registry, executor: Executor) -> Result<Self> {
         let order = graph.order()?;
         let spec = |at: usize| {
@@ -135,6 +135,7 @@ impl Plan {
             segment.on = chosen.map_or(segment.on, |(_, on)| *on);
         }
         plan.connect(graph, &segment_of, &spec)?;
+        registry.check_closures(graph, &plan)?;
         Ok(plan)
     }
 
