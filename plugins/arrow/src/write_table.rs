@@ -8,7 +8,7 @@ use std::{
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::Schema;
-use forebay_core::{Encode, Error, Files, PipeInfo, Result, Sample, Writer, options};
+use forebay_core::{Encode, Error, Files, Options, PipeInfo, Result, Sample, Writer, options};
 use parquet::{
     arrow::ArrowWriter,
     basic::{Compression, ZstdLevel},
@@ -62,8 +62,18 @@ pub type WriteIpc = Writer<Rows<Ipc>>;
 
 /// A format of tables.
 pub trait Table: Send + Sized + 'static {
+    /// The pipe's name and summary.
+    const INFO: PipeInfo;
+    /// The options of the pipe.
+    type Options: Options;
     /// Its writer.
     type To: Send;
+
+    /// The format, and the files it is for.
+    ///
+    /// # Errors
+    /// `Invalid`, when the options do not go together.
+    fn new(options: Self::Options) -> Result<(Self, Files)>;
 
     /// Begins a file.
     ///
@@ -176,47 +186,13 @@ impl<T: Table> Rows<T> {
     }
 }
 
-impl Encode for Rows<Parquet> {
-    const INFO: PipeInfo =
-        PipeInfo { name: "write_parquet", summary: "Samples to Parquet files", ..PipeInfo::DEFAULT };
-    type Options = WriteParquetOptions;
+impl<T: Table> Encode for Rows<T> {
+    const INFO: PipeInfo = T::INFO;
+    type Options = T::Options;
 
-    fn new(options: WriteParquetOptions) -> Result<(Self, Files)> {
-        let WriteParquetOptions { pattern, shard_size, shard_bytes, overwrite, compression } = options;
-        let compression = match compression.as_str() {
-            "snappy" => Compression::SNAPPY,
-            "none" => Compression::UNCOMPRESSED,
-            _ => Compression::ZSTD(ZstdLevel::default()),
-        };
-        Ok((Self::new(Parquet { compression }), Files::new(&pattern, shard_size, shard_bytes, overwrite)?))
-    }
-
-    fn begin(&mut self, _: &mut Vec<u8>) -> Result<()> {
-        self.clear();
-        Ok(())
-    }
-
-    fn sample(&mut self, sample: &Sample, out: &mut Vec<u8>) -> Result<()> {
-        self.add(sample, out)
-    }
-
-    fn held(&self) -> u64 {
-        self.bytes as u64
-    }
-
-    fn end(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        self.finish(out)
-    }
-}
-
-impl Encode for Rows<Ipc> {
-    const INFO: PipeInfo =
-        PipeInfo { name: "write_ipc", summary: "Samples to Arrow IPC files", ..PipeInfo::DEFAULT };
-    type Options = WriteIpcOptions;
-
-    fn new(options: WriteIpcOptions) -> Result<(Self, Files)> {
-        let WriteIpcOptions { pattern, shard_size, shard_bytes, overwrite } = options;
-        Ok((Self::new(Ipc), Files::new(&pattern, shard_size, shard_bytes, overwrite)?))
+    fn new(options: T::Options) -> Result<(Self, Files)> {
+        let (table, files) = T::new(options)?;
+        Ok((Self::new(table), files))
     }
 
     fn begin(&mut self, _: &mut Vec<u8>) -> Result<()> {
@@ -238,7 +214,20 @@ impl Encode for Rows<Ipc> {
 }
 
 impl Table for Parquet {
+    const INFO: PipeInfo =
+        PipeInfo { name: "write_parquet", summary: "Samples to Parquet files", ..PipeInfo::DEFAULT };
+    type Options = WriteParquetOptions;
     type To = ArrowWriter<Shared>;
+
+    fn new(options: WriteParquetOptions) -> Result<(Self, Files)> {
+        let WriteParquetOptions { pattern, shard_size, shard_bytes, overwrite, compression } = options;
+        let compression = match compression.as_str() {
+            "snappy" => Compression::SNAPPY,
+            "none" => Compression::UNCOMPRESSED,
+            _ => Compression::ZSTD(ZstdLevel::default()),
+        };
+        Ok((Self { compression }, Files::new(&pattern, shard_size, shard_bytes, overwrite)?))
+    }
 
     fn begin(&self, schema: Arc<Schema>, to: Shared) -> Result<Self::To> {
         let properties = WriterProperties::builder().set_compression(self.compression);
@@ -256,7 +245,15 @@ impl Table for Parquet {
 }
 
 impl Table for Ipc {
+    const INFO: PipeInfo =
+        PipeInfo { name: "write_ipc", summary: "Samples to Arrow IPC files", ..PipeInfo::DEFAULT };
+    type Options = WriteIpcOptions;
     type To = FileWriter<Shared>;
+
+    fn new(options: WriteIpcOptions) -> Result<(Self, Files)> {
+        let WriteIpcOptions { pattern, shard_size, shard_bytes, overwrite } = options;
+        Ok((Self, Files::new(&pattern, shard_size, shard_bytes, overwrite)?))
+    }
 
     fn begin(&self, schema: Arc<Schema>, to: Shared) -> Result<Self::To> {
         FileWriter::try_new(to, &schema).map_err(of_arrow)
