@@ -7,7 +7,7 @@ mod server;
 
 use std::{fs, path::Path};
 
-use forebay_loader::{Digest, Error, Executor, Loader, Sample, Value};
+use forebay_loader::{Digest, Error, Executor, Graph, Loader, Sample, Value};
 use forebay_tests::{Setting, build, error_of, line, registry, root, run, within_deadline};
 use server::{Manner, Server};
 
@@ -43,7 +43,7 @@ const GRAPHS: [(&str, &str); 8] = [
     ("{0..2}.tar", "read | untar"),
 ];
 
-fn graph(place: &str, (files, rest): (&str, &str)) -> forebay_loader::Graph {
+fn graph(place: &str, (files, rest): (&str, &str)) -> Graph {
     line(&format!("files '{place}/{files}' open=none | {rest}"))
 }
 
@@ -83,6 +83,22 @@ fn files_far_away_give_the_same_samples_on_every_executor() {
                     "{text:?}: {executor:?}"
                 );
             }
+        }
+    });
+}
+
+#[test]
+fn any_path_far_away_opens() {
+    within_deadline(|| {
+        let ((folder, server), registry) = (both(), registry());
+        for names in ["{0..2}.tar", "birds.parquet", "{0.tar,rows.jsonl,0.arrows}"] {
+            let open = |place: &str| {
+                let graph = Graph::open(&format!("{place}/{names}"), &registry).unwrap();
+                contents(&mut build(&graph, &registry, Setting::INLINE).unwrap()).unwrap()
+            };
+            let wanted = open(&folder.path().display().to_string());
+            assert!(wanted.0 > 0, "{names}");
+            assert_eq!(open(&server.url("data")), wanted, "{names}");
         }
     });
 }

@@ -25,7 +25,7 @@ use forebay_loader::{
 };
 
 const USAGE: &str = "usage: bench engine|manifests|workers|steps|skew|paths|kills|idle, \
-                     bench tar|photos|snapshots FOLDER, bench startup FOREBAY, or bench formats FOLDER PYTHON";
+                     bench tar|photos|snapshots FOLDER, bench startup FOREBAY, or bench formats FOLDER PYTHON [CASES]";
 
 fn main() -> ExitCode {
     serve_if_worker();
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     let (path, second) = (arguments.next().map(PathBuf::from), arguments.next().map(PathBuf::from));
     let rows = match (which.as_str(), path) {
         ("formats", Some(path)) => match second {
-            Some(python) => formats::run(&path, &python),
+            Some(python) => formats::run(&path, &python, &arguments.next().unwrap_or_default()),
             None => Err(Error::invalid(USAGE)),
         },
         ("engine", None) => engine::run(),

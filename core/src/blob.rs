@@ -114,8 +114,7 @@ impl Blob {
     /// # Errors
     /// `Unsupported` when no plugin serves the URL's scheme; the store's own.
     pub fn open(path: &str, cx: &Context<'_>) -> Result<Self> {
-        let scheme = path.split_once("://").map_or("file", |(scheme, _)| scheme);
-        let store = cx.store(scheme)?;
+        let store = cx.store(scheme_of(path))?;
         if let Some(bytes) = store.map(path)? {
             return Ok(bytes.into());
         }
@@ -180,4 +179,19 @@ impl From<Buffer> for Blob {
     fn from(bytes: Buffer) -> Self {
         Self(Place::Here(bytes))
     }
+}
+
+/// The scheme of the store that has what is at `path`: that of a URL, else `file`.
+///
+/// ```
+/// use forebay_core::scheme_of;
+///
+/// assert_eq!([scheme_of("s3://bucket/a.tar"), scheme_of("a.tar"), scheme_of("a dir://a.tar")], ["s3", "file", "file"]);
+/// ```
+#[must_use]
+pub fn scheme_of(path: &str) -> &str {
+    // RFC 3986, section 3.1, but for its first letter.
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    let scheme = path.split_once("://").map(|(scheme, _)| scheme);
+    scheme.filter(|scheme| !scheme.is_empty() && scheme.bytes().all(plain)).unwrap_or("file")
 }

@@ -53,12 +53,12 @@ mod writer;
 
 pub use forebay_abi as abi;
 pub use forebay_abi::{
-    ArrowData, ArrowParts, Buffer, BufferMut, Chunk, DType, FileView, Key, Limits, Port, Sample, Schema,
-    State, Str, Struct, Tensor, Value, View, Waker,
+    Arena, ArrowData, ArrowParts, Buffer, BufferMut, Chunk, DType, FileView, Key, Limits, Port, Sample,
+    Schema, State, Str, Struct, Tensor, Value, View, Waker,
 };
 
 pub use crate::{
-    blob::{AnyStore, Blob},
+    blob::{AnyStore, Blob, scheme_of},
     context::{AnyDecoder, Context, Level, Wanted},
     decoder::{Decoder, Store},
     descriptor::{DecoderInfo, Magic, On, Opens, PipeInfo, StoreInfo, Uids},

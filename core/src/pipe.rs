@@ -126,6 +126,15 @@ pub trait Items: Send {
     /// Any.
     fn next(&mut self, cx: &Context) -> Result<Option<Sample>>;
 
+    /// As [`next`](Items::next), but into `sample`, whose memory can be used again; says whether there was one.
+    ///
+    /// # Errors
+    /// Any.
+    fn next_into(&mut self, sample: &mut Sample, cx: &Context) -> Result<bool> {
+        let next = self.next(cx)?;
+        Ok(next.map(|next| *sample = next).is_some())
+    }
+
     /// Whether the calls after an error give what lies behind it, or the end. Otherwise the rest of the stream is lost with it.
     fn goes_on(&self) -> bool {
         false

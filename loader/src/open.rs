@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use forebay_core::{Error, Result, Value};
+use forebay_core::{Error, Result, Value, scheme_of};
 use serde::Serialize;
 
 use crate::{
@@ -190,7 +190,7 @@ fn list(path: &str, registry: &Registry) -> Result<Vec<Value>> {
 
 /// What opens or decodes a file.
 fn look(file: &str, registry: &Registry) -> Result<FileKind> {
-    let head = registry.store("file")?.read(file, 0, HEAD as u64)?;
+    let head = registry.store(scheme_of(file))?.read(file, 0, HEAD as u64)?;
     let (kind, extension) = (FileKind::new(file), extension(file));
     let decoder = registry.decoder_of(extension, &head);
     let sure = decoder.as_ref().map_or(0, |&(_, _, score)| score);
@@ -288,10 +288,13 @@ fn graph(path: &str, branches: &[Branch], alone: bool, classes: &[String]) -> Re
 
 /// A pattern that stands for this one file.
 fn plain(path: &str) -> String {
+    if matches!(scheme_of(path), "http" | "https") {
+        return path.to_owned(); // No letter is a wildcard there, and `?` begins a query.
+    }
     let mut pattern = String::with_capacity(path.len());
     for letter in path.chars() {
         match letter {
-            '*' | '?' | '[' => pattern.extend(['[', letter, ']']),
+            '*' | '?' | '[' | '{' => pattern.extend(['[', letter, ']']),
             _ => pattern.push(letter),
         }
     }
@@ -327,6 +330,7 @@ mod tests {
 
     #[test]
     fn a_path_stands_for_itself_alone() {
-        assert_eq!(plain("a[1]*?.tar"), "a[[]1][*][?].tar");
+        assert_eq!(plain("a[1]*?{0,1}.tar"), "a[[]1][*][?][{]0,1}.tar");
+        assert_eq!(plain("https://host/a.tar?x=[1]"), "https://host/a.tar?x=[1]");
     }
 }

@@ -303,12 +303,25 @@ impl Str {
         if std::str::from_utf8(&bytes).is_ok() { Ok(Self { bytes }) } else { Err(bytes) }
     }
 
+    /// The text of `bytes`.
+    ///
+    /// # Safety
+    /// They are UTF-8.
+    #[inline]
+    pub(crate) unsafe fn over(bytes: Buffer) -> Self {
+        Self { bytes }
+    }
+
     /// The text.
     #[must_use]
     #[inline]
     pub fn as_str(&self) -> &str {
         // SAFETY: every constructor checks or is given UTF-8, and the bytes never change.
         unsafe { std::str::from_utf8_unchecked(&self.bytes) }
+    }
+
+    pub(crate) fn bytes(&self) -> &Buffer {
+        &self.bytes
     }
 
     /// The text's bytes, shared.

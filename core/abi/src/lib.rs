@@ -12,6 +12,7 @@
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("forebay-abi is laid out for 64-bit targets");
 
+mod arena;
 mod arrow;
 mod buffer;
 mod chunk;
@@ -33,6 +34,7 @@ mod waker;
 pub use abi_stable;
 
 pub use crate::{
+    arena::Arena,
     arrow::{ArrowArray, ArrowData, ArrowSchema},
     buffer::{Buffer, BufferMut, Str},
     chunk::{Chunk, Port, Row},

@@ -123,6 +123,17 @@ impl Sample {
         self.values.resize(self.schema.len(), Value::NULL);
     }
 
+    /// Makes it another sample, as [`with_schema`](Sample::with_schema) does, but in the memory that it has.
+    pub fn refill(&mut self, uid: u64, key: Key, schema: &Schema, values: impl IntoIterator<Item = Value>) {
+        (self.uid, self.key) = (uid, key);
+        if !self.schema.is(schema) {
+            self.schema = schema.clone();
+        }
+        self.values.clear();
+        self.values.extend(values);
+        self.values.resize(schema.len(), Value::NULL);
+    }
+
     /// About how many bytes of memory the values keep.
     #[must_use]
     pub fn size(&self) -> usize {

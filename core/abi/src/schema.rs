@@ -38,6 +38,15 @@ impl Schema {
         Self { names: ptr::null(), owner: ptr::null() }
     }
 
+    /// The same schema with a count of references of its own, so that threads that each hold and drop it often do not wait
+    /// for each other's counting.
+    #[must_use]
+    pub fn recounted(&self) -> Self {
+        let names = self.names;
+        let (owner, _) = share(self.clone());
+        Self { names, owner }
+    }
+
     /// The names, in order.
     #[must_use]
     #[inline]

@@ -57,6 +57,70 @@ fn share_with<T>(value: T, file: OpenFile) -> (*const Owner, *const T) {
     (shared.cast(), unsafe { &raw const (*shared).value })
 }
 
+/// A shared value of this library, many of whose references were counted ahead: giving one out costs no atomic.
+pub(crate) struct Prepaid<T> {
+    owner: *const Owner,
+    value: *const T,
+    /// The references counted and not given out; at least this handle's own.
+    left: usize,
+}
+
+// SAFETY: it is a handle like any other, with references to spare.
+unsafe impl<T: Send + Sync> Send for Prepaid<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Prepaid<T> {}
+
+impl<T: Send + Sync + 'static> Prepaid<T> {
+    /// So many are counted at once.
+    const STOCK: usize = 1 << 16;
+
+    pub(crate) fn new(value: T) -> Self {
+        let (owner, value) = share(value);
+        Self { owner, value, left: 1 }
+    }
+
+    pub(crate) fn value(&self) -> &T {
+        // SAFETY: this handle's own reference keeps it.
+        unsafe { &*self.value }
+    }
+
+    pub(crate) fn owner(&self) -> *const Owner {
+        self.owner
+    }
+
+    /// A reference, which whoever takes it gives up with [`let_go`].
+    #[inline]
+    pub(crate) fn give(&mut self) -> *const Owner {
+        if self.left == 1 {
+            self.count().fetch_add(Self::STOCK, Ordering::Relaxed);
+            self.left += Self::STOCK;
+        }
+        self.left -= 1;
+        self.owner
+    }
+
+    /// Takes back so many references that were given out.
+    #[inline]
+    pub(crate) fn take_back(&mut self, count: usize) {
+        self.left += count;
+    }
+
+    fn count(&self) -> &AtomicUsize {
+        // SAFETY: as in `retain`; `new` made the owner the head of a `Shared<T>`.
+        unsafe { &(*self.owner.cast::<Shared<T>>()).count }
+    }
+}
+
+impl<T> Drop for Prepaid<T> {
+    fn drop(&mut self) {
+        let spare = self.left - 1;
+        // SAFETY: as in `count`.
+        unsafe { &(*self.owner.cast::<Shared<T>>()).count }.fetch_sub(spare, Ordering::Release);
+        // SAFETY: this handle's own reference is left, and ends here.
+        unsafe { let_go(self.owner) }
+    }
+}
+
 unsafe extern "C" fn retain<T>(owner: *const ()) {
     // SAFETY: `owner` is the head of a live `Shared<T>`: the caller holds a reference to it. Only the count
     // is borrowed: somebody may be writing to the value.

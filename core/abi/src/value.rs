@@ -1,8 +1,8 @@
 //! One field's value: a tag, a word beside it, and a buffer that holds or owns the rest.
 
-use std::{any::TypeId, fmt, ptr};
+use std::{any::TypeId, fmt, ptr, slice};
 
-use abi_stable::{StableAbi, std_types::RVec};
+use abi_stable::StableAbi;
 
 use crate::{ArrowData, Buffer, DType, Schema, Str, Tensor, shared::share};
 
@@ -19,7 +19,7 @@ pub mod tag {
     pub const BYTES: u32 = 3;
     /// The buffer points at a [`Tensor`](crate::Tensor).
     pub const TENSOR: u32 = 4;
-    /// The buffer points at a vector of values.
+    /// The buffer points at values, as many as its length says.
     pub const LIST: u32 = 5;
     /// The buffer points at a [`Struct`](crate::Struct).
     pub const STRUCT: u32 = 6;
@@ -45,9 +45,9 @@ pub mod tag {
 #[repr(C)]
 #[derive(StableAbi, Clone, Default)]
 pub struct Value {
-    tag: u32,
-    word: u32,
-    payload: Buffer,
+    pub(crate) tag: u32,
+    pub(crate) word: u32,
+    pub(crate) payload: Buffer,
 }
 
 /// What a [`Value`] holds.
@@ -82,15 +82,29 @@ pub enum View<'a> {
     Unknown(u32),
 }
 
-/// Named values in order.
+/// Named values in order, which whoever keeps this keeps too.
 #[repr(C)]
-#[derive(StableAbi, Debug, Clone, PartialEq)]
+#[derive(StableAbi)]
 pub struct Struct {
     schema: Schema,
-    values: RVec<Value>,
+    /// One for each name.
+    values: *const Value,
 }
 
+// SAFETY: schema and values are immutable, and both may be used from any thread.
+unsafe impl Send for Struct {}
+// SAFETY: as above.
+unsafe impl Sync for Struct {}
+
 impl Struct {
+    /// What has these names and the values at `values`.
+    ///
+    /// # Safety
+    /// There are as many values as names, and they live as long as this.
+    pub(crate) unsafe fn over(schema: Schema, values: *const Value) -> Self {
+        Self { schema, values }
+    }
+
     /// The names.
     #[must_use]
     pub fn schema(&self) -> &Schema {
@@ -100,19 +114,41 @@ impl Struct {
     /// The values, one for each name.
     #[must_use]
     pub fn values(&self) -> &[Value] {
-        &self.values
+        // SAFETY: the promise given to `over`.
+        unsafe { slice::from_raw_parts(self.values, self.schema.len()) }
     }
 
     /// The value called `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.values.get(self.schema.position(name)?)
+        self.values().get(self.schema.position(name)?)
     }
 
     /// Names and values, in order.
     pub fn fields(&self) -> impl Iterator<Item = (&Str, &Value)> {
-        self.schema.names().iter().zip(self.values.iter())
+        self.schema.names().iter().zip(self.values())
     }
+}
+
+impl PartialEq for Struct {
+    fn eq(&self, other: &Self) -> bool {
+        self.schema == other.schema && self.values() == other.values()
+    }
+}
+
+impl fmt::Debug for Struct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.fields()).finish()
+    }
+}
+
+/// A struct that has its values to itself.
+#[repr(C)]
+struct Own {
+    /// First, as a value points at it.
+    fields: Struct,
+    /// What `fields` points into.
+    _values: Vec<Value>,
 }
 
 /// The head of an opaque value; what follows is known to its maker alone.
@@ -137,6 +173,11 @@ impl Value {
     /// Nothing.
     pub const NULL: Self = Self { tag: tag::NULL, word: 0, payload: Buffer::EMPTY };
 
+    pub(crate) const EMPTY_LIST: Self = {
+        let payload = Buffer { ptr: ptr::dangling::<Self>().cast(), len: 0, owner: ptr::null() };
+        Self { tag: tag::LIST, word: 0, payload }
+    };
+
     /// A number of type `dtype` with these bits.
     #[must_use]
     #[inline]
@@ -148,21 +189,30 @@ impl Value {
     /// Values in order.
     #[must_use]
     pub fn list(values: Vec<Value>) -> Self {
-        Self::boxed(tag::LIST, RVec::from(values))
+        if values.is_empty() {
+            return Self::EMPTY_LIST;
+        }
+        let (owner, values) = share(values);
+        // SAFETY: `share` gives the place of a vector that the owner keeps.
+        let values = unsafe { &*values };
+        let payload = Buffer { ptr: values.as_ptr().cast(), len: values.len(), owner };
+        Self { tag: tag::LIST, word: 0, payload }
     }
 
     /// Named values in order.
     #[must_use]
     pub fn structure(fields: Vec<(Str, Value)>) -> Self {
         let (names, values): (Vec<_>, Vec<_>) = fields.into_iter().unzip();
-        Self::boxed(tag::STRUCT, Struct { schema: Schema::new(names), values: values.into() })
+        Self::with_schema(Schema::new(names), values)
     }
 
     /// Named values, one for each name of `schema`, which others may share; missing values are null, surplus ones dropped.
     #[must_use]
     pub fn with_schema(schema: Schema, mut values: Vec<Value>) -> Self {
         values.resize(schema.len(), Self::NULL);
-        Self::boxed(tag::STRUCT, Struct { schema, values: values.into() })
+        // SAFETY: as many as names, since just now; a vector's values stay where they are when it is moved.
+        let fields = unsafe { Struct::over(schema, values.as_ptr()) };
+        Self::boxed(tag::STRUCT, Own { fields, _values: values })
     }
 
     /// Something that only this library reads back, with [`downcast`](Value::downcast).
@@ -193,10 +243,13 @@ impl Value {
             // SAFETY: the tag says that the payload is text (invariant of every constructor).
             tag::STR => View::Str(unsafe { std::str::from_utf8_unchecked(&self.payload) }),
             tag::BYTES => View::Bytes(&self.payload),
-            // SAFETY: the tag says what the payload points at (invariant of `boxed`), for this and the next four.
+            // SAFETY: the tag says what the payload points at (invariant of `boxed`), for this and the others.
             tag::TENSOR => View::Tensor(unsafe { self.target() }),
-            // SAFETY: as above.
-            tag::LIST => View::List(unsafe { self.target::<RVec<Value>>() }),
+            tag::LIST => {
+                let Buffer { ptr, len, .. } = self.payload;
+                // SAFETY: as above, and that there are as many as the length says.
+                View::List(unsafe { slice::from_raw_parts(ptr.cast(), len) })
+            }
             // SAFETY: as above.
             tag::STRUCT => View::Struct(unsafe { self.target() }),
             // SAFETY: as above.
@@ -320,7 +373,9 @@ impl Value {
         match self.view() {
             View::Tensor(tensor) => tensor.data().len(),
             View::List(values) => values.iter().map(|value| value.size() + size_of::<Self>()).sum(),
-            View::Struct(fields) => fields.values.iter().map(|value| value.size() + size_of::<Self>()).sum(),
+            View::Struct(fields) => {
+                fields.values().iter().map(|value| value.size() + size_of::<Self>()).sum()
+            }
             View::Arrow(_) => self.arrow().map_or(0, |parts| parts.size()),
             _ => 0,
         }

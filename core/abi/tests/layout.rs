@@ -59,7 +59,7 @@ fn values() {
         8,
         &[("dtype", 0), ("ndim", 4), ("shape", 8), ("strides", 72), ("data", 136)],
     ));
-    assert_page::<Struct>((48, 8, &[("schema", 0), ("values", 16)]));
+    assert_page::<Struct>((24, 8, &[("schema", 0), ("values", 16)]));
     assert_page::<ArrowData>((152, 8, &[("schema", 0), ("array", 72)]));
     assert_page::<ArrowSchema>((
         72,

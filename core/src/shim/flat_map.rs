@@ -44,10 +44,10 @@ impl<T: FlatMap> From<T> for FlatMapOf<T> {
 }
 
 impl<I: Items> Open<I> {
-    /// The next answer; whether more may come after an error is told beside it.
-    fn next(&mut self, cx: &Context) -> Result<Option<Sample>, (Error, bool)> {
-        let next = catch(|| self.items.next(cx));
-        self.given += u64::from(!matches!(next, Ok(None)));
+    /// The next answer, into `sample`; whether more may come after an error is told beside it.
+    fn next(&mut self, sample: &mut Sample, cx: &Context) -> Result<bool, (Error, bool)> {
+        let next = catch(|| self.items.next_into(sample, cx));
+        self.given += u64::from(!matches!(next, Ok(false)));
         next.map_err(|error| {
             // What is left of a broken input cannot be told apart, unless the stream can.
             let goes_on = error.kind() != ErrorKind::Panic && self.items.goes_on();
@@ -57,10 +57,11 @@ impl<I: Items> Open<I> {
 
     /// Passes over so many answers, which were given before.
     fn pass_over(&mut self, given: u64, cx: &Context) -> Result<()> {
+        let mut sample = Sample::default();
         for at in 0..given {
-            match self.next(cx) {
-                Ok(Some(_)) | Err((_, true)) => {}
-                Ok(None) => {
+            match self.next(&mut sample, cx) {
+                Ok(true) | Err((_, true)) => {}
+                Ok(false) => {
                     let error = format!("the saved position is after {given} samples, found {at}");
                     return Err(Error::invalid(error));
                 }
@@ -99,11 +100,12 @@ impl<T: FlatMap> FlatMapOf<T> {
     }
 
     fn fill(&mut self, cx: &Context, io: &mut Io) -> Result<Step> {
+        let mut sample = Sample::default();
         while io.room() > 0 {
             if let Some(open) = &mut self.open {
-                match open.next(cx) {
-                    Ok(Some(mut sample)) => io.push(&mut sample),
-                    Ok(None) => self.open = None,
+                match open.next(&mut sample, cx) {
+                    Ok(true) => io.push(&mut sample),
+                    Ok(false) => self.open = None,
                     Err((error, goes_on)) => {
                         self.open = self.open.take().filter(|_| goes_on);
                         return Err(error);
@@ -129,10 +131,11 @@ impl<T: FlatMap> FlatMapOf<T> {
     ) -> Result<(), (Error, Option<u64>)> {
         let mut open = self.open(sample, cx).map_err(|error| (error, None))?;
         open.pass_over(at, cx).map_err(|error| (error, None))?;
+        let mut sample = Sample::default();
         loop {
-            match open.next(cx) {
-                Ok(Some(mut sample)) => out.push_sample(&mut sample),
-                Ok(None) => return Ok(()),
+            match open.next(&mut sample, cx) {
+                Ok(true) => out.push_sample(&mut sample),
+                Ok(false) => return Ok(()),
                 Err((error, goes_on)) => return Err((error, goes_on.then_some(open.given))),
             }
             if open.given % STRETCH == 0 && cx.cancelled() {

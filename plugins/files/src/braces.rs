@@ -46,7 +46,8 @@ impl Braces {
         while let Some(start) = rest.find('{') {
             let (before, from_brace) = rest.split_at(start);
             plain.push_str(before);
-            let Some((inside, after)) = inside(from_brace) else {
+            let alone = before.ends_with('[') && from_brace.starts_with("{]");
+            let Some((inside, after)) = inside(from_brace).filter(|_| !alone) else {
                 plain.push('{');
                 rest = from_brace.get(1..).unwrap_or_default();
                 continue;
@@ -185,6 +186,8 @@ mod tests {
             assert_eq!(expand(plain), [plain]);
         }
         assert_eq!(expand("{{a,b}"), ["{a", "{b"]);
+        // As `[*]` stands for a star.
+        assert_eq!(expand("x[{]a,b}{1..2}"), ["x[{]a,b}1", "x[{]a,b}2"]);
     }
 
     #[test]

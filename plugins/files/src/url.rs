@@ -1,20 +1,15 @@
 //! Files in stores of other plugins: what a URL is, and how what it names is listed and read through the host.
 
-use forebay_core::{Blob, Buffer, Context, Error, Result};
+use forebay_core::{Blob, Buffer, Context, Error, Result, scheme_of};
 
 /// Whether a path is a URL of a store of another plugin.
 pub(crate) fn is_far(path: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-    scheme(path).is_some_and(|scheme| scheme != "file" && !scheme.is_empty() && scheme.bytes().all(plain))
+    scheme_of(path) != "file"
 }
 
 /// Whether a URL goes to a server as it is: no wildcards, and a query behind `?`.
 pub(crate) fn is_web(path: &str) -> bool {
-    matches!(scheme(path), Some("http" | "https"))
-}
-
-fn scheme(path: &str) -> Option<&str> {
-    path.split_once("://").map(|(scheme, _)| scheme)
+    matches!(scheme_of(path), "http" | "https")
 }
 
 /// A path as errors may show it: of a URL of http without who asks, and without the query, which may hold a signature.
@@ -30,7 +25,7 @@ pub(crate) fn shown(path: &str) -> String {
 
 /// The names of what is directly under a folder, and whether each is a folder itself.
 pub(crate) fn list(url: &str, cx: &Context<'_>) -> Result<Vec<(String, bool)>> {
-    let entries = cx.store(scheme(url).unwrap_or_default())?.list(url)?;
+    let entries = cx.store(scheme_of(url))?.list(url)?;
     let name = |(path, folder): (String, bool)| {
         let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
         (name, folder)

@@ -27,8 +27,8 @@ pub(crate) struct Digits {
 
 impl<'a> Scan<'a> {
     /// Passes over a number, and gives what its digits say.
-    #[inline]
-    pub(crate) fn digits(&mut self) -> Result<Digits> {
+    #[inline(always)] // What is given back in memory is slow to read at once.
+    fn digits(&mut self) -> Result<Digits> {
         let start = self.at;
         self.at += usize::from(self.peek() == b'-');
         let mut mantissa = 0;
@@ -67,9 +67,13 @@ impl<'a> Scan<'a> {
     #[inline]
     fn run(&mut self, number: &mut u64) -> usize {
         let start = self.at;
-        while let Some(eight) = self.rest().first_chunk().and_then(eight_digits) {
-            *number = number.wrapping_mul(100_000_000).wrapping_add(eight);
-            self.at += 8;
+        while let Some(eight) = self.rest().first_chunk() {
+            let (value, count) = leading_digits(eight);
+            *number = number.wrapping_mul(TENS[count]).wrapping_add(value);
+            self.at += count;
+            if count < eight.len() {
+                return self.at - start;
+            }
         }
         while let Some(digit) =
             self.bytes.get(self.at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10)
@@ -80,15 +84,64 @@ impl<'a> Scan<'a> {
         self.at - start
     }
 
-    /// A number: int64, or uint64 above that; a float64 for a fraction, an exponent or `-0`. Of an integer beyond,
-    /// `big` says what becomes.
+    /// Passes over a number that nobody wants.
     #[inline]
-    pub(crate) fn number(&mut self, big: impl FnOnce(&Self, &'a str) -> Result<Value>) -> Result<Value> {
+    pub(crate) fn skip_number(&mut self) -> Result<()> {
+        let start = self.at;
+        self.at += usize::from(self.peek() == b'-');
+        let whole = self.skip_run();
+        // The usual numbers; what is wrong is told by who reads them.
+        let leading = whole > 1 && self.bytes.get(self.at - whole) == Some(&b'0');
+        let broken = match self.peek() {
+            b'.' => {
+                self.at += 1;
+                self.skip_run() == 0
+            }
+            _ => false,
+        };
+        if whole == 0 || leading || broken || matches!(self.peek(), b'e' | b'E') {
+            self.at = start;
+            return self.skip_any_number();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn skip_any_number(&mut self) -> Result<()> {
+        self.digits().map(drop)
+    }
+
+    /// Passes over decimal digits, and says how many there were.
+    #[inline]
+    fn skip_run(&mut self) -> usize {
+        let start = self.at;
+        while let Some(eight) = self.rest().first_chunk() {
+            let count = count_digits(u64::from_le_bytes(*eight) ^ ZEROS);
+            self.at += count;
+            if count < eight.len() {
+                return self.at - start;
+            }
+        }
+        while self.peek().is_ascii_digit() {
+            self.at += 1;
+        }
+        self.at - start
+    }
+
+    /// A number goes to the stack: int64, or uint64 above that; a float64 for a fraction, an exponent or `-0`. Of an integer
+    /// beyond, `big` says what becomes.
+    #[inline]
+    pub(crate) fn number(
+        &mut self,
+        stack: &mut Vec<Value>,
+        big: impl FnOnce(&Self, &'a str) -> Result<Value>,
+    ) -> Result<()> {
         let digits = self.digits()?;
         let negative = self.bytes.get(digits.start) == Some(&b'-');
         if digits.integer && digits.count <= 18 && !(negative && digits.mantissa == 0) {
             let int = digits.mantissa as i64;
-            return Ok(if negative { -int } else { int }.into());
+            stack.push(if negative { -int } else { int }.into());
+            return Ok(());
         }
         let power = usize::try_from(digits.power.unsigned_abs()).ok().and_then(|power| POWERS.get(power));
         if let Some(power) = power
@@ -99,24 +152,27 @@ impl<'a> Scan<'a> {
             // Both are exact, so the one rounding is the right one.
             let whole = digits.mantissa as f64;
             let float = if digits.power < 0 { whole / power } else { whole * power };
-            return Ok(if negative { -float } else { float }.into());
+            stack.push(if negative { -float } else { float }.into());
+            return Ok(());
         }
         let text = Text { from: digits.start, to: self.at, escapes: false, ascii: true };
         let text = self.utf8(text)?;
         if digits.integer && !(negative && digits.mantissa == 0 && digits.count == 1) {
-            return match (text.parse::<i64>(), text.parse::<u64>()) {
-                (Ok(int), _) => Ok(int.into()),
-                (_, Ok(int)) => Ok(int.into()),
-                _ => big(self, text),
-            };
+            stack.push(match (text.parse::<i64>(), text.parse::<u64>()) {
+                (Ok(int), _) => int.into(),
+                (_, Ok(int)) => int.into(),
+                _ => big(self, text)?,
+            });
+            return Ok(());
         }
-        self.float(text, digits.start)
+        stack.push(self.float(text, digits.start)?.into());
+        Ok(())
     }
 
     /// The nearest float64.
-    pub(crate) fn float(&self, text: &str, start: usize) -> Result<Value> {
+    pub(crate) fn float(&self, text: &str, start: usize) -> Result<f64> {
         match text.parse::<f64>() {
-            Ok(float) if float.is_finite() => Ok(float.into()),
+            Ok(float) if float.is_finite() => Ok(float),
             _ => {
                 Err(Error::unsupported("a number beyond the range of float64")
                     .context("byte", self.place(start)))
@@ -125,22 +181,32 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The number that eight decimal digits make; none when one of them is no digit.
+const ONES: u64 = u64::MAX / 255;
+/// The digit zero in every byte.
+const ZEROS: u64 = ONES * b'0' as u64;
+/// What a number is worth that has so many more digits behind it.
+const TENS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+/// How many of eight bytes, from the first on, are below ten.
+#[inline]
+fn count_digits(bytes: u64) -> usize {
+    // In each byte the highest bit is set from ten on; nothing is carried over to the next.
+    let others = (((bytes & (ONES * 0x7f)) + ONES * 0x76) | bytes) & (ONES << 7);
+    others.trailing_zeros() as usize / 8
+}
+
+/// The number that the decimal digits make which come first, and how many they are.
 ///
 /// Source: Lemire, "Quickly parsing eight digits", 2022, for the sums of neighbours in one register.
 #[inline]
-fn eight_digits(text: &[u8; 8]) -> Option<u64> {
-    const ONES: u64 = u64::MAX / 255;
-    let bytes = u64::from_le_bytes(*text);
-    let high = bytes & (ONES * 0xf0) == ONES * 0x30;
-    let low = (bytes & (ONES * 0x0f)) + ONES * 6;
-    if !high || low & (ONES * 0xf0) != 0 {
-        return None;
-    }
-    let ones = bytes & (ONES * 0x0f);
+fn leading_digits(text: &[u8; 8]) -> (u64, usize) {
+    let bytes = u64::from_le_bytes(*text) ^ ZEROS;
+    let count = count_digits(bytes);
+    // Zeros before them in place of what comes behind them; by none the shift is one of all bits.
+    let ones = bytes.checked_shl(64 - 8 * count as u32).unwrap_or(0);
     let twos = (ones * 10 + (ones >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (twos * 100 + (twos >> 16)) & 0x0000_ffff_0000_ffff;
-    Some((fours * 10_000 + (fours >> 32)) & 0xffff_ffff)
+    ((fours * 10_000 + (fours >> 32)) & 0xffff_ffff, count)
 }
 
 #[cfg(test)]
@@ -148,16 +214,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eight_digits_are_read_at_once() {
+    fn leading_digits_are_read_at_once() {
         for number in [0, 1, 12_345_678, 98_765_432, 99_999_999, 10_000_000] {
-            let text = format!("{number:08}");
-            assert_eq!(eight_digits(text.as_bytes().first_chunk().unwrap()), Some(number));
+            let digits = format!("{number:08}");
+            assert_eq!(leading_digits(digits.as_bytes().first_chunk().unwrap()), (number, 8));
+            for byte in (0..=u8::MAX).filter(|byte| !byte.is_ascii_digit()) {
+                for at in 0..8 {
+                    let mut text: [u8; 8] = *digits.as_bytes().first_chunk().unwrap();
+                    text[at] = byte;
+                    let expected = digits[..at].parse().unwrap_or(0);
+                    assert_eq!(leading_digits(&text), (expected, at), "byte {byte} at {at}");
+                }
+            }
         }
-        for byte in (0..=u8::MAX).filter(|byte| !byte.is_ascii_digit()) {
-            for at in 0..8 {
-                let mut text = *b"12345678";
-                text[at] = byte;
-                assert_eq!(eight_digits(&text), None, "byte {byte} at {at}");
+    }
+
+    #[test]
+    fn a_number_that_nobody_wants_is_passed_over_as_one_that_is_read() {
+        let pieces = [
+            "",
+            "-",
+            "0",
+            "7",
+            "00",
+            "12345678",
+            "123456789",
+            ".",
+            ".5",
+            ".123456789012",
+            "e",
+            "E+5",
+            "e-12",
+            " ",
+            "x",
+        ];
+        for first in pieces {
+            for second in pieces {
+                for third in pieces {
+                    let text = format!("{first}{second}{third}");
+                    for behind in ["", ",          "] {
+                        let text = format!("{text}{behind}");
+                        let (mut one, mut other) = (Scan::new(text.as_bytes()), Scan::new(text.as_bytes()));
+                        let (read, skipped) = (one.digits().map(drop), other.skip_number());
+                        assert_eq!((read.is_ok(), one.at), (skipped.is_ok(), other.at), "{text:?}");
+                    }
+                }
             }
         }
     }
@@ -173,8 +274,9 @@ mod tests {
                 1 => format!("{digits}e{}", (state % 80) as i64 - 40),
                 _ => format!("0.000{digits}E-{}", state % 30),
             };
-            let value = Scan::new(text.as_bytes()).number(|_, _| unreachable!()).unwrap();
-            assert_eq!(value, text.parse::<f64>().unwrap().into(), "{text}");
+            let mut stack = Vec::new();
+            Scan::new(text.as_bytes()).number(&mut stack, |_, _| unreachable!()).unwrap();
+            assert_eq!(stack, [text.parse::<f64>().unwrap().into()], "{text}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay_core::{Buffer, Context, Decoder, DecoderInfo, Limits, NoOptions, Result, Value, Wanted};
+use forebay_core::{Arena, Buffer, Context, Decoder, DecoderInfo, Limits, NoOptions, Result, Value, Wanted};
 
 use crate::{
     scan::{DEPTH, Scan},
@@ -70,14 +70,16 @@ pub fn parse(bytes: &Buffer) -> Result<Value> {
 /// Reads one document whose values take at most `limit` bytes.
 fn parse_within(bytes: &Buffer, limit: u64) -> Result<Value> {
     let mut shapes = Shapes::new(Arc::default());
-    let (scan, rules) = (Scan::new(bytes), Rules::DEFAULT);
-    let mut reader = Reader { scan, source: bytes, shapes: &mut shapes, rules, left: limit, objects: 0 };
-    let value = reader.value(ROOT, DEPTH)?;
+    let (mut arena, rules) = (Arena::new(bytes.clone()), Rules::DEFAULT);
+    let (scan, mut stack) = (Scan::new(bytes), Vec::new());
+    let (arena, shapes) = (&mut arena, &mut shapes);
+    let mut reader = Reader { scan, arena, stack: &mut stack, shapes, rules, left: limit, objects: 0 };
+    reader.value(ROOT, DEPTH)?;
     reader.scan.white();
     if reader.scan.at < bytes.len() {
         return Err(reader.scan.refuse("the end"));
     }
-    Ok(value)
+    Ok(stack.pop().unwrap_or_default())
 }
 
 #[cfg(test)]

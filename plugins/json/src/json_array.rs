@@ -67,7 +67,7 @@ impl FlatMap for JsonArray {
         let bytes = whole_of(&Blob::of(&sample, cx)?, cx)?;
         let whose = Piece::whose(&sample);
         let origin = whose.origin.clone();
-        let rows = Rows::new(self.form.clone(), whose, cx.limits().bytes);
+        let rows = Rows::new(self.form.clone(), whose, cx.limits().bytes, bytes.clone());
         let mut items = JsonArrayItems { bytes, at: 0, index: 0, within: Vec::new(), done: false, rows };
         items.enter(&self.steps).map_err(|error| error.context("file", origin))?;
         Ok(items)
@@ -135,20 +135,20 @@ impl JsonArrayItems {
         if scan.at < self.bytes.len() { Err(scan.refuse("the end")) } else { Ok(()) }
     }
 
-    fn item(&mut self) -> Result<Option<Sample>> {
+    fn item(&mut self, sample: &mut Sample) -> Result<bool> {
         if self.done {
-            return Ok(None);
+            return Ok(false);
         }
         self.done = true; // What comes after an error cannot be told apart.
         let lenient = self.rows.lenient();
         let mut scan = Scan { bytes: &self.bytes, at: self.at, base: 0, by_line: false, lenient };
-        let item = self.rows.read(&mut scan, &self.bytes, self.index)?;
+        self.rows.read(&mut scan, self.index, sample)?;
         let more = scan.another(b']', "a comma or the end of an array")?;
         (self.at, self.index, self.done) = (scan.at, self.index + 1, !more);
         if !more {
             self.leave()?;
         }
-        Ok(Some(item))
+        Ok(true)
     }
 }
 
@@ -192,9 +192,13 @@ fn missing(scan: &Scan<'_>, step: &str) -> Error {
 }
 
 impl Items for JsonArrayItems {
-    fn next(&mut self, _: &Context) -> Result<Option<Sample>> {
-        let origin = self.rows.whose().origin.clone();
-        self.item().map_err(|error| error.context("file", origin))
+    fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
+        let mut sample = Sample::default();
+        Ok(self.next_into(&mut sample, cx)?.then_some(sample))
+    }
+
+    fn next_into(&mut self, sample: &mut Sample, _: &Context) -> Result<bool> {
+        self.item(sample).map_err(|error| error.context("file", &self.rows.whose().origin))
     }
 
     /// Where the next item starts, and its number.

@@ -52,7 +52,7 @@ impl FlatMap for JsonLines {
 
     fn open(&self, sample: Sample, cx: &Context) -> Result<JsonLinesItems> {
         let Piece { bytes, from, whose, .. } = Piece::of(&sample, cx)?;
-        let rows = Rows::new(self.form.clone(), whose, cx.limits().bytes);
+        let rows = Rows::new(self.form.clone(), whose, cx.limits().bytes, bytes.clone());
         Ok(JsonLinesItems { bytes, from, at: 0, rows })
     }
 }
@@ -76,7 +76,8 @@ impl FlatMap for JsonLines {
 #[must_use]
 pub fn rows(bytes: Buffer, origin: Str, uid: u64, form: Form) -> JsonLinesItems {
     let whose = Whose { origin, uid, fields: Vec::new() };
-    JsonLinesItems { bytes, from: 0, at: 0, rows: Rows::new(form, whose, Limits::DEFAULT.bytes) }
+    let rows = Rows::new(form, whose, Limits::DEFAULT.bytes, bytes.clone());
+    JsonLinesItems { bytes, from: 0, at: 0, rows }
 }
 
 /// The rows of one block, in its order; made by [`rows`].
@@ -88,8 +89,8 @@ pub struct JsonLinesItems {
 }
 
 impl JsonLinesItems {
-    /// The next row; after an error, the one after the line that has it.
-    fn next_row(&mut self) -> Result<Option<Sample>> {
+    /// The next row, into `sample`, and whether there is one; after an error, the one after the line that has it.
+    fn next_row(&mut self, sample: &mut Sample) -> Result<bool> {
         if self.at == 0 && self.from == 0 && self.bytes.starts_with(MARK) {
             self.at = MARK.len();
         }
@@ -100,24 +101,29 @@ impl JsonLinesItems {
         }
         self.at = scan.at;
         if scan.at == scan.bytes.len() {
-            return Ok(None);
+            return Ok(false);
         }
         let index = self.from.saturating_add(scan.at as u64);
-        let row = self.rows.read(&mut scan, &self.bytes, index).and_then(|row| match scan.white() {
-            b'\n' => Ok(row),
-            _ if scan.at == scan.bytes.len() => Ok(row),
+        let row = self.rows.read(&mut scan, index, sample).and_then(|()| match scan.white() {
+            b'\n' => Ok(true),
+            _ if scan.at == scan.bytes.len() => Ok(true),
             _ => Err(scan.refuse("the end of the line").context("file", &self.rows.whose().origin)),
         });
         // Where a row is broken, the next begins after the next line feed.
         let end = memchr::memchr(b'\n', scan.rest());
         self.at = end.map_or(scan.bytes.len(), |end| scan.at + end + 1);
-        row.map(Some)
+        row
     }
 }
 
 impl Items for JsonLinesItems {
     fn next(&mut self, _: &Context) -> Result<Option<Sample>> {
-        self.next_row()
+        let mut sample = Sample::default();
+        Ok(self.next_row(&mut sample)?.then_some(sample))
+    }
+
+    fn next_into(&mut self, sample: &mut Sample, _: &Context) -> Result<bool> {
+        self.next_row(sample)
     }
 
     /// The next call begins behind the row that failed.
@@ -141,6 +147,7 @@ impl Iterator for JsonLinesItems {
     type Item = Result<Sample>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_row().transpose()
+        let mut sample = Sample::default();
+        self.next_row(&mut sample).map(|found| found.then_some(sample)).transpose()
     }
 }

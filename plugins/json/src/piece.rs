@@ -2,7 +2,7 @@
 //! where the file's are at hand.
 
 use forebay_core::{
-    Blob, Buffer, Context, Error, Result, Sample, Schema, State, StateExt as _, Str, Value, View,
+    Blob, Buffer, Context, Error, Result, Sample, Schema, State, StateExt as _, Str, Value, View, scheme_of,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -134,8 +134,7 @@ fn fetch(path: &str, from: u64, to: u64, cx: &Context<'_>) -> Result<Buffer> {
     if len > most {
         return Err(Error::limit(format!("a piece of {len} bytes, at most {most} are taken into memory")));
     }
-    let scheme = path.split_once("://").map_or("file", |(scheme, _)| scheme);
-    let bytes = cx.store(scheme)?.read(path, from, len)?;
+    let bytes = cx.store(scheme_of(path))?.read(path, from, len)?;
     if bytes.len() as u64 != len {
         let found = bytes.len();
         return Err(Error::corrupt(format!(

@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
-use forebay_core::{Buffer, Error, Key, OneOrMany, Result, Sample, Schema, Str, Value};
+use forebay_core::{Arena, Buffer, Key, OneOrMany, Result, Sample, Schema, Str, Value};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
     scan::{DEPTH, Scan},
     select::Selection,
     shapes::{Known, ROOT, Shapes},
-    value::{Duplicates, Reader, Rules},
+    value::{Duplicates, Names, Reader, Rules},
 };
 
 /// The field of a document that is no object.
 const VALUE: Str = Str::from_static("value");
+
+/// Rows that come later have their values in other memory, once so many values lie in that of those before.
+const MOST: usize = 1 << 14;
 
 /// What becomes of each document of a file, and the names that all of a pipe's samples share.
 #[derive(Debug, Clone)]
@@ -65,7 +68,11 @@ impl Whose {
     /// The sample of the row with this number.
     pub(crate) fn sample(&self, index: u64, schema: Schema, values: Vec<Value>) -> Sample {
         let key = Key { origin: self.origin.clone(), name: Str::EMPTY, index };
-        Sample::with_schema(xxh3_64_with_seed(&index.to_le_bytes(), self.uid), key, schema, values)
+        Sample::with_schema(self.uid_of(index), key, schema, values)
+    }
+
+    fn uid_of(&self, index: u64) -> u64 {
+        xxh3_64_with_seed(&index.to_le_bytes(), self.uid)
     }
 
     /// The names of a row with those of the file's fields that it lacks, and the values of these.
@@ -74,7 +81,7 @@ impl Whose {
         let more: Vec<_> = self.fields.iter().filter(|(name, _)| lacks(name)).cloned().collect();
         let (names, values): (Vec<_>, Vec<_>) = more.into_iter().unzip();
         let names: Vec<_> = schema.names().iter().cloned().chain(names).collect();
-        (known.schema(&names), values)
+        (known.schema(&names).recounted(), values)
     }
 }
 
@@ -83,70 +90,96 @@ pub(crate) struct Rows {
     shapes: Shapes,
     form: Form,
     whose: Whose,
+    /// Over the block.
+    arena: Arena,
+    /// The file's name, as the arena's own.
+    origin: Str,
     /// The bytes that the values of one row may take.
     limit: u64,
     objects: u64,
-    /// The names of the last row, and what became of them with the file's fields.
-    wider: Option<(Schema, Schema, Vec<Value>)>,
+    /// For the values of a row that is not yet whole.
+    stack: Vec<Value>,
+    /// The names of a document that is no object.
+    single: Schema,
+    wider: Option<Wider>,
+}
+
+/// What becomes of names with the file's fields.
+struct Wider {
+    of: Schema,
+    schema: Schema,
+    more: Vec<Value>,
 }
 
 impl Rows {
-    pub(crate) fn new(form: Form, whose: Whose, limit: u64) -> Self {
+    pub(crate) fn new(form: Form, whose: Whose, limit: u64, block: Buffer) -> Self {
         let shapes = Shapes::new(Arc::clone(&form.known));
-        Self { shapes, form, whose, limit, objects: 0, wider: None }
+        let single = form.known.schema(&[VALUE]).recounted();
+        let form = Form { selection: form.selection.as_ref().map(Selection::recounted), ..form };
+        let mut arena = Arena::new(block);
+        let origin = arena.keep(&whose.origin);
+        let (objects, stack, wider) = (0, Vec::new(), None);
+        Self { shapes, form, whose, arena, origin, limit, objects, stack, single, wider }
     }
 
     pub(crate) fn whose(&self) -> &Whose {
         &self.whose
     }
 
+    /// Whether text that is passed over need not be looked at.
     pub(crate) fn lenient(&self) -> bool {
-        self.form.rules.replace_invalid
+        self.form.rules.replace_invalid || self.arena.is_text()
     }
 
-    /// Reads the document that `scan`, which walks over `source`, is at; the sample's number is `index`.
+    /// Reads the document that `scan`, which walks over the block, is at, into `sample`, whose number is `index`.
+    pub(crate) fn read(&mut self, scan: &mut Scan<'_>, index: u64, sample: &mut Sample) -> Result<()> {
+        if self.arena.len() >= MOST {
+            self.arena.renew();
+            self.origin = self.arena.keep(&self.whose.origin);
+        }
+        let names = self.values(scan).map_err(|error| error.context("file", &self.whose.origin))?;
+        let mut schema = match (&self.form.selection, &names) {
+            (Some(selection), _) => selection.schema(),
+            (None, Some(names)) => names.schema(&mut self.shapes),
+            (None, None) => &self.single,
+        };
+        if !self.whose.fields.is_empty() {
+            let wider = self.wider.take().filter(|wider| wider.of.is(schema)).unwrap_or_else(|| {
+                let (wider, more) = self.whose.widen(schema, &self.form.known);
+                Wider { of: schema.clone(), schema: wider, more }
+            });
+            self.stack.extend(wider.more.iter().cloned());
+            schema = &self.wider.insert(wider).schema;
+        }
+        let key = Key { origin: self.arena.again(&self.origin), name: Str::EMPTY, index };
+        sample.refill(self.whose.uid_of(index), key, schema, self.stack.drain(..));
+        Ok(())
+    }
+
+    /// Reads the values of a document to the stack; gives their names, if they are not selected and it is an object.
     #[inline]
-    pub(crate) fn read(&mut self, scan: &mut Scan<'_>, source: &Buffer, index: u64) -> Result<Sample> {
+    fn values(&mut self, scan: &mut Scan<'_>) -> Result<Option<Names>> {
+        self.stack.clear(); // Of a document that failed.
         let Scan { bytes, at, base, by_line, lenient } = *scan;
         let own = Scan { bytes, at, base, by_line, lenient };
-        let (rules, left) = (self.form.rules, self.limit);
-        let mut reader =
-            Reader { scan: own, source, shapes: &mut self.shapes, rules, left, objects: self.objects };
-        let read = match &mut self.form.selection {
-            Some(selection) => {
-                let values = reader.select(selection, DEPTH);
-                self.objects = reader.objects;
-                values.map(|values| (selection.schema().clone(), values))
-            }
+        let mut reader = Reader {
+            scan: own,
+            arena: &mut self.arena,
+            stack: &mut self.stack,
+            shapes: &mut self.shapes,
+            rules: self.form.rules,
+            left: self.limit,
+            objects: self.objects,
+        };
+        let names = match &mut self.form.selection {
+            Some(selection) => reader.select(selection, DEPTH).map(|()| None),
             None if reader.scan.white() == b'{' => {
                 let start = reader.shapes.inner(ROOT);
-                reader.object(start, DEPTH)
+                reader.object(start, DEPTH).map(Some)
             }
-            None => reader.value(ROOT, DEPTH).map(|value| (Schema::empty(), vec![value])),
+            None => reader.value(ROOT, DEPTH).map(|()| None),
         };
-        scan.at = reader.scan.at;
-        let (mut schema, mut values) =
-            read.map_err(|error: Error| error.context("file", &self.whose.origin))?;
-        if schema.is_empty() && !values.is_empty() {
-            schema = self.form.known.schema(&[VALUE]);
-        }
-        if !self.whose.fields.is_empty() {
-            schema = self.widen(schema, &mut values);
-        }
-        Ok(self.whose.sample(index, schema, values))
-    }
-
-    fn widen(&mut self, schema: Schema, values: &mut Vec<Value>) -> Schema {
-        let (from, wider, more) = match self.wider.take() {
-            Some(known) if known.0.is(&schema) => known,
-            _ => {
-                let (wider, more) = self.whose.widen(&schema, &self.form.known);
-                (schema, wider, more)
-            }
-        };
-        values.extend(more.iter().cloned());
-        let schema = wider.clone();
-        self.wider = Some((from, wider, more));
-        schema
+        (scan.at, self.objects) = (reader.scan.at, reader.objects);
+        names
     }
 }

@@ -175,18 +175,32 @@ impl<'a> Scan<'a> {
             b't' => self.word("true"),
             b'f' => self.word("false"),
             b'n' => self.word("null"),
-            _ => self.digits().map(drop),
+            _ => self.skip_number(),
         }
     }
 
     /// Passes over a string whose text nobody wants.
     #[inline]
     pub(crate) fn skip_text(&mut self) -> Result<()> {
-        let text = self.text()?;
-        if !text.ascii && !self.lenient {
-            self.utf8(text)?;
+        if !self.lenient {
+            let text = self.text()?;
+            return if text.ascii { Ok(()) } else { self.utf8(text).map(drop) };
         }
-        Ok(())
+        let from = self.at;
+        self.at += 1;
+        while let Some(lanes) = self.rest().first_chunk::<LANES>() {
+            let (stops, _) = look(lanes);
+            self.at += stops.trailing_zeros() as usize / 8;
+            if stops != 0 {
+                if self.peek() == b'"' {
+                    self.at += 1;
+                    return Ok(());
+                }
+                break;
+            }
+        }
+        self.at = from;
+        self.text().map(drop)
     }
 
     /// The text of a string as it stands there.

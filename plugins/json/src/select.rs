@@ -69,6 +69,11 @@ impl Selection {
     pub(crate) fn schema(&self) -> &Schema {
         &self.schema
     }
+
+    /// The same for another block, which counts who holds its names by itself.
+    pub(crate) fn recounted(&self) -> Self {
+        Self { schema: self.schema.recounted(), ..self.clone() }
+    }
 }
 
 impl Want {
@@ -107,31 +112,31 @@ pub(crate) fn index(step: &str) -> Option<usize> {
 }
 
 impl Reader<'_> {
-    /// The values that are wanted of the next one; what is not there is null.
-    pub(crate) fn select(&mut self, selection: &mut Selection, levels: usize) -> Result<Vec<Value>> {
-        let mut values = vec![Value::NULL; selection.schema.len()];
-        self.pick(&mut selection.root, &mut values, levels)?;
-        Ok(values)
+    /// The values that are wanted of the next one go to the empty stack; what is not there is null.
+    pub(crate) fn select(&mut self, selection: &mut Selection, levels: usize) -> Result<()> {
+        self.stack.resize(selection.schema.len(), Value::NULL);
+        self.pick(&mut selection.root, levels)
     }
 
-    fn pick(&mut self, want: &mut Want, values: &mut [Value], levels: usize) -> Result<()> {
+    fn pick(&mut self, want: &mut Want, levels: usize) -> Result<()> {
         let first = self.scan.white();
         if !want.slots.is_empty() {
-            let value = self.value(ROOT, levels)?;
+            self.value(ROOT, levels)?;
+            let value = self.stack.pop().unwrap_or_default();
             match (&want.slots[..], want.inner.is_empty()) {
-                ([slot], true) => values[*slot] = value,
-                _ => want.take(&value, values),
+                ([slot], true) => self.stack[*slot] = value,
+                _ => want.take(&value, self.stack),
             }
             return Ok(());
         }
         match first {
-            b'{' => self.pick_keys(want, values, levels),
-            b'[' => self.pick_items(&mut want.inner, values, levels),
+            b'{' => self.pick_keys(want, levels),
+            b'[' => self.pick_items(&mut want.inner, levels),
             _ => self.scan.skip(levels),
         }
     }
 
-    fn pick_keys(&mut self, want: &mut Want, values: &mut [Value], levels: usize) -> Result<()> {
+    fn pick_keys(&mut self, want: &mut Want, levels: usize) -> Result<()> {
         let levels = deeper(levels, &self.scan)?;
         self.scan.at += 1;
         self.objects += 1;
@@ -154,9 +159,9 @@ impl Reader<'_> {
                         Duplicates::First if again => self.scan.skip(levels)?,
                         _ => {
                             if again {
-                                want.clear(values);
+                                want.clear(self.stack);
                             }
-                            self.pick(want, values, levels)?;
+                            self.pick(want, levels)?;
                         }
                     }
                 }
@@ -186,7 +191,7 @@ impl Reader<'_> {
         Ok((next, want))
     }
 
-    fn pick_items(&mut self, wants: &mut [Want], values: &mut [Value], levels: usize) -> Result<()> {
+    fn pick_items(&mut self, wants: &mut [Want], levels: usize) -> Result<()> {
         let levels = deeper(levels, &self.scan)?;
         self.scan.at += 1;
         if self.scan.white() == b']' {
@@ -196,7 +201,7 @@ impl Reader<'_> {
         for at in 0.. {
             match wants.iter_mut().find(|want| index(&want.name) == Some(at)) {
                 None => self.scan.skip(levels)?,
-                Some(want) => self.pick(want, values, levels)?,
+                Some(want) => self.pick(want, levels)?,
             }
             if !self.scan.another(b']', "a comma or the end of an array")? {
                 break;

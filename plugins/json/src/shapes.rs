@@ -22,6 +22,9 @@ const WIDTH: u32 = 512;
 /// How many lists of names all blocks share.
 const SCHEMAS: usize = 256;
 
+/// The names of an object without keys.
+static NOTHING: Schema = Schema::empty();
+
 /// Lists of names, shared by the trees of one pipe, so that equal ones are the same.
 #[derive(Debug, Default)]
 pub(crate) struct Known(Mutex<Vec<Schema>>);
@@ -64,8 +67,6 @@ struct Node {
     schema: Option<Schema>,
     /// The start of objects that are the value of the key; [`ROOT`] when there was none yet.
     inner: u32,
-    /// Of a start: how many values the last object had.
-    last: usize,
     /// Which of the values that are selected it leads to.
     want: u32,
 }
@@ -105,7 +106,7 @@ impl Shapes {
     }
 
     fn add(&mut self, before: u32, raw: Box<[u8]>, name: Str, slot: u32, width: u32) -> u32 {
-        let (after, likely, schema, inner, last) = (Vec::new(), NOWHERE, None, ROOT, 0);
+        let (after, likely, schema, inner) = (Vec::new(), NOWHERE, None, ROOT);
         let (head, mask) = head(&raw);
         self.nodes.push(Node {
             raw,
@@ -119,7 +120,6 @@ impl Shapes {
             likely,
             schema,
             inner,
-            last,
             want: UNWANTED,
         });
         self.nodes.len() as u32 - 1
@@ -206,31 +206,15 @@ impl Shapes {
         self.nodes.get(node as usize).map_or(0, |node| node.slot as usize)
     }
 
-    /// How many values an object that begins at this start is likely to have.
-    #[inline]
-    pub(crate) fn width(&self, start: u32) -> usize {
-        self.nodes.get(start as usize).map_or(0, |start| start.last)
-    }
-
-    /// Notes how many values an object had.
-    #[inline]
-    pub(crate) fn ended(&mut self, start: u32, width: usize) {
-        if let Some(start) = self.nodes.get_mut(start as usize) {
-            start.last = width;
-        }
-    }
-
     /// The schema of objects whose last key is that of `node`.
     #[inline]
-    pub(crate) fn schema(&mut self, node: u32) -> Schema {
-        if let Some(Some(schema)) = self.nodes.get(node as usize).map(|node| &node.schema) {
-            return schema.clone();
+    pub(crate) fn schema(&mut self, node: u32) -> &Schema {
+        if self.nodes.get(node as usize).is_some_and(|node| node.schema.is_none()) {
+            // Each block counts for itself: others hold the same schema at the same time.
+            let schema = self.known.schema(&self.names(node)).recounted();
+            self.nodes[node as usize].schema = Some(schema);
         }
-        let schema = self.known.schema(&self.names(node));
-        if let Some(node) = self.nodes.get_mut(node as usize) {
-            node.schema = Some(schema.clone());
-        }
-        schema
+        self.nodes.get(node as usize).and_then(|node| node.schema.as_ref()).unwrap_or(&NOTHING)
     }
 
     /// The start of objects that are the value of this key, or lie in it.

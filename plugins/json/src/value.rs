@@ -1,6 +1,6 @@
 //! JSON text to values, which share its memory.
 
-use forebay_core::{Buffer, Error, Result, Schema, Str, Value};
+use forebay_core::{Arena, Error, Result, Schema, Str, Value};
 
 use crate::{
     scan::{Scan, Text, deeper},
@@ -36,11 +36,30 @@ impl Rules {
         Self { duplicates: Duplicates::Last, replace_invalid: false, big_as_text: false };
 }
 
+/// The names of an object's values.
+pub(crate) enum Names {
+    /// Those on the way to this key in the tree; none when it is nowhere.
+    Known(u32),
+    Own(Schema),
+}
+
+impl Names {
+    #[inline]
+    pub(crate) fn schema<'a>(&'a self, shapes: &'a mut Shapes) -> &'a Schema {
+        match self {
+            Self::Known(node) => shapes.schema(*node),
+            Self::Own(schema) => schema,
+        }
+    }
+}
+
 /// Reads values from a place in JSON text.
 pub(crate) struct Reader<'a> {
     pub(crate) scan: Scan<'a>,
-    /// What the scan walks over.
-    pub(crate) source: &'a Buffer,
+    /// Over what the scan walks over.
+    pub(crate) arena: &'a mut Arena,
+    /// The values of what is not yet whole, the outermost first.
+    pub(crate) stack: &'a mut Vec<Value>,
     pub(crate) shapes: &'a mut Shapes,
     pub(crate) rules: Rules,
     /// The bytes that values may still take.
@@ -50,82 +69,97 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The next value, which is that of the key `under`.
+    /// The next value, which is that of the key `under`, goes to the stack.
     #[inline]
-    pub(crate) fn value(&mut self, under: u32, levels: usize) -> Result<Value> {
-        match self.scan.white() {
+    pub(crate) fn value(&mut self, under: u32, levels: usize) -> Result<()> {
+        let value = match self.scan.white() {
             b'"' => {
                 let text = self.scan.text()?;
-                self.text(text).map(Value::from)
+                if text.escapes || !self.arena.push_text(text.from..text.to, self.stack) {
+                    let text = self.odd(text)?;
+                    self.stack.push(text.into());
+                }
+                return Ok(());
             }
             b'{' => {
-                let start = self.shapes.inner(under);
-                let (schema, values) = self.object(start, levels)?;
-                Ok(Value::with_schema(schema, values))
+                let (start, from) = (self.shapes.inner(under), self.stack.len());
+                let names = self.object(start, levels)?;
+                self.arena.structure(names.schema(self.shapes), self.stack, from)
             }
-            b'[' => self.array(under, levels),
-            b't' => self.scan.word("true").map(|()| true.into()),
-            b'f' => self.scan.word("false").map(|()| false.into()),
-            b'n' => self.scan.word("null").map(|()| Value::NULL),
+            b'[' => self.array(under, levels)?,
+            b't' => self.scan.word("true").map(|()| true.into())?,
+            b'f' => self.scan.word("false").map(|()| false.into())?,
+            b'n' => self.scan.word("null").map(|()| Value::NULL)?,
             _ => {
                 let big_as_text = self.rules.big_as_text;
-                self.scan.number(|scan, text| {
-                    if big_as_text { Ok(text.into()) } else { scan.float(text, scan.at - text.len()) }
-                })
+                return self.scan.number(self.stack, |scan, text| match big_as_text {
+                    true => Ok(text.into()),
+                    false => scan.float(text, scan.at - text.len()).map(Value::from),
+                });
             }
-        }
+        };
+        self.stack.push(value);
+        Ok(())
     }
 
     fn array(&mut self, under: u32, levels: usize) -> Result<Value> {
         let levels = deeper(levels, &self.scan)?;
         self.scan.at += 1;
-        let mut values = Vec::new();
+        let from = self.stack.len();
         if self.scan.white() == b']' {
             self.scan.at += 1;
-            return Ok(Value::list(values));
+            return Ok(self.arena.list(self.stack, from));
         }
         loop {
             self.take(size_of::<Value>())?;
-            values.push(self.value(under, levels)?);
+            self.value(under, levels)?;
             if !self.scan.another(b']', "a comma or the end of an array")? {
-                return Ok(Value::list(values));
+                return Ok(self.arena.list(self.stack, from));
             }
         }
     }
 
-    /// The object that begins here, and whose keys are those after `start`.
-    pub(crate) fn object(&mut self, start: u32, levels: usize) -> Result<(Schema, Vec<Value>)> {
+    /// The object that begins here, and whose keys are those after `start`: its values go to the stack.
+    pub(crate) fn object(&mut self, start: u32, levels: usize) -> Result<Names> {
         let levels = deeper(levels, &self.scan)?;
         self.scan.at += 1;
-        let mut values = Vec::with_capacity(self.shapes.width(start));
+        let from = self.stack.len();
         let mut node = start;
         if self.scan.white() == b'}' {
             self.scan.at += 1;
-            return Ok((Schema::empty(), values));
+            return Ok(Names::Known(NOWHERE));
         }
         loop {
             let place = self.scan.at;
             node = match self.key(node)? {
                 Ok(next) => next,
                 Err(name) => {
-                    let fields = self.shapes.names(node).into_iter().zip(values).collect();
+                    let fields = self.shapes.names(node).into_iter().zip(self.stack.drain(from..)).collect();
                     return self.rest(fields, name, levels);
                 }
             };
             self.take(size_of::<(Str, Value)>())?;
-            let value = self.value(node, levels)?;
-            match values.get_mut(self.shapes.slot(node)) {
-                None => values.push(value),
-                Some(_) if self.rules.duplicates == Duplicates::Refuse => return Err(self.twice(place)),
-                Some(first) if self.rules.duplicates == Duplicates::Last => *first = value,
-                Some(_) => {}
+            let (slot, place_of_new) = (from + self.shapes.slot(node), self.stack.len());
+            self.value(node, levels)?;
+            if slot < place_of_new {
+                self.again(slot, place)?;
             }
             if !self.scan.another(b'}', "a comma or the end of an object")? {
-                self.shapes.ended(start, values.len());
-                return Ok((self.shapes.schema(node), values));
+                return Ok(Names::Known(node));
             }
             self.scan.white();
         }
+    }
+
+    /// What becomes of a value that was read for a key that the object had before, at `slot`.
+    #[cold]
+    fn again(&mut self, slot: usize, place: usize) -> Result<()> {
+        match self.rules.duplicates {
+            Duplicates::Refuse => return Err(self.twice(place)),
+            Duplicates::Last => drop(self.stack.swap_remove(slot)),
+            Duplicates::First => drop(self.stack.pop()),
+        }
+        Ok(())
     }
 
     /// Passes over a key after that of `node`, and its colon: its node, or its name when the tree is full.
@@ -153,20 +187,19 @@ impl Reader<'_> {
             return Err(self.scan.refuse("a key"));
         }
         let text = self.scan.text()?;
-        let name = self.text(text)?;
-        Ok(Str::from(&*name))
+        let plain = self.scan.bytes.get(text.from..text.to).filter(|_| !text.escapes);
+        match plain.and_then(|plain| std::str::from_utf8(plain).ok()) {
+            Some(name) => Ok(name.into()),
+            None => self.odd(text),
+        }
     }
 
     /// The rest of an object, of which `fields` and the key `name` were read, without the tree.
-    fn rest(
-        &mut self,
-        mut fields: Vec<(Str, Value)>,
-        mut name: Str,
-        levels: usize,
-    ) -> Result<(Schema, Vec<Value>)> {
+    fn rest(&mut self, mut fields: Vec<(Str, Value)>, mut name: Str, levels: usize) -> Result<Names> {
         loop {
             self.take(size_of::<(Str, Value)>().saturating_add(name.len()))?;
-            fields.push((name, self.value(NOWHERE, levels)?));
+            self.value(NOWHERE, levels)?;
+            fields.push((name, self.stack.pop().unwrap_or_default()));
             if !self.scan.another(b'}', "a comma or the end of an object")? {
                 break;
             }
@@ -180,7 +213,8 @@ impl Reader<'_> {
             return Err(self.twice(self.scan.at));
         }
         let (names, values): (Vec<_>, Vec<_>) = fields.into_iter().unzip();
-        Ok((Schema::new(names), values))
+        self.stack.extend(values);
+        Ok(Names::Own(Schema::new(names)))
     }
 
     #[cold]
@@ -198,20 +232,18 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A string's text: shared where it stands as it is, else a copy.
-    #[inline]
-    fn text(&mut self, text: Text) -> Result<Str> {
+    /// The text of a string that does not stand there as it is, or is not UTF-8.
+    #[cold]
+    fn odd(&mut self, text: Text) -> Result<Str> {
         if text.escapes {
             return self.unescape(text);
         }
-        if text.from == text.to {
-            return Ok(Str::EMPTY);
-        }
-        let shared = self.source.get(text.from..text.to).unwrap_or_default();
-        match Str::from_utf8(shared) {
-            Ok(text) => Ok(text),
-            Err(bytes) if self.rules.replace_invalid => Ok(Str::from(&*String::from_utf8_lossy(&bytes))),
-            Err(_) => self.scan.utf8(text).map(Str::from),
+        match self.rules.replace_invalid {
+            true => {
+                let bytes = self.scan.bytes.get(text.from..text.to).unwrap_or_default();
+                Ok(Str::from(&*String::from_utf8_lossy(bytes)))
+            }
+            false => self.scan.utf8(text).map(Str::from),
         }
     }
 
