@@ -5,7 +5,6 @@
 //! To add a format: a module with its `digest`, and a test here that has its name in the manifest.
 #![expect(clippy::unwrap_used, reason = "the manifest and our own children's answers are well-formed")]
 
-mod child;
 mod csv;
 mod hdf5;
 mod image;

@@ -6,9 +6,10 @@ use std::{
     io::{self, Write as _},
 };
 
+use forebay_tests::child::{self, Outcome};
+
 use crate::{
     Format,
-    child::{self, Outcome},
     manifest::{self, Entry, Expect},
 };
 
@@ -16,11 +17,13 @@ use crate::{
 const SHOWN: usize = 40;
 /// The share of the files that must be refused which are.
 const REFUSED: f64 = 0.99;
+/// The processor's seconds for one file.
+const SECONDS: u64 = 10;
 
 /// Reads the files of a format, says what came of them, and fails if that is not enough; or, in a child, reads those it is asked for.
 pub(crate) fn check(format: &Format) {
     if child::is_child() {
-        return child::serve(format.digest, child::SECONDS);
+        return child::serve(format.digest, SECONDS);
     }
     let Some(folder) = manifest::folder() else {
         return say(&format!(
@@ -31,7 +34,7 @@ pub(crate) fn check(format: &Format) {
     let entries = manifest::entries(&folder, format.name);
     assert!(!entries.is_empty(), "no file of format {}", format.name);
     let paths: Vec<_> = entries.iter().map(|entry| entry.path.as_str()).collect();
-    let found = child::read_all(format.name, &folder, &paths);
+    let found = child::read_all(format.name, &folder.join("files"), &paths);
     let notes: Notes = toml::from_str(format.known).unwrap();
     let mut tally = Tally { notes, ..Tally::default() };
     for (entry, outcome) in entries.iter().zip(found) {

@@ -4,17 +4,21 @@
 //! The files are those in `seeds/`, and small ones of the corpora where those are there; see `fuzz/README.md` for how they are found.
 #![expect(clippy::unwrap_used, reason = "seeds are there to be read")]
 
+mod host;
+#[expect(unreachable_pub, reason = "a library too, for `fuzz/`")]
 mod parsers;
+#[expect(unreachable_pub, reason = "a library too, for `fuzz/`")]
+mod seeds;
 
 use std::{
     fs,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::{Path, PathBuf},
 };
 
 use forebay_core::{Buffer, DType};
 use forebay_tests::{root, within_deadline};
 use parsers::{PARSERS, Parser};
+use seeds::seeds;
 
 /// The largest file that is damaged.
 const LARGEST: u64 = 4096;
@@ -60,7 +64,10 @@ fn flac_gives_the_samples_of_the_wav_it_was_made_of() {
 
 /// Reads all damaged files of a parser; how many there were.
 fn damage(parser: &Parser) -> usize {
-    let seeds = seeds(parser);
+    let seeds: Vec<_> = seeds(parser, LARGEST, OF_CORPORA)
+        .into_iter()
+        .map(|path| (path.display().to_string(), fs::read(path).unwrap()))
+        .collect();
     let mut tried = 0;
     let mut read = |what: &dyn Fn() -> String, bytes: &[u8]| {
         tried += 1;
@@ -86,28 +93,4 @@ fn damage(parser: &Parser) -> usize {
         }
     }
     tried
-}
-
-/// The files of a parser, by name.
-fn seeds((_, _, extensions): &Parser) -> Vec<(String, Vec<u8>)> {
-    let is_one = |path: &PathBuf| {
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        extension.is_some_and(|extension| extensions.contains(&extension))
-            && fs::metadata(path).is_ok_and(|file| (1..=LARGEST).contains(&file.len()))
-    };
-    let mut found: Vec<_> = files(&root().join("tests/mutations/seeds")).into_iter().filter(is_one).collect();
-    let corpora = std::env::var_os("FOREBAY_CORPORA").map(PathBuf::from);
-    let corpora = corpora.unwrap_or_else(|| root().join("../shared/corpora")).join("files");
-    let more: Vec<_> = files(&corpora).into_iter().filter(is_one).collect();
-    // Some from all over, always the same.
-    found.extend(more.iter().step_by(more.len().div_ceil(OF_CORPORA).max(1)).cloned());
-    found.into_iter().map(|path| (path.display().to_string(), fs::read(path).unwrap())).collect()
-}
-
-/// All files below a folder, sorted; none if it is not there.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    paths.into_iter().flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }

@@ -6,6 +6,7 @@
 )]
 
 mod build;
+pub mod child;
 mod gate;
 mod graphs;
 mod runs;

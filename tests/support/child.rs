@@ -1,13 +1,14 @@
-//! Child processes that read the files, so that one that kills or hangs its reader is seen as one.
+//! Child processes that work on many things, each under limits of memory and of time, so that one that kills or hangs its process is seen
+//! as one.
 //!
-//! A child is this test run once more, told by a variable. It is asked for one file after the other, and another takes its
+//! A child is the running test run once more, told by a variable. It is asked for one thing after the other, and another takes its
 //! place when it dies.
 
 use std::{
     env,
     fs::File,
     io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _},
-    panic::{self, catch_unwind},
+    panic::{self, AssertUnwindSafe, catch_unwind},
     path::Path,
     process::{self, Command, Stdio},
     sync::{
@@ -26,29 +27,30 @@ use rustix::{
 };
 use serde_json::{Value, json};
 
-const IS_CHILD: &str = "FOREBAY_CORPORA_CHILD";
-/// The address space of a child, in bytes: files of the corpora are small.
+const IS_CHILD: &str = "FOREBAY_TEST_CHILD";
+/// The address space of a child, in bytes: what it reads is small.
 const MEMORY: u64 = 1 << 30;
-/// The processor's seconds for one file. The processor's clock does not run while others have the machine.
-pub(crate) const SECONDS: u64 = 10;
 /// How long an answer is waited for: only a child that sleeps takes so long.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// What came of a file.
-pub(crate) enum Outcome {
+/// What came of one thing.
+pub enum Outcome {
+    /// The work's answer.
     Read(Value),
+    /// The work's error.
     Refused(String),
-    /// The reader panicked, died, hung or took more than its limits.
+    /// It panicked, died, hung or took more than its limits.
     Crashed(String),
 }
 
 /// Whether this process is a child.
-pub(crate) fn is_child() -> bool {
+#[must_use]
+pub fn is_child() -> bool {
     env::var_os(IS_CHILD).is_some()
 }
 
-/// What comes of these files of `folder`, in their order; read by children that run the test `name`.
-pub(crate) fn read_all(name: &str, folder: &Path, paths: &[&str]) -> Vec<Outcome> {
+/// What comes of each of these paths, or names, in their order: work of children that run the test `name` in `folder`.
+pub fn read_all(name: &str, folder: &Path, paths: &[&str]) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
     let work = || {
@@ -87,7 +89,7 @@ impl Child {
             .args([name, "--exact", "--nocapture", "--test-threads=1"])
             .env(IS_CHILD, "1")
             .env("RUST_BACKTRACE", "0")
-            .current_dir(folder.join("files"))
+            .current_dir(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(errors.try_clone().unwrap())
@@ -135,8 +137,9 @@ impl Drop for Child {
     }
 }
 
-/// A child's work: reads the files it is asked for, each in so many seconds, until nothing more is asked.
-pub(crate) fn serve(digest: fn(&Path) -> Result<Value, Error>, seconds: u64) {
+/// A child's work: `digest` of whatever it is asked for, each in so many seconds of the processor, whose clock does not run while others
+/// have the machine, until nothing more is asked.
+pub fn serve(digest: impl Fn(&Path) -> Result<Value, Error>, seconds: u64) {
     static PANIC: Mutex<String> = Mutex::new(String::new());
     panic::set_hook(Box::new(|panic| *PANIC.lock().unwrap() = panic.to_string().replace('\n', " ")));
     limit(Resource::As, MEMORY);
@@ -145,7 +148,7 @@ pub(crate) fn serve(digest: fn(&Path) -> Result<Value, Error>, seconds: u64) {
         let used = clock_gettime(ClockId::ProcessCPUTime).tv_sec;
         limit(Resource::Cpu, used.unsigned_abs() + seconds);
         let path = path.unwrap();
-        let answer = match catch_unwind(|| digest(Path::new(&path))) {
+        let answer = match catch_unwind(AssertUnwindSafe(|| digest(Path::new(&path)))) {
             Ok(Ok(digest)) => json!({"outcome": "read", "digest": digest}),
             Ok(Err(error)) => json!({"outcome": "refused", "said": error.to_string()}),
             Err(_) => json!({"outcome": "crashed", "said": *PANIC.lock().unwrap()}),
@@ -163,8 +166,6 @@ fn limit(resource: Resource, most: u64) {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     /// Does what the file's name says.
@@ -187,7 +188,6 @@ mod tests {
             return serve(misbehave, 1);
         }
         let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("files")).unwrap();
         let name = "child::tests::a_file_that_kills_its_reader_is_told_from_the_others";
         let paths = ["fine", "dies", "panics", "spins", "refuses", "hoards", "fine again"];
         let found = read_all(name, folder.path(), &paths);
