@@ -1,4 +1,4 @@
 //! Any bytes as `jpeg`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| forebay_fuzz::jpeg(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| forebay_fuzz::run(forebay_fuzz::jpeg, bytes));

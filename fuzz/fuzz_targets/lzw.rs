@@ -1,4 +1,4 @@
 //! Any bytes as `lzw`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| forebay_fuzz::lzw(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| forebay_fuzz::run(forebay_fuzz::lzw, bytes));

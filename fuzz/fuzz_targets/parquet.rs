@@ -1,4 +1,4 @@
 //! Any bytes as `parquet`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| forebay_fuzz::parquet(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| forebay_fuzz::run(forebay_fuzz::parquet, bytes));

@@ -1,4 +1,4 @@
 //! Any bytes as `text`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| forebay_fuzz::text(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| forebay_fuzz::run(forebay_fuzz::text, bytes));

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use forebay_core::{
-    Blob, Buffer, BufferMut, Context, DType, Decoder, FlatMap, Items as _, Key, Limits, Options as _, Result,
-    Sample, Value, Wanted,
+    Blob, Buffer, BufferMut, DType, Decoder, FlatMap, Items as _, Key, Limits, Options as _, Result, Sample,
+    Value, Wanted,
 };
 use forebay_hdf5::{Group, Object, Target};
 use forebay_image::{Format, Frames, Jpeg, Raster, Tiff};
@@ -17,7 +17,7 @@ use crate::host::with_context;
 const BYTES: u64 = 4 << 20;
 const PIXELS: u64 = 1 << 18;
 const LIMITS: Limits = Limits { bytes: BYTES, pixels: PIXELS };
-/// So many samples of one file are looked at.
+/// So many samples of one file are looked at, or pieces and samples.
 const MOST: usize = 2000;
 
 /// A parser's name, and the extensions of its files.
@@ -69,7 +69,7 @@ pub fn bmp(bytes: &[u8]) {
 pub fn csv(bytes: &[u8]) {
     let _ = forebay_json::records(&buffer(bytes), forebay_json::Dialect::CSV);
     type Blocks = forebay_json::CsvBlocks;
-    for options in ["{}", r##"{"header": false, "block": 16, "separator": "\t", "comment": "#"}"##] {
+    for options in ["{}", r##"{"header": false, "block": 64, "separator": "\t", "comment": "#"}"##] {
         pieces::<Blocks, forebay_json::Csv>(bytes, options);
     }
 }
@@ -128,7 +128,7 @@ pub fn hdf5(bytes: &[u8]) {
 }
 
 pub fn hdf5_rows(bytes: &[u8]) {
-    pieces::<forebay_hdf5::Hdf5Pieces, forebay_hdf5::Hdf5Rows>(bytes, "{}");
+    pieces::<forebay_hdf5::Hdf5Pieces, forebay_hdf5::Hdf5Rows>(bytes, r#"{"piece_bytes": 4096}"#);
 }
 
 pub fn ico(bytes: &[u8]) {
@@ -157,7 +157,7 @@ pub fn json(bytes: &[u8]) {
 }
 
 pub fn json_array(bytes: &[u8]) {
-    expand::<forebay_json::JsonArray>("{}", file(bytes), |_, _| {});
+    expand::<forebay_json::JsonArray>("{}", bytes);
 }
 
 pub fn jsonl(bytes: &[u8]) {
@@ -216,7 +216,7 @@ pub fn qoi(bytes: &[u8]) {
 
 pub fn safetensors(bytes: &[u8]) {
     let _ = forebay_tensors::parse_safetensors(&buffer(bytes));
-    expand::<forebay_tensors::SplitSafetensors>("{}", file(bytes), |_, _| {});
+    expand::<forebay_tensors::SplitSafetensors>("{}", bytes);
 }
 
 pub fn tar(bytes: &[u8]) {
@@ -230,7 +230,7 @@ pub fn tar(bytes: &[u8]) {
 
 pub fn tar_pieces(bytes: &[u8]) {
     pieces::<forebay_tar::TarPieces, forebay_tar::UntarPieces>(bytes, "{}");
-    expand::<forebay_tar::Untar>(r#"{"links": "follow", "concatenated": true}"#, file(bytes), |_, _| {});
+    expand::<forebay_tar::Untar>(r#"{"links": "follow", "concatenated": true}"#, bytes);
 }
 
 pub fn text(bytes: &[u8]) {
@@ -284,7 +284,7 @@ pub fn webp(bytes: &[u8]) {
 }
 
 pub fn zip(bytes: &[u8]) {
-    expand::<forebay_compress::Unzip>("{}", file(bytes), |_, _| {});
+    expand::<forebay_compress::Unzip>("{}", bytes);
     let Ok(mut directory) = forebay_compress::Directory::open(&buffer(bytes).into(), BYTES) else { return };
     let members: Vec<_> = directory.by_ref().map_while(|member| member.ok()).take(64).collect();
     for member in members {
@@ -328,21 +328,44 @@ fn decode<D: Decoder>(bytes: &[u8]) {
 
 /// What one pipe cuts a file into, and another makes of each piece.
 fn pieces<Cut: FlatMap, Read: FlatMap>(bytes: &[u8], options: &str) {
-    expand::<Cut>(options, file(bytes), |piece, _| expand::<Read>("{}", piece, |_, _| {}));
+    let mut left = MOST;
+    let read = pipe::<Read>("{}");
+    each(&pipe::<Cut>(options), file(bytes), |piece| {
+        each(&read, piece, |_| {
+            left -= 1;
+            left > 0
+        });
+        left = left.saturating_sub(1);
+        left > 0
+    });
 }
 
-/// What a pipe makes of a sample, beyond its errors where it goes on.
-fn expand<P: FlatMap>(options: &str, sample: Sample, mut each: impl FnMut(Sample, &Context<'_>)) {
-    let pipe = P::Options::parse(options).and_then(P::new);
+/// What a pipe makes of a file.
+fn expand<P: FlatMap>(options: &str, bytes: &[u8]) {
+    let mut left = MOST;
+    each(&pipe::<P>(options), file(bytes), |_| {
+        left -= 1;
+        left > 0
+    });
+}
+
+fn pipe<P: FlatMap>(options: &str) -> P {
     // Options that are no more would leave nothing to test.
-    let pipe = pipe.unwrap_or_else(|error| panic!("{options}: {error}"));
+    P::Options::parse(options).and_then(P::new).unwrap_or_else(|error| panic!("{options}: {error}"))
+}
+
+/// Calls `more` with each sample that a pipe makes of one, beyond its errors where it goes on, until that says no.
+fn each<P: FlatMap>(pipe: &P, sample: Sample, mut more: impl FnMut(Sample) -> bool) {
     with_context(LIMITS, |cx| {
         let Ok(mut items) = pipe.open(sample, cx) else { return };
         for _ in 0..MOST {
-            match items.next(cx) {
-                Ok(Some(made)) => each(made, cx),
-                Err(_) if items.goes_on() => {}
-                Ok(None) | Err(_) => break,
+            let goes_on = match items.next(cx) {
+                Ok(Some(made)) => more(made),
+                Ok(None) => false,
+                Err(_) => items.goes_on(),
+            };
+            if !goes_on {
+                break;
             }
         }
     });
