@@ -11,6 +11,10 @@ mod manifests;
 mod measure;
 mod paths;
 mod photos;
+mod remote;
+#[path = "../../plugins/remote/tests/store/server.rs"]
+#[expect(clippy::unwrap_used, dead_code, reason = "a server for tests, which use the rest of it")]
+mod server;
 mod skew;
 mod snapshots;
 mod startup;
@@ -24,7 +28,7 @@ use forebay_loader::{
     Error, Executor, Graph, Loader, LoaderBuilder, Registry, Result, Search, serve_if_worker,
 };
 
-const USAGE: &str = "usage: bench engine|manifests|workers|steps|skew|paths|kills|idle, \
+const USAGE: &str = "usage: bench engine|manifests|workers|steps|skew|paths|kills|idle|remote, \
                      bench tar|photos|snapshots FOLDER, bench startup FOREBAY, or bench formats FOLDER PYTHON [CASES]";
 
 fn main() -> ExitCode {
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
         ("paths", None) => paths::run(),
         ("kills", None) => kills::run(),
         ("idle", None) => idle::run(),
+        ("remote", None) => remote::run(),
         ("snapshots", Some(path)) => snapshots::run(&path),
         ("tar", Some(path)) => tar::run(&path),
         ("photos", Some(path)) => photos::run(&path),

@@ -15,7 +15,7 @@ use crate::{
     place::{Place, shown},
     settings::Settings,
     sources::Sources,
-    table::{BLOCK, Found, Known, Opened, Table},
+    table::{Ask, BLOCK, Found, Known, Opened, Table},
 };
 
 /// How long the runtime may take to end its requests when the store is dropped.
@@ -76,7 +76,8 @@ impl Store for RemoteStore {
     fn read_range(&self, path: &str, offset: u64, len: u64) -> Result<Buffer> {
         let url = Arc::from(path);
         if len == 0 {
-            self.expect(&url, offset)?;
+            self.shared.lock().expect(&url, offset);
+            self.shared.go_ahead(&self.runtime()?);
             return Ok(Buffer::EMPTY);
         }
         let known = self.open(&url, false)?;
@@ -126,30 +127,14 @@ impl RemoteStore {
                 Opened::Opening => table = self.shared.wait(table),
                 Opened::Ask => {
                     drop(table);
-                    self.ask_for(url, 0);
+                    // Whatever becomes of it, the table is told.
+                    let opening = Opening { shared: self.shared.clone(), url: url.clone(), done: false };
+                    let runtime = self.runtime()?;
+                    runtime.spawn(opening.run(runtime.clone()));
                     table = self.shared.lock();
                 }
             }
             anew = false;
-        }
-    }
-
-    /// Has the first bytes of an object fetched, so that they are here when it is read.
-    fn expect(&self, url: &Arc<str>, bytes: u64) -> Result<()> {
-        let opened = self.shared.lock().open(url, false)?;
-        match opened {
-            Opened::Known(known) => self.shared.go_ahead(&self.runtime()?, &known, bytes),
-            Opened::Ask => self.ask_for(url, bytes),
-            Opened::Opening => {}
-        }
-        Ok(())
-    }
-
-    fn ask_for(&self, url: &Arc<str>, ahead: u64) {
-        let opening = Opening { shared: self.shared.clone(), url: url.clone(), done: false };
-        match self.runtime() {
-            Ok(runtime) => drop(runtime.clone().spawn(opening.run(runtime, ahead))),
-            Err(error) => opening.end(Err(error)).map_or((), drop),
         }
     }
 
@@ -187,7 +172,11 @@ impl RemoteStore {
             let runs = table.wanted(known, &bytes, ahead);
             shared.fetch(&runtime, known, runs);
             match table.find(known, index, &mut waits, BLOCK.min(bytes.end - bytes.start))? {
-                Found::Here(block) => return Ok(block),
+                Found::Here(block) => {
+                    drop(table);
+                    shared.go_ahead(&runtime);
+                    return Ok(block);
+                }
                 Found::Coming => table = shared.wait(table),
                 Found::Missing => {}
             }
@@ -213,13 +202,18 @@ impl Shared {
         self.news.wait(table).unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn go_ahead(self: &Arc<Self>, runtime: &Handle, known: &Known, bytes: u64) {
-        let runs = {
-            let mut table = self.lock();
-            table.will_read(known, bytes);
-            table.wanted(known, &(0..0), bytes.min(self.settings.ahead))
-        };
-        self.fetch(runtime, known, runs);
+    /// Asks for what is expected to be read, as far as there is room.
+    fn go_ahead(self: &Arc<Self>, runtime: &Handle) {
+        let asks = self.lock().asks();
+        for ask in asks {
+            match ask {
+                Ask::Open(url) => {
+                    let opening = Opening { shared: self.clone(), url, done: false };
+                    drop(runtime.spawn(opening.run(runtime.clone())));
+                }
+                Ask::Blocks(known, runs) => self.fetch(runtime, &known, runs),
+            }
+        }
     }
 
     /// Begins to fetch runs of blocks, each with a request of its own.
@@ -251,19 +245,12 @@ struct Opening {
 }
 
 impl Opening {
-    async fn run(self, runtime: Handle, ahead: u64) {
-        let shared = self.shared.clone();
-        let found = shared.first(&self.url).await;
-        if let Some(known) = self.end(found).filter(|_| ahead > 0) {
-            shared.go_ahead(&runtime, &known, ahead);
-        }
-    }
-
-    fn end(mut self, found: Result<(Identity, Buffer)>) -> Option<Known> {
+    async fn run(mut self, runtime: Handle) {
+        let found = self.shared.first(&self.url).await;
         self.done = true;
-        let known = self.shared.lock().opened(&self.url, found);
+        self.shared.lock().opened(&self.url, found);
         self.shared.news.notify_all();
-        known
+        self.shared.go_ahead(&runtime);
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is known and kept of objects: who they are, their blocks, and who reads them. It asks for nothing by itself.
 
+mod expected;
+
 use std::{
     collections::{BTreeMap, HashMap},
     ops::Range,
@@ -8,6 +10,8 @@ use std::{
 
 use forebay_core::{Buffer, Error, ErrorKind, Result};
 
+pub(crate) use self::expected::Ask;
+use self::expected::Expected;
 use crate::{fetch::Identity, place::shown};
 
 /// Objects are kept and cached in blocks of so many bytes.
@@ -33,6 +37,7 @@ pub(crate) struct Table {
     /// Blocks that came, by when they were last used: those that were read, and those that were not.
     used: BTreeMap<u64, (Arc<str>, u64)>,
     waiting: BTreeMap<u64, (Arc<str>, u64)>,
+    expected: Expected,
     /// Counts bytes that were read, one for each look at a block besides: a clock that stands still while nobody reads.
     clock: u64,
 }
@@ -108,6 +113,7 @@ impl Table {
             unread: 0,
             used: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            expected: Expected::default(),
             clock: 0,
         }
     }
@@ -172,6 +178,7 @@ impl Table {
     /// Notes that somebody reads `bytes` of an object; gives how many bytes behind them are worth asking for: twice as many as
     /// were read in one go.
     pub(crate) fn reads(&mut self, known: &Known, bytes: &Range<u64>) -> u64 {
+        self.is_read(known);
         let most = self.ahead;
         let Some(object) = self.object(known) else { return 0 };
         let goes_on = |reader: &Reader| reader.next.abs_diff(bytes.start) <= BLOCK;
@@ -186,7 +193,7 @@ impl Table {
     }
 
     /// Notes that the first `bytes` of an object will be read, from its start on.
-    pub(crate) fn will_read(&mut self, known: &Known, bytes: u64) {
+    fn will_read(&mut self, known: &Known, bytes: u64) {
         if let Some(object) = self.object(known) {
             object.add_reader(Reader { next: 0, read: bytes / 2 });
         }
@@ -194,12 +201,9 @@ impl Table {
 
     /// The runs of blocks to ask for now, for a read of `bytes` and so much ahead of it; they are on their way from now on.
     pub(crate) fn wanted(&mut self, known: &Known, bytes: &Range<u64>, ahead: u64) -> Vec<Range<u64>> {
-        let size = known.identity.size;
         let first = bytes.start / BLOCK;
         let last = bytes.end.div_ceil(BLOCK).min((first + AT_ONCE) / RUN * RUN);
-        let step = RUN * BLOCK;
-        let far = bytes.end.saturating_add(ahead);
-        let far = if far >= size { size.div_ceil(BLOCK) } else { far / step * RUN };
+        let far = ahead_until(known, bytes.end.saturating_add(ahead));
         // A long read asks for its own bytes first.
         let far = if last * BLOCK < bytes.end { last } else { far };
         let mut runs: Vec<Range<u64>> = Vec::new();
@@ -259,6 +263,7 @@ impl Table {
 
     /// Notes that blocks will not come: who waits for one is told, the others may be asked for again.
     pub(crate) fn failed(&mut self, known: &Known, blocks: Range<u64>, error: &Error) {
+        self.unexpect(&known.url);
         for index in blocks {
             match self.block(known, index) {
                 Some(Block::Coming(0)) => self.drop_block(&known.url, index),
@@ -337,6 +342,12 @@ impl Table {
             self.unread -= BLOCK;
         }
     }
+}
+
+/// The block up to which it is worth asking ahead for the bytes before `end`: the end of a request, or of the object.
+fn ahead_until(known: &Known, end: u64) -> u64 {
+    let size = known.identity.size;
+    if end >= size { size.div_ceil(BLOCK) } else { end / (RUN * BLOCK) * RUN }
 }
 
 impl Object {

@@ -35,7 +35,14 @@ pub(crate) struct Request {
     pub(crate) sent: u64,
 }
 
-type Files = BTreeMap<String, Arc<Vec<u8>>>;
+/// A file, with the lines of the head that tell it from what it may become.
+#[derive(Clone)]
+struct File {
+    bytes: Arc<Vec<u8>>,
+    tag: String,
+}
+
+type Files = BTreeMap<String, File>;
 
 #[derive(Default)]
 struct State {
@@ -69,8 +76,12 @@ impl Server {
     }
 
     /// Puts a file there, in place of one that has this path.
-    pub(crate) fn put(&self, path: &str, bytes: Vec<u8>) {
-        self.state.files.lock().unwrap().insert(path.to_owned(), Arc::new(bytes));
+    pub(crate) fn put(&self, path: &str, bytes: impl Into<Arc<Vec<u8>>>) {
+        let bytes = bytes.into();
+        let start = bytes.len() as u64;
+        let sum = bytes.iter().step_by(97).fold(start, |sum, &byte| sum.wrapping_mul(31) + u64::from(byte));
+        let tag = format!("\r\nETag: \"{sum:x}\"\r\nLast-Modified: Thu, 01 Jan 2026 00:00:00 GMT");
+        self.state.files.lock().unwrap().insert(path.to_owned(), File { bytes, tag });
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -165,14 +176,9 @@ impl From<String> for Part {
     }
 }
 
-fn answer(file: Arc<Vec<u8>>, range: Option<(usize, usize)>, manner: Manner) -> (String, Part) {
-    let len = file.len();
-    let sum = file.iter().step_by(97).fold(len as u64, |sum, &byte| sum.wrapping_mul(31) + u64::from(byte));
-    let tag = if manner.etags {
-        format!("\r\nETag: \"{sum:x}\"\r\nLast-Modified: Thu, 01 Jan 2026 00:00:00 GMT")
-    } else {
-        String::new()
-    };
+fn answer(file: File, range: Option<(usize, usize)>, manner: Manner) -> (String, Part) {
+    let len = file.bytes.len();
+    let tag = if manner.etags { file.tag } else { String::new() };
     match range {
         Some((first, _)) if first >= len => {
             (format!("416 Range Not Satisfiable\r\nContent-Length: 0{tag}"), Part::default())
@@ -181,9 +187,9 @@ fn answer(file: Arc<Vec<u8>>, range: Option<(usize, usize)>, manner: Manner) -> 
             let end = len.min(last + 1);
             let range =
                 format!("Content-Range: bytes {first}-{}/{len}\r\nContent-Length: {}", end - 1, end - first);
-            (format!("206 Partial Content\r\n{range}{tag}"), Part(file, first, end))
+            (format!("206 Partial Content\r\n{range}{tag}"), Part(file.bytes, first, end))
         }
-        None => (format!("200 OK\r\nContent-Length: {len}{tag}"), Part(file, 0, len)),
+        None => (format!("200 OK\r\nContent-Length: {len}{tag}"), Part(file.bytes, 0, len)),
     }
 }
 

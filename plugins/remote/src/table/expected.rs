@@ -1,0 +1,192 @@
+//! Objects that will be read soon, in that order: what is asked for before somebody reads them.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    ops::Range,
+    sync::Arc,
+};
+
+use super::{Known, Opened, Table, ahead_until};
+
+/// So many objects are opened at once before they are read.
+const OPENINGS: usize = 32;
+
+/// What is expected to be read: URLs, and how many bytes of each from its start.
+#[derive(Default)]
+pub(super) struct Expected {
+    queue: VecDeque<(Arc<str>, u64)>,
+    /// Those in the queue.
+    urls: HashSet<Arc<str>>,
+}
+
+/// What to ask for now.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// An object: who it is, and its first block.
+    Open(Arc<str>),
+    Blocks(Known, Vec<Range<u64>>),
+}
+
+impl Table {
+    /// Notes that somebody will read the first `bytes` of an object, after those that were noted before it.
+    pub(crate) fn expect(&mut self, url: &Arc<str>, bytes: u64) {
+        if self.expected.urls.insert(url.clone()) {
+            self.expected.queue.push_back((url.clone(), bytes.min(self.ahead)));
+        }
+    }
+
+    /// What there is room for of what is expected, the first first: no object is asked for while one before it wants room. All of it
+    /// is on its way from now on; whoever is told to open must call [`opened`](Table::opened).
+    pub(crate) fn asks(&mut self) -> Vec<Ask> {
+        let (mut asks, mut opening) = (Vec::new(), 0);
+        while let Some((url, bytes)) = self.expected.queue.get(opening).cloned() {
+            if !self.objects.contains_key(&url)
+                && (opening == OPENINGS || !self.may_go_ahead(opening as u64 + 1))
+            {
+                break;
+            }
+            match self.open(&url, false) {
+                Ok(Opened::Ask) => asks.push(Ask::Open(url)),
+                // Its own is asked for when it is known; those after it are opened meanwhile.
+                Ok(Opened::Opening) => opening += 1,
+                // Whoever reads it is told.
+                Err(_) => self.unexpect(&url),
+                Ok(Opened::Known(known)) => {
+                    let runs = self.wanted(&known, &(0..0), bytes);
+                    if !runs.is_empty() {
+                        asks.push(Ask::Blocks(known.clone(), runs));
+                    }
+                    if !self.has(&known, ahead_until(&known, bytes)) {
+                        break;
+                    }
+                    self.unexpect(&url);
+                    self.will_read(&known, bytes);
+                }
+            }
+        }
+        asks
+    }
+
+    /// Notes that somebody reads an object now. Those that were expected before it were read already, or will not be.
+    pub(super) fn is_read(&mut self, known: &Known) {
+        while self.expected.urls.contains(&known.url)
+            && let Some((url, bytes)) = self.expected.queue.pop_front()
+        {
+            self.expected.urls.remove(&url);
+            if url == known.url {
+                self.will_read(known, bytes);
+            }
+        }
+    }
+
+    /// Forgets that an object will be read.
+    pub(super) fn unexpect(&mut self, url: &Arc<str>) {
+        if self.expected.urls.remove(url) {
+            self.expected.queue.retain(|(expected, _)| expected != url);
+        }
+    }
+
+    /// Whether the blocks before this one are here or on their way.
+    fn has(&self, known: &Known, end: u64) -> bool {
+        let object = self.objects.get(&known.url);
+        object.is_some_and(|object| (0..end).all(|index| object.blocks.contains_key(&index)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::{Buffer, Error};
+
+    use super::{
+        super::{BLOCK, Found},
+        *,
+    };
+    use crate::fetch::Identity;
+
+    const MIB: u64 = 1 << 20;
+
+    fn url(number: usize) -> Arc<str> {
+        Arc::from(format!("{number}"))
+    }
+
+    fn open(table: &mut Table, url: &Arc<str>, size: u64) {
+        let first = Buffer::from(vec![0; size.min(BLOCK) as usize]);
+        table.opened(url, Ok((Identity { size, tag: None }, first)));
+    }
+
+    /// The objects that are opened, and how many blocks of each other one are asked for.
+    fn asks(table: &mut Table) -> (Vec<Arc<str>>, Vec<(Arc<str>, u64)>) {
+        let (mut opens, mut blocks) = (Vec::new(), Vec::new());
+        for ask in table.asks() {
+            match ask {
+                Ask::Open(url) => opens.push(url),
+                Ask::Blocks(known, runs) => {
+                    blocks.push((known.url, runs.iter().map(|run| run.end - run.start).sum()));
+                }
+            }
+        }
+        (opens, blocks)
+    }
+
+    #[test]
+    fn objects_are_opened_at_once_and_fetched_in_their_order_while_there_is_room() {
+        let mut table = Table::new(64 * MIB, 16 * MIB);
+        (0..100).for_each(|number| table.expect(&url(number), 16 * MIB));
+        assert_eq!(asks(&mut table), ((0..OPENINGS).map(url).collect(), Vec::new()));
+        assert_eq!(asks(&mut table), (Vec::new(), Vec::new()));
+        // The second is known first; that the first has yet to come does not hold it up.
+        open(&mut table, &url(1), 10 * MIB);
+        assert_eq!(asks(&mut table), (vec![url(OPENINGS)], vec![(url(1), 39)]));
+        (0..OPENINGS + 1)
+            .filter(|&number| number != 1)
+            .for_each(|number| open(&mut table, &url(number), 10 * MIB));
+        // Half of the memory, less the first blocks: no more is opened before there is room.
+        let (opens, blocks) = asks(&mut table);
+        assert_eq!((opens, &blocks[..2]), (vec![], &[(url(0), 39), (url(2), 7)][..]));
+        assert_eq!(asks(&mut table), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn what_is_read_makes_room_for_what_comes_next() {
+        let mut table = Table::new(16 * MIB, 16 * MIB);
+        (0..3).for_each(|number| table.expect(&url(number), 16 * MIB));
+        asks(&mut table);
+        (0..3).for_each(|number| open(&mut table, &url(number), 4 * MIB));
+        assert_eq!(asks(&mut table).1, [(url(0), 15), (url(1), 7)]);
+        let Ok(Opened::Known(known)) = table.open(&url(0), false) else { panic!() };
+        table.reads(&known, &(0..4 * MIB));
+        for index in 0..16 {
+            table.arrived(&known, index, Buffer::from(vec![0; BLOCK as usize]));
+            assert!(matches!(table.find(&known, index, &mut false, BLOCK), Ok(Found::Here(_))));
+        }
+        assert_eq!(asks(&mut table).1, [(url(1), 8), (url(2), 7)]);
+    }
+
+    #[test]
+    fn what_nobody_reads_is_forgotten_when_something_behind_it_is_read() {
+        let mut table = Table::new(16 * MIB, 16 * MIB);
+        (0..OPENINGS + 100).for_each(|number| table.expect(&url(number), MIB));
+        asks(&mut table);
+        let last = url(OPENINGS + 98);
+        assert!(matches!(table.open(&last, false), Ok(Opened::Ask)));
+        open(&mut table, &last, MIB);
+        let Ok(Opened::Known(known)) = table.open(&last, false) else { panic!() };
+        assert!(table.reads(&known, &(0..10)) > 0);
+        assert_eq!(asks(&mut table), (vec![url(OPENINGS + 99)], vec![]));
+    }
+
+    #[test]
+    fn an_object_that_fails_holds_up_nobody() {
+        let mut table = Table::new(16 * MIB, 16 * MIB);
+        (0..3).for_each(|number| table.expect(&url(number), MIB));
+        asks(&mut table);
+        table.opened(&url(0), Err(Error::invalid("gone")));
+        open(&mut table, &url(1), 2 * MIB);
+        open(&mut table, &url(2), 3 * MIB);
+        let Ok(Opened::Known(known)) = table.open(&url(2), false) else { panic!() };
+        asks(&mut table);
+        // Nor is one asked for again and again.
+        table.failed(&known, 1..12, &Error::invalid("gone"));
+        assert_eq!(asks(&mut table), (Vec::new(), Vec::new()));
+    }
+}
