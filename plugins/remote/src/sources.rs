@@ -8,7 +8,7 @@ use std::{
 
 use forebay_core::{Error, Result};
 use object_store::{
-    ClientConfigKey, ClientOptions, ObjectStore, RetryConfig,
+    ClientOptions, ObjectStore, RetryConfig,
     aws::AmazonS3Builder,
     azure::MicrosoftAzureBuilder,
     client::{HttpClient, HttpConnector},
@@ -42,7 +42,9 @@ impl Sources {
     pub(crate) fn new(settings: &Settings) -> Self {
         // Only fails where the program chose another, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        // Services are asked by https, unless somebody names an endpoint of plain http, who wants it.
         let options = ClientOptions::new()
+            .with_allow_http(true)
             .with_timeout_disabled()
             .with_read_timeout(settings.timeout)
             .with_connect_timeout(settings.timeout.min(Duration::from_secs(10)));
@@ -62,10 +64,7 @@ impl Sources {
             let mut web = self.web.lock().unwrap_or_else(PoisonError::into_inner);
             match &*web {
                 Some(made) => made.clone(),
-                None => {
-                    let options = self.options.clone().with_allow_http(true);
-                    web.insert(Connect.connect(&options).map_err(unusable)?).clone()
-                }
+                None => web.insert(Connect.connect(&self.options).map_err(unusable)?).clone(),
             }
         };
         // The URL is the client's root, so that it goes out as it was written, with its query.
@@ -90,21 +89,19 @@ impl Sources {
     }
 
     fn client(&self, scheme: &str, root: &str) -> Result<Arc<dyn ObjectStore>> {
+        let options = self.options.clone();
         Ok(match scheme {
             "s3" | "s3a" => {
-                let builder =
-                    AmazonS3Builder::new().with_url(root).with_client_options(self.options_for("AWS_"));
+                let builder = AmazonS3Builder::new().with_url(root).with_client_options(options);
                 let builder = self.set("AWS_", builder, AmazonS3Builder::with_config);
                 Arc::new(builder.with_retry(once()).with_http_connector(Connect).build().map_err(unusable)?)
             }
             "gs" => {
-                let options = self.options_for("GOOGLE_");
                 let builder = GoogleCloudStorageBuilder::new().with_url(root).with_client_options(options);
                 let builder = self.set("GOOGLE_", builder, GoogleCloudStorageBuilder::with_config);
                 Arc::new(builder.with_retry(once()).with_http_connector(Connect).build().map_err(unusable)?)
             }
             _ => {
-                let options = self.options_for("AZURE_");
                 let builder = MicrosoftAzureBuilder::new().with_url(root).with_client_options(options);
                 let builder = self.set("AZURE_", builder, MicrosoftAzureBuilder::with_config);
                 Arc::new(builder.with_retry(once()).with_http_connector(Connect).build().map_err(unusable)?)
@@ -119,14 +116,6 @@ impl Sources {
             Ok(key) => with(builder, key, value.clone()),
             Err(_) => builder,
         })
-    }
-
-    /// Whoever names an endpoint of plain http wants it.
-    fn options_for(&self, service: &str) -> ClientOptions {
-        let plain = self.variables.iter().any(|(name, value)| {
-            name.starts_with(service) && value.to_ascii_lowercase().starts_with("http://")
-        });
-        self.options.clone().with_config(ClientConfigKey::AllowHttp, plain.to_string())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Requests on their way to a server: what its refusals mean, before object_store makes one error of them all.
 
-use std::{error::Error as StdError, fmt, time::Duration};
+use std::{error::Error as StdError, fmt, io, time::Duration};
 
 use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -25,6 +25,8 @@ pub(crate) struct Fault {
     pub(crate) status: Option<u16>,
     /// How long it wants to be left alone, if it said so.
     pub(crate) after: Option<Duration>,
+    /// Whether the server is not the one that it should be.
+    stranger: bool,
     message: String,
 }
 
@@ -43,11 +45,11 @@ impl Fault {
 
     /// Whether it may be gone at the next attempt.
     pub(crate) fn may_pass(&self) -> bool {
-        self.status.is_none_or(passes)
+        self.status.map_or(!self.stranger, passes)
     }
 
     fn broken(error: &HttpError) -> Self {
-        Self { status: None, after: None, message: innermost(error) }
+        Self { status: None, after: None, stranger: is_of_certificate(error), message: innermost(error) }
     }
 
     async fn refused(response: HttpResponse) -> Self {
@@ -68,7 +70,8 @@ impl Fault {
         let known = if known.is_empty() { String::new() } else { format!(": {known}") };
         let said = if status == 200 { String::new() } else { page(response).await };
         let message = format!("the server answered {status}{known}{}{said}", region.unwrap_or_default());
-        Self { status: Some(status), after: after.map(|s: u64| Duration::from_secs(s.min(LONGEST))), message }
+        let after = after.map(|seconds: u64| Duration::from_secs(seconds.min(LONGEST)));
+        Self { status: Some(status), after, stranger: false, message }
     }
 }
 
@@ -83,6 +86,18 @@ impl StdError for Fault {}
 /// Whether a later request may be answered otherwise.
 fn passes(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500..=599) && !matches!(status, 501 | 505)
+}
+
+/// Whether a server was left because of its certificate.
+fn is_of_certificate(error: &(dyn StdError + 'static)) -> bool {
+    if let Some(rustls::Error::InvalidCertificate(_)) = error.downcast_ref() {
+        return true;
+    }
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        // What such an error holds is no source of it.
+        Some(held) => is_of_certificate(held),
+        None => error.source().is_some_and(is_of_certificate),
+    }
 }
 
 /// What an error is at bottom; those above it say where in the client it went through.

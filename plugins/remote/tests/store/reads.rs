@@ -16,7 +16,7 @@ pub(crate) fn settings() -> Settings {
     Settings { pause: Duration::from_millis(1), timeout: Duration::from_secs(20), ..Settings::default() }
 }
 
-fn store() -> RemoteStore {
+pub(crate) fn store() -> RemoteStore {
     RemoteStore::with(settings()).unwrap()
 }
 
@@ -260,8 +260,8 @@ fn a_url_goes_out_as_it_was_written_and_who_asks_in_a_header() {
     let url = format!("http://me:word@{}/some%20dir/a+b%25.bin?version=3&x=%2F", server.address);
     assert_eq!(store().size(&url).unwrap(), 10);
     let requests = server.requests();
-    assert_eq!(requests[0].path, "/some%20dir/a+b%25.bin?version=3&x=%2F");
-    assert_eq!(requests[0].authorization.as_deref(), Some("Basic bWU6d29yZA=="));
+    assert_eq!(requests[0].target, "/some%20dir/a+b%25.bin?version=3&x=%2F");
+    assert_eq!(requests[0].header("authorization"), Some("Basic bWU6d29yZA=="));
     let error = store().list(&server.url("")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
 }

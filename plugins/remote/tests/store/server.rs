@@ -1,8 +1,8 @@
-//! A server of files in memory: HTTP/1.1 with ranges and etags, and as much of S3 as lists a bucket.
+//! A server of files in memory: HTTP/1.1 with ranges and etags, and room for a service that answers some requests otherwise.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::{BufRead, BufReader, Write},
+    collections::BTreeMap,
+    io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc, Mutex,
@@ -19,20 +19,56 @@ pub(crate) struct Manner {
     pub(crate) delay: Duration,
     pub(crate) ranges: bool,
     pub(crate) etags: bool,
+    /// What it is besides a server of files.
+    pub(crate) service: Option<Service>,
 }
 
 impl Default for Manner {
     fn default() -> Self {
-        Self { delay: Duration::ZERO, ranges: true, etags: true }
+        Self { delay: Duration::ZERO, ranges: true, etags: true, service: None }
     }
 }
 
-/// One request that came: its path with the query, who asked, and the bytes that were sent.
+/// Answers a request in place of the file that it names: a status and a page. It knows all files' paths.
+pub(crate) type Service = fn(&Request, &[String]) -> Option<(&'static str, String)>;
+
+/// One request that came.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    pub(crate) path: String,
-    pub(crate) authorization: Option<String>,
+    pub(crate) method: String,
+    /// The path as it came, with the query.
+    pub(crate) target: String,
+    /// The request's first line, and its headers.
+    pub(crate) head: Vec<String>,
+    /// How many bytes were sent of a file or a page.
     pub(crate) sent: u64,
+}
+
+impl Request {
+    pub(crate) fn new(head: Vec<String>) -> Option<Self> {
+        let mut words = head.first()?.split(' ').map(str::to_owned);
+        Some(Self { method: words.next()?, target: words.next()?, head, sent: 0 })
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        header(&self.head, name)
+    }
+
+    /// The path as it came, without the slash before it.
+    pub(crate) fn path(&self) -> &str {
+        self.target.split('?').next().unwrap().trim_start_matches('/')
+    }
+
+    /// The query's names and values, decoded.
+    pub(crate) fn query(&self) -> BTreeMap<String, String> {
+        let (_, query) = self.target.split_once('?').unwrap_or_default();
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        let decoded = |text: &str| percent_decoded(&text.replace('+', " "));
+        pairs
+            .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+            .map(|(k, v)| (decoded(k), decoded(v)))
+            .collect()
+    }
 }
 
 /// A file, with the lines of the head that tell it from what it may become.
@@ -42,11 +78,9 @@ struct File {
     tag: String,
 }
 
-type Files = BTreeMap<String, File>;
-
 #[derive(Default)]
 struct State {
-    files: Mutex<Files>,
+    files: Mutex<BTreeMap<String, File>>,
     requests: Mutex<Vec<Request>>,
     closed: AtomicBool,
 }
@@ -59,6 +93,14 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(manner: Manner) -> Self {
+        Self::over(manner, |stream| stream)
+    }
+
+    /// One whose connections are something over the system's own.
+    pub(crate) fn over<S: Read + Write>(
+        manner: Manner,
+        over: impl Fn(TcpStream) -> S + Clone + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State::default());
@@ -68,8 +110,10 @@ impl Server {
                 if shared.closed.load(Ordering::Relaxed) {
                     break;
                 }
-                let state = shared.clone();
-                thread::spawn(move || serve(stream, &state, manner));
+                stream.set_nodelay(true).unwrap();
+                let (state, over) = (shared.clone(), over.clone());
+                // The other end may go away at any time.
+                thread::spawn(move || serve(over(stream), &state, manner));
             }
         });
         Self { address, state }
@@ -123,40 +167,21 @@ pub(crate) fn header<'a>(head: &'a [String], name: &str) -> Option<&'a str> {
     named.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }
 
-fn serve(stream: TcpStream, state: &State, manner: Manner) {
-    stream.set_nodelay(true).unwrap();
-    let mut input = BufReader::new(stream.try_clone().unwrap());
-    let mut output = stream;
-    while let Some(head) = head(&mut input) {
+fn serve(stream: impl Read + Write, state: &State, manner: Manner) -> Option<()> {
+    let mut stream = BufReader::new(stream);
+    while let Some(head) = head(&mut stream) {
         thread::sleep(manner.delay);
-        let mut words = head[0].split(' ');
-        let (method, path) = (words.next().unwrap(), words.next().unwrap());
-        let plain = percent_decoded(path.split('?').next().unwrap().trim_start_matches('/'));
-        let file = state.files.lock().unwrap().get(&plain).cloned();
-        let range = header(&head, "range").filter(|_| manner.ranges).and_then(|text| {
-            let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
-            Some((first.parse().ok()?, last.parse().ok()?))
-        });
-        let (lines, body) = match file {
-            Some(file) => answer(file, range, manner),
-            None if path.contains("list-type=2") => {
-                let page = listing(&state.files.lock().unwrap(), path);
-                (
-                    format!("200 OK\r\nContent-Type: application/xml\r\nContent-Length: {}", page.len()),
-                    page.into(),
-                )
-            }
-            None => ("404 Not Found\r\nContent-Length: 0".to_owned(), Part::default()),
-        };
-        let body = if method == "HEAD" { &[][..] } else { body.bytes() };
-        let authorization = header(&head, "authorization").map(str::to_owned);
-        let request = Request { path: path.to_owned(), authorization, sent: body.len() as u64 };
+        let mut request = Request::new(head)?;
+        let (head, body) = answer(&request, state, manner);
+        let body = if request.method == "HEAD" { &[][..] } else { body.bytes() };
+        request.sent = body.len() as u64;
         state.requests.lock().unwrap().push(request);
-        let head = format!("HTTP/1.1 {lines}\r\n\r\n");
-        if output.write_all(head.as_bytes()).and_then(|()| output.write_all(body)).is_err() {
-            break;
-        }
+        let stream = stream.get_mut();
+        stream.write_all(format!("HTTP/1.1 {head}\r\n\r\n").as_bytes()).ok()?;
+        stream.write_all(body).ok()?;
+        stream.flush().ok()?;
     }
+    None
 }
 
 /// Some bytes of a file.
@@ -169,14 +194,23 @@ impl Part {
     }
 }
 
-impl From<String> for Part {
-    fn from(text: String) -> Self {
-        let len = text.len();
-        Self(Arc::new(text.into_bytes()), 0, len)
+fn answer(request: &Request, state: &State, manner: Manner) -> (String, Part) {
+    let paths = || state.files.lock().unwrap().keys().cloned().collect::<Vec<_>>();
+    if let Some((status, page)) = manner.service.and_then(|service| service(request, &paths())) {
+        let len = page.len();
+        let head = format!("{status}\r\nContent-Type: application/xml\r\nContent-Length: {len}");
+        return (head, Part(Arc::new(page.into_bytes()), 0, len));
     }
+    let file = state.files.lock().unwrap().get(&percent_decoded(request.path())).cloned();
+    let Some(file) = file else { return ("404 Not Found\r\nContent-Length: 0".to_owned(), Part::default()) };
+    let range = request.header("range").filter(|_| manner.ranges).and_then(|text| {
+        let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
+        Some((first.parse().ok()?, last.parse().ok()?))
+    });
+    part(file, range, manner)
 }
 
-fn answer(file: File, range: Option<(usize, usize)>, manner: Manner) -> (String, Part) {
+fn part(file: File, range: Option<(usize, usize)>, manner: Manner) -> (String, Part) {
     let len = file.bytes.len();
     let tag = if manner.etags { file.tag } else { String::new() };
     match range {
@@ -193,33 +227,7 @@ fn answer(file: File, range: Option<(usize, usize)>, manner: Manner) -> (String,
     }
 }
 
-/// ListObjectsV2 of `/bucket?list-type=2&delimiter=/&prefix=…`, in one page.
-fn listing(files: &Files, path: &str) -> String {
-    let (bucket, query) = path.trim_start_matches('/').split_once('?').unwrap();
-    let prefix = query.split('&').find_map(|pair| pair.strip_prefix("prefix=")).unwrap_or_default();
-    let (bucket, prefix) = (bucket.trim_end_matches('/'), percent_decoded(prefix));
-    let keys = files.keys().filter_map(|name| name.strip_prefix(bucket)?.strip_prefix('/'));
-    let (mut entries, mut folders) = (String::new(), BTreeSet::new());
-    for key in keys.filter(|key| key.starts_with(&prefix)) {
-        match key[prefix.len()..].split_once('/') {
-            Some((folder, _)) => drop(folders.insert(format!("{prefix}{folder}/"))),
-            None => {
-                entries += &format!(
-                    "<Contents><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>\"1\"</ETag><Size>1</Size></Contents>"
-                )
-            }
-        }
-    }
-    let folders: String = folders
-        .iter()
-        .map(|folder| format!("<CommonPrefixes><Prefix>{folder}</Prefix></CommonPrefixes>"))
-        .collect();
-    format!(
-        "<?xml version=\"1.0\"?><ListBucketResult><IsTruncated>false</IsTruncated>{entries}{folders}</ListBucketResult>"
-    )
-}
-
-fn percent_decoded(text: &str) -> String {
+pub(crate) fn percent_decoded(text: &str) -> String {
     let mut parts = text.split('%');
     let mut bytes = parts.next().unwrap().as_bytes().to_vec();
     for part in parts {
