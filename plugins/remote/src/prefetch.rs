@@ -9,7 +9,7 @@ use forebay_core::{
 options! {
     /// Options of `prefetch`.
     pub struct PrefetchOptions {
-        /// How many files are asked for ahead of the one that is read.
+        /// How many samples are held while their files are asked for.
         ahead: usize = 8, in 1..=10_000;
         /// How many bytes of each, from its start; the store's bounds hold besides.
         bytes: u64 = 16777216;

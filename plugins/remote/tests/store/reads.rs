@@ -277,6 +277,25 @@ fn what_is_expected_is_there_when_it_is_read() {
     assert!((4 * MIB as u64..=17 * MIB as u64).contains(&sent), "{sent}");
 }
 
+#[test]
+fn what_is_expected_comes_in_its_order_and_within_the_memory() {
+    let (server, file) = (Server::new(Manner::default()), std::sync::Arc::new(bytes(4 * MIB)));
+    let store = RemoteStore::with(Settings { memory: 16 << 20, ..settings() }).unwrap();
+    let url = |number: usize| server.url(&format!("{number}.bin"));
+    for number in 0..40 {
+        server.put(&format!("{number}.bin"), file.clone());
+        assert!(store.read_range(&url(number), 16 << 20, 0).unwrap().is_empty());
+    }
+    let mut sent = 0;
+    for number in 0..40 {
+        assert!(read_all(&store, &url(number), MIB).unwrap() == *file);
+        sent += server.requests().iter().map(|request| request.sent as usize).sum::<usize>();
+        let most = (number + 1) * file.len() + 8 * MIB;
+        assert!(sent <= most, "after {number}: {sent} of {most}");
+    }
+    assert_eq!(sent, 40 * file.len());
+}
+
 fn cached(folder: &Path, cache_bytes: u64) -> RemoteStore {
     RemoteStore::with(Settings { cache: Some(folder.to_owned()), cache_bytes, ..settings() }).unwrap()
 }
