@@ -127,12 +127,17 @@ fn each_format(test: &str, check: fn(&Format) -> usize) {
 /// The plugins, and the map `with_bytes`, which sets this field to the bytes that `make` makes of the sample's number.
 fn with_bytes(field: &'static str, make: impl Fn(usize) -> Vec<u8> + Send + Sync + 'static) -> Registry {
     static REGISTRY: OnceLock<Registry> = OnceLock::new();
-    let set = move |sample: &mut Sample, _: &_| {
+    let set = move |sample: &mut Sample| {
         let number = sample.take("value").and_then(|value| value.as_i64()).unwrap();
         sample.set(field, Value::from(forebay_loader::Buffer::from(make(usize::try_from(number).unwrap()))));
-        Ok(())
     };
-    REGISTRY.get_or_init(registry).with_map("with_bytes", set).unwrap()
+    let registry = REGISTRY.get_or_init(registry);
+    registry
+        .with_map("with_bytes", move |sample, _| {
+            set(sample);
+            Ok(())
+        })
+        .unwrap()
 }
 
 /// The format's pipes behind this source; samples that one fails on are set aside.
@@ -172,6 +177,7 @@ fn whole(graph: &Graph, registry: &Registry, executor: Executor) -> (Vec<String>
         all.push(digest(&sample.unwrap()));
         snapshots.push(epoch.snapshot().unwrap());
     }
+    drop(epoch);
     let lost = loader.quarantine();
     assert!(all.is_empty() || lost.is_empty(), "{:?}", lost);
     (all, snapshots)
