@@ -6,7 +6,7 @@ use forebay_remote::RemoteStore;
 use ring::hmac;
 
 use crate::{
-    bucket::{BUCKET, check, store},
+    bucket::{check, fill, store},
     listing::{self, Page},
     server::{Manner, Request, Server},
 };
@@ -75,7 +75,7 @@ fn signature(request: &Request) -> String {
 
 fn azure(variables: &[(&str, &str)]) -> (Server, RemoteStore) {
     let server = Server::new(Manner { service: Some(service), ..Manner::default() });
-    BUCKET.map(|(name, bytes)| server.put(&format!("{ACCOUNT}/box/{name}"), crate::reads::bytes(bytes)));
+    fill(&server, &format!("{ACCOUNT}/box"));
     let endpoint = server.url(ACCOUNT);
     let known = [("AZURE_STORAGE_ENDPOINT", &*endpoint), ("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT)];
     let store = store(&[&known, variables].concat());

@@ -3,10 +3,13 @@
 use forebay_core::Store;
 use forebay_remote::{RemoteStore, Settings};
 
-use crate::reads::{bytes, settings};
+use crate::{
+    reads::{bytes, settings},
+    server::Server,
+};
 
 /// Names and sizes. Some programs write an empty object for a folder.
-pub(crate) const BUCKET: [(&str, usize); 6] = [
+const BUCKET: [(&str, usize); 6] = [
     ("train/", 0),
     ("train/a.tar", 300_000),
     ("train/b c+%.tar", 300_013),
@@ -14,6 +17,13 @@ pub(crate) const BUCKET: [(&str, usize); 6] = [
     ("train/deep/e.tar", 300_002),
     ("val.tar", 1000),
 ];
+
+/// Puts all of it on a server, below this path.
+pub(crate) fn fill(server: &Server, path: &str) {
+    for (name, len) in BUCKET {
+        server.put(&format!("{path}/{name}"), bytes(len));
+    }
+}
 
 /// A store with these variables of the services.
 pub(crate) fn store(variables: &[(&str, &str)]) -> RemoteStore {

@@ -5,7 +5,7 @@ use std::fs;
 use forebay_core::Store;
 
 use crate::{
-    bucket::{BUCKET, check, store},
+    bucket::{check, fill, store},
     listing,
     server::{Manner, Request, Server},
 };
@@ -23,7 +23,7 @@ fn service(request: &Request, paths: &[String]) -> Option<(&'static str, String)
 
 fn google() -> Server {
     let server = Server::new(Manner { service: Some(service), ..Manner::default() });
-    BUCKET.map(|(name, bytes)| server.put(&format!("bucket/{name}"), crate::reads::bytes(bytes)));
+    fill(&server, "bucket");
     server
 }
 

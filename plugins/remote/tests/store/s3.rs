@@ -5,7 +5,7 @@ use forebay_remote::RemoteStore;
 use ring::{digest, hmac};
 
 use crate::{
-    bucket::{BUCKET, check, store},
+    bucket::{check, fill, store},
     listing,
     server::{Manner, Request, Server, percent_decoded},
 };
@@ -83,7 +83,7 @@ fn s3(server: &Server, variables: &[(&str, &str)]) -> RemoteStore {
 
 fn signing() -> Server {
     let server = Server::new(Manner { service: Some(service), ..Manner::default() });
-    BUCKET.map(|(name, bytes)| server.put(&format!("bucket/{name}"), crate::reads::bytes(bytes)));
+    fill(&server, "bucket");
     server
 }
 
@@ -125,7 +125,7 @@ fn a_public_bucket_is_read_without_a_signature() {
         Some(("200 OK", listing::objects(request, paths)?))
     }
     let server = Server::new(Manner { service: Some(service), ..Manner::default() });
-    BUCKET.map(|(name, bytes)| server.put(&format!("bucket/{name}"), crate::reads::bytes(bytes)));
+    fill(&server, "bucket");
     check("s3://bucket", &s3(&server, &[("AWS_SKIP_SIGNATURE", "true")]));
 }
 
