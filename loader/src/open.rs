@@ -294,7 +294,7 @@ fn plain(path: &str) -> String {
     let mut pattern = String::with_capacity(path.len());
     for letter in path.chars() {
         match letter {
-            '*' | '?' | '[' | '{' => pattern.extend(['[', letter, ']']),
+            '*' | '?' | '[' | '{' | '}' => pattern.extend(['[', letter, ']']),
             _ => pattern.push(letter),
         }
     }
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_path_stands_for_itself_alone() {
-        assert_eq!(plain("a[1]*?{0,1}.tar"), "a[[]1][*][?][{]0,1}.tar");
+        assert_eq!(plain("a[1]*?{0,1}.tar"), "a[[]1][*][?][{]0,1[}].tar");
         assert_eq!(plain("https://host/a.tar?x=[1]"), "https://host/a.tar?x=[1]");
     }
 }
