@@ -294,8 +294,8 @@ fn what_is_expected_comes_in_its_order_and_within_the_memory() {
         let most = (number + 1) * file.len() + 8 * MIB + 32 * (256 << 10) + 4 * MIB;
         assert!(sent <= most, "after {number}: {sent} of {most}");
     }
-    // Of so little memory the first blocks of the last ones that were opened early made room again.
-    assert!(sent >= 40 * file.len() && sent <= 40 * file.len() + 32 * (256 << 10), "{sent}");
+    // Of so little memory the first blocks of the last ones that were opened early made room again: less than a tenth comes twice.
+    assert!(sent >= 40 * file.len() && sent <= 44 * file.len(), "{sent}");
 }
 
 fn cached(folder: &Path, cache_bytes: u64) -> RemoteStore {
