@@ -1,5 +1,4 @@
 //! Leaves the plugin's library its one exported symbol: crc-fast, which object_store needs, exports functions for C.
-#![expect(clippy::print_stdout, reason = "a build script speaks to cargo so")]
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
