@@ -1,5 +1,4 @@
 //! What plugins' libraries show: the entry, and nothing that could meet a symbol of another library.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::process::Command;
 

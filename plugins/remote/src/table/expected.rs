@@ -105,17 +105,19 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn url(number: usize) -> Arc<str> {
+    type Url = Arc<str>;
+
+    fn url(number: usize) -> Url {
         Arc::from(format!("{number}"))
     }
 
-    fn open(table: &mut Table, url: &Arc<str>, size: u64) {
+    fn open(table: &mut Table, url: &Url, size: u64) {
         let first = Buffer::from(vec![0; size.min(BLOCK) as usize]);
         table.opened(url, Ok((Identity { size, tag: None }, first)));
     }
 
     /// The objects that are opened, and how many blocks of each other one are asked for.
-    fn asks(table: &mut Table) -> (Vec<Arc<str>>, Vec<(Arc<str>, u64)>) {
+    fn asks(table: &mut Table) -> (Vec<Url>, Vec<(Url, u64)>) {
         let (mut opens, mut blocks) = (Vec::new(), Vec::new());
         for ask in table.asks() {
             match ask {
