@@ -290,12 +290,12 @@ fn what_is_expected_comes_in_its_order_and_within_the_memory() {
     for number in 0..40 {
         assert!(read_all(&store, &url(number), MIB).unwrap() == *file);
         sent += server.requests().iter().map(|request| request.sent as usize).sum::<usize>();
-        // Half of the memory, the first blocks of 32 files that are being opened, and two requests under way.
-        let most = (number + 1) * file.len() + 8 * MIB + 32 * (256 << 10) + 4 * MIB;
+        // Half of the memory, the first blocks of 32 files that are being opened, two requests under way; and of so little
+        // memory the first blocks of some files make room again, and come twice.
+        let most = (number + 1) * file.len() * 6 / 5 + 8 * MIB + 32 * (256 << 10) + 4 * MIB;
         assert!(sent <= most, "after {number}: {sent} of {most}");
     }
-    // Of so little memory the first blocks of the last ones that were opened early made room again: less than a tenth comes twice.
-    assert!(sent >= 40 * file.len() && sent <= 44 * file.len(), "{sent}");
+    assert!(sent >= 40 * file.len() && sent <= 48 * file.len(), "{sent}");
 }
 
 fn cached(folder: &Path, cache_bytes: u64) -> RemoteStore {
