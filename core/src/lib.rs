@@ -49,6 +49,7 @@ pub mod random;
 pub mod shim;
 mod state;
 mod text;
+mod texts;
 mod writer;
 
 pub use forebay_abi as abi;
@@ -70,6 +71,7 @@ pub use crate::{
     random::Rng,
     state::{StateExt, TensorExt},
     text::write_json,
+    texts::Texts,
     writer::{Encode, Files, Writer},
 };
 

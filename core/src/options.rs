@@ -1,11 +1,14 @@
 //! Typed options: one macro makes the struct, its schema for the manifest, and its reader.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 
 use crate::{
-    Error, Result,
+    Error, Result, Texts,
     descriptor::{List, OptionKind, OptionSpec},
     manifest::is_required,
+    texts::Given,
 };
 
 /// A set of options that can be read from a JSON object. Made by [`options!`](crate::options!).
@@ -44,7 +47,7 @@ impl Options for NoOptions {
 ///
 /// Each field is `name: Type = default;` or `name: Type = required;`, then `in MIN..=MAX` for a
 /// range and `one_of ["a", "b"]` for a choice. A default is written as JSON. Types: `bool`, integers,
-/// floats, `String`, [`Vec`], [`Option`] (null), [`OneOrMany`], [`Any`].
+/// floats, `String`, [`Vec`], [`Option`] (null), [`OneOrMany`], [`Texts`], [`Any`].
 ///
 /// ```
 /// use forebay_core::{Options, options};
@@ -108,7 +111,7 @@ macro_rules! options {
 
 /// A JSON object of options, checked against a schema.
 pub struct Reader {
-    given: serde_json::Map<String, Json>,
+    given: BTreeMap<String, Given>,
     specs: &'static [OptionSpec],
 }
 
@@ -118,7 +121,7 @@ impl Reader {
     /// # Errors
     /// `Invalid`.
     pub fn new(json: &str, specs: &'static [OptionSpec]) -> Result<Self> {
-        let given: serde_json::Map<String, Json> = serde_json::from_str(json)
+        let given: BTreeMap<String, Given> = serde_json::from_str(json)
             .map_err(|error| Error::invalid(format!("options are no JSON object: {error}")))?;
         if let Some(unknown) = given.keys().find(|key| specs.iter().all(|spec| spec.name != **key)) {
             let names: Vec<_> = specs.iter().map(|spec| spec.name).collect();
@@ -145,11 +148,15 @@ impl Reader {
             None => serde_json::from_str(spec.default)
                 .map_err(|error| Error::bug(format!("the default is no JSON: {error}")))?,
         };
-        check_bounds(spec, &value)
-            .and_then(|()| {
-                T::read(value).map_err(|value| format!("found {value}, expected {}", T::KIND.describe()))
-            })
-            .map_err(|message| Error::invalid(message).context("option", name))
+        let wrong = |value| format!("found {value}, expected {}", T::KIND.describe());
+        let read = match value {
+            Given::Texts(texts) => {
+                let choices = texts.iter().try_for_each(|text| check_choice(spec, text));
+                choices.and_then(|()| T::of_texts(texts).map_err(wrong))
+            }
+            Given::Json(value) => check_bounds(spec, &value).and_then(|()| T::read(value).map_err(wrong)),
+        };
+        read.map_err(|message| Error::invalid(message).context("option", name))
     }
 }
 
@@ -165,13 +172,14 @@ fn check_bounds(spec: &OptionSpec, value: &Json) -> Result<(), String> {
             return Err(format!("found {value}, expected {} to {}", spec.min, spec.max));
         }
     }
-    if let Some(text) = value.as_str()
-        && !spec.choices.is_empty()
-        && !spec.choices.contains(&text)
-    {
-        return Err(format!("found {value}, expected one of {}", spec.choices.join(", ")));
+    value.as_str().map_or(Ok(()), |text| check_choice(spec, text))
+}
+
+fn check_choice(spec: &OptionSpec, text: &str) -> Result<(), String> {
+    if spec.choices.is_empty() || spec.choices.contains(&text) {
+        return Ok(());
     }
-    Ok(())
+    Err(format!("found {text:?}, expected one of {}", spec.choices.join(", ")))
 }
 
 /// A type that an option can have.
@@ -179,11 +187,19 @@ pub trait OptionType: Sized {
     /// What it takes.
     const KIND: OptionKind;
 
-    /// Reads a value, which may be a long list: what it holds is moved, not copied.
+    /// Reads a value: what it holds is moved, not copied.
     ///
     /// # Errors
     /// The value, or the part of it that is of another kind or does not fit.
     fn read(value: Json) -> Result<Self, Json>;
+
+    /// Reads a list of nothing but texts, which may be long.
+    ///
+    /// # Errors
+    /// As [`read`](OptionType::read).
+    fn of_texts(texts: Texts) -> Result<Self, Json> {
+        Self::read(Given::Texts(texts).into_json())
+    }
 }
 
 impl OptionKind {

@@ -44,6 +44,7 @@
 //! ```
 
 mod builder;
+mod canonical;
 mod catalog;
 mod check;
 mod document;
@@ -247,10 +248,16 @@ impl fmt::Display for Graph {
 }
 
 impl Node {
-    /// The options that its pipe reads: all but those that every pipe has.
-    pub(crate) fn own_options(&self) -> BTreeMap<&str, &Value> {
+    /// The options that its pipe reads, as JSON: all but those that every pipe has; `changed` replaces one of them.
+    pub(crate) fn own_options(&self, changed: Option<(&str, &Value)>) -> String {
         let options = self.options.iter().map(|(name, value)| (name.as_str(), value));
-        options.filter(|(name, _)| !COMMON.contains(name)).collect()
+        let mut options: BTreeMap<_, _> = options.filter(|(name, _)| !COMMON.contains(name)).collect();
+        options.extend(changed);
+        let mut json = String::new();
+        let mut text = canonical::Text::new(|part: &str| json.push_str(part));
+        text.entries(options.into_iter());
+        text.flush();
+        json
     }
 
     /// Where the graph wants its work done; of a checked graph.

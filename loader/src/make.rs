@@ -82,7 +82,7 @@ impl Maker<'_> {
             Some(record) => (record.label(), record.file()),
             None => ("this program".to_owned(), "a closure".to_owned()),
         };
-        let (tap, options) = self.options(at, spec)?;
+        let (tap, options) = self.options(at, spec);
         let blame = Blame { pipe: node.name.clone(), plugin: format!("{plugin} in {file}") };
         let pipe = self.registry.make_pipe(&node.pipe, &options).map_err(|error| blame.on(error))?;
         let counters = Arc::new(Counters::default());
@@ -122,16 +122,13 @@ impl Maker<'_> {
     }
 
     /// A node's options as its pipe is told them, in a run that is audited with the field for the uids in a batch.
-    fn options(&self, at: usize, spec: &PipeSpec) -> Result<(Option<Tap>, String)> {
-        let mut options = self.graph.nodes()[at].own_options();
-        let given = options.get(spec.uids_option.as_str()).and_then(|field| field.as_str());
+    fn options(&self, at: usize, spec: &PipeSpec) -> (Option<Tap>, String) {
+        let node = &self.graph.nodes()[at];
+        let given = node.options.get(&spec.uids_option).and_then(|field| field.as_str());
         let tap = self.audit.map(|log| Tap::new(log, at, given));
         let field = tap.as_ref().and_then(Tap::field).map(serde_json::Value::from);
-        if let Some(field) = &field {
-            options.insert(&spec.uids_option, field);
-        }
-        let text = serde_json::to_string(&options).map_err(|error| Error::bug(error.to_string()))?;
-        Ok((tap, text))
+        let options = node.own_options(field.as_ref().map(|field| (spec.uids_option.as_str(), field)));
+        (tap, options)
     }
 }
 

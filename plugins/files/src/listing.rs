@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use forebay_core::{Context, Error, Result};
+use forebay_core::{Context, Error, Result, Texts};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -39,12 +39,12 @@ pub struct Found {
 /// # Ok::<(), forebay_core::Error>(())
 /// ```
 pub fn list<S: AsRef<str>>(patterns: &[S]) -> Result<Listing> {
-    Listing::new(patterns.iter().map(|text| text.as_ref().to_owned()).collect())
+    Listing::new(patterns.iter().collect())
 }
 
 /// The files that patterns stand for; made by [`list`].
 pub struct Listing {
-    patterns: Vec<String>,
+    patterns: Texts,
     /// Which pattern, and which name that its braces stand for, comes next.
     pattern: usize,
     name: u64,
@@ -159,8 +159,8 @@ impl Listing {
     }
 
     /// Checks the patterns; nothing is made of them before their turn.
-    pub(crate) fn new(patterns: Vec<String>) -> Result<Self> {
-        patterns.iter().try_for_each(|text| One::check(text))?;
+    pub(crate) fn new(patterns: Texts) -> Result<Self> {
+        patterns.iter().try_for_each(One::check)?;
         let (one, walk) = (None, None);
         Ok(Self { patterns, pattern: 0, name: 0, one, matches: 0, folders: false, walk, given: 0 })
     }

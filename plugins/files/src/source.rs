@@ -3,8 +3,8 @@
 use std::{io::Read, path::Path};
 
 use forebay_core::{
-    Buffer, BufferMut, Context, DataPipe, Error, Key, OneOrMany, PipeInfo, Result, Sample, Schema, Source,
-    State, StateExt, Str, Value, options,
+    Buffer, BufferMut, Context, DataPipe, Error, Key, PipeInfo, Result, Sample, Schema, Source, State,
+    StateExt, Str, Texts, Value, options,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ options! {
     /// Options of `files`.
     pub struct FilesOptions {
         /// Paths, folders or patterns, one or a list: `*`, `?`, `[..]`, `**`, `{000..099}`, `{a,b}`.
-        paths: OneOrMany<String> = required;
+        paths: Texts = required;
         /// How to open: `mmap` shows the file without a copy, `read` takes it into memory, `none` gives the path alone. Of a URL
         /// `mmap` gives the path alone too, since who reads it fetches only what it needs.
         open: String = "mmap", one_of ["mmap", "read", "none"];
@@ -53,10 +53,10 @@ impl DataPipe for Files {
     type Options = FilesOptions;
 
     fn new(options: FilesOptions) -> Result<Self> {
-        if options.paths.0.is_empty() {
+        if options.paths.is_empty() {
             return Err(Error::invalid("found no path").context("option", "paths"));
         }
-        let listing = Listing::new(options.paths.0)?;
+        let listing = Listing::new(options.paths)?;
         let schemas = [&["path"][..], &["path", "bytes"]]
             .map(|names| Schema::new(names.iter().map(|name| Str::from_static(name))));
         Ok(Self { open: options.open, schemas, listing, delivered: 0, last: None })
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     fn files(paths: &[&str], open: &str) -> Files {
-        let paths = OneOrMany(paths.iter().map(|&path| path.to_owned()).collect());
+        let paths = paths.iter().collect();
         Files::new(FilesOptions { paths, open: open.into() }).unwrap()
     }
 
