@@ -6,8 +6,6 @@ use std::{
     sync::{Mutex, Once, PoisonError},
 };
 
-#[path = "../../tests/mutations/host.rs"]
-mod host;
 #[path = "../../tests/mutations/parsers.rs"]
 mod parsers;
 

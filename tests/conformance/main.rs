@@ -5,15 +5,14 @@
 //! the plugin's library, as any graph runs it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod damage;
 mod table;
 
 use std::{collections::BTreeSet, fs, path::Path, sync::OnceLock};
 
-use damage::Damage;
 use forebay_loader::{
     Digest, ErrorKind, Executor, Graph, Limits, Registry, Sample, Snapshot, Value, graph::Class,
 };
+use forebay_testkit::Damage;
 use forebay_tests::{
     Run, Setting, build, builder,
     child::{self, Outcome},
@@ -24,6 +23,8 @@ use table::{FORMATS, Format};
 
 /// What one value may take. The address space of a child is 1 GiB.
 const LIMITS: Limits = Limits { bytes: 4 << 20, pixels: 1 << 18 };
+/// Up to so many bytes, a file is damaged at every one; a larger one at so many places.
+const PLACES: usize = 4096;
 /// The processor's seconds for one format.
 const SECONDS: u64 = 60;
 /// How many damaged files one run reads: few enough that all its losses are listed.
@@ -66,7 +67,7 @@ fn damaged_files_are_refused_or_read_alike_on_every_executor() {
     each_format("damaged_files_are_refused_or_read_alike_on_every_executor", |format| {
         let mut forms = 0;
         for file in format.files {
-            let damage = Damage::new(read(file));
+            let damage = Damage::new(read(file), PLACES);
             let count = damage.forms();
             let registry = with_bytes(format.field, move |number| damage.form(number));
             for first in (0..count).step_by(AT_ONCE) {

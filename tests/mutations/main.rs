@@ -4,7 +4,6 @@
 //! The files are those in `seeds/`, and small ones of the corpora where those are there; see `fuzz/README.md` for how they are found.
 #![expect(clippy::unwrap_used, reason = "seeds are there to be read")]
 
-mod host;
 #[expect(unreachable_pub, reason = "a library too, for `fuzz/`")]
 mod parsers;
 #[expect(unreachable_pub, reason = "a library too, for `fuzz/`")]
@@ -16,6 +15,7 @@ use std::{
 };
 
 use forebay_core::{Buffer, DType};
+use forebay_testkit::Damage;
 use forebay_tests::{root, within_deadline};
 use parsers::{PARSERS, Parser};
 use seeds::seeds;
@@ -27,10 +27,8 @@ const OF_CORPORA: usize = 3;
 /// The same for fuzzing.
 const FUZZED: u64 = 65536;
 const OF_CORPORA_FUZZED: usize = 300;
-/// About how many times each file is read; larger ones are damaged at every second byte, or third.
-const READS: usize = 1500;
-/// What a byte is changed by: its lowest bit, its highest, all.
-const FLIPS: [u8; 3] = [0x01, 0x80, 0xff];
+/// At so many bytes each file is damaged, at most.
+const PLACES: usize = 375;
 
 #[test]
 fn damaged_files_are_refused_or_read() {
@@ -82,7 +80,7 @@ fn flac_gives_the_samples_of_the_wav_it_was_made_of() {
 fn damage(parser: &Parser) -> usize {
     let seeds: Vec<_> = seeds(parser, LARGEST, OF_CORPORA)
         .into_iter()
-        .map(|path| (path.display().to_string(), fs::read(path).unwrap()))
+        .map(|path| (path.display().to_string(), Damage::new(fs::read(path).unwrap(), PLACES)))
         .collect();
     let mut tried = 0;
     let mut read = |what: &dyn Fn() -> String, bytes: &[u8]| {
@@ -90,19 +88,15 @@ fn damage(parser: &Parser) -> usize {
         let done = catch_unwind(AssertUnwindSafe(|| parser.1(bytes)));
         assert!(done.is_ok(), "{} panics over {}", parser.0, what());
     };
-    for (at, (name, whole)) in seeds.iter().enumerate() {
+    for (at, (name, damage)) in seeds.iter().enumerate() {
+        let whole = damage.whole();
         read(&|| name.clone(), whole);
-        let step = (whole.len() * (FLIPS.len() + 1)).div_ceil(READS).max(1);
-        for place in (0..whole.len()).step_by(step) {
-            read(&|| format!("the first {place} bytes of {name}"), &whole[..place]);
-            for flip in FLIPS {
-                let mut damaged = whole.clone();
-                damaged[place] ^= flip;
-                read(&|| format!("{name} with byte {place} changed by {flip:#x}"), &damaged);
-            }
+        for form in 0..damage.forms() {
+            read(&|| format!("{name}: {}", damage.describe(form)), &damage.form(form));
         }
         // Its first part and the last of another, and the other way round.
         let (other, with) = &seeds[(at + 1) % seeds.len()];
+        let with = with.whole();
         for (first, last) in [(whole, with), (with, whole)] {
             let spliced = [&first[..first.len() * 2 / 3], &last[last.len() / 3..]].concat();
             read(&|| format!("{name} spliced with {other}"), &spliced);

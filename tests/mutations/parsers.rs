@@ -9,9 +9,8 @@ use forebay_core::{
 };
 use forebay_hdf5::{Group, Object, Target};
 use forebay_image::{Format, Frames, Jpeg, Raster, Tiff};
+use forebay_testkit::Host;
 use forebay_unpack::{Codec, Unpacked};
-
-use crate::host::with_context;
 
 /// What a file may take.
 const BYTES: u64 = 4 << 20;
@@ -322,7 +321,7 @@ fn unpack_as(codec: Codec, bytes: &[u8]) {
 
 fn decode<D: Decoder>(bytes: &[u8]) {
     let _ = D::Options::parse("{}").and_then(D::new).and_then(|decoder| {
-        with_context(LIMITS, |cx| decoder.decode(&buffer(bytes), &Wanted::default(), cx))
+        decoder.decode(&buffer(bytes), &Wanted::default(), &Host::new().limits(LIMITS).context())
     });
 }
 
@@ -356,17 +355,17 @@ fn pipe<P: FlatMap>(options: &str) -> P {
 
 /// Calls `more` with each sample that a pipe makes of one, beyond its errors where it goes on, until that says no.
 fn each<P: FlatMap>(pipe: &P, sample: Sample, mut more: impl FnMut(Sample) -> bool) {
-    with_context(LIMITS, |cx| {
-        let Ok(mut items) = pipe.open(sample, cx) else { return };
-        for _ in 0..MOST {
-            let goes_on = match items.next(cx) {
-                Ok(Some(made)) => more(made),
-                Ok(None) => false,
-                Err(_) => items.goes_on(),
-            };
-            if !goes_on {
-                break;
-            }
+    let host = Host::new().limits(LIMITS);
+    let cx = &host.context();
+    let Ok(mut items) = pipe.open(sample, cx) else { return };
+    for _ in 0..MOST {
+        let goes_on = match items.next(cx) {
+            Ok(Some(made)) => more(made),
+            Ok(None) => false,
+            Err(_) => items.goes_on(),
+        };
+        if !goes_on {
+            break;
         }
-    });
+    }
 }

@@ -34,7 +34,7 @@ fn may_depend(from: &str, to: &str, optional: bool) -> bool {
     match from {
         "core/abi" => false,
         "core" => to == "core/abi",
-        "core/unpack" => to == "core",
+        "core/unpack" | "testkit" => to == "core",
         "loader" => to == "core" || (is_plugin(to) && optional),
         "cli" | "python" => to == "loader",
         "tests" => to.starts_with("tests/") || !is_leaf(to),
@@ -42,7 +42,10 @@ fn may_depend(from: &str, to: &str, optional: bool) -> bool {
         "benches" => matches!(to, "tests/rogue" | "benches/plugin") || !is_leaf(to),
         "fuzz" => !is_leaf(to),
         // A plugin, in the tree or outside of it as its author's would be; of the examples, a program too.
-        _ => matches!(to, "core" | "core/unpack") || (from.starts_with("examples/") && !is_leaf(to)),
+        _ => {
+            matches!(to, "core" | "core/unpack" | "testkit")
+                || (from.starts_with("examples/") && !is_leaf(to))
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use forebay_core::{DType, DataPipe as _, Options as _, Result, Sample, Value, View};
 use forebay_hdf5::{File, Hdf5Pieces, Hdf5PiecesOptions, Hdf5Rows};
-use host::{FETCHED, all, file, path, sample, with_context};
+use host::{FETCHED, all, file, path, sample};
 
 /// Rows in the files (see `data/make.py`).
 const ROWS: u64 = 23;
@@ -19,14 +19,14 @@ fn cut(options: &str) -> Hdf5Pieces {
 
 /// The samples of a file, by both pipes.
 fn rows(options: &str, sample: &Sample) -> Result<Vec<Sample>> {
-    with_context(|cx| {
-        let reader = Hdf5Rows::new(forebay_core::NoOptions).unwrap();
-        let mut made = Vec::new();
-        for piece in all(&cut(options), sample, cx)? {
-            made.extend(all(&reader, &piece, cx)?);
-        }
-        Ok(made)
-    })
+    let host = host::host();
+    let cx = &host.context();
+    let reader = Hdf5Rows::new(forebay_core::NoOptions).unwrap();
+    let mut made = Vec::new();
+    for piece in all(&cut(options), sample, cx)? {
+        made.extend(all(&reader, &piece, cx)?);
+    }
+    Ok(made)
 }
 
 /// The image of a row: what `make.py` counts.

@@ -1,8 +1,6 @@
 //! The decoders, on pictures made here: pixels, orientation, limits, and bytes that are broken or missing.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-mod host;
-
 use std::io::Cursor;
 use std::panic::catch_unwind;
 
@@ -10,6 +8,7 @@ use forebay_core::{Buffer, DType, Decoder, Error, ErrorKind, Limits, NoOptions, 
 use forebay_image::{
     BmpDecoder, Format, GifDecoder, Jpeg, JpegDecoder, PngDecoder, Raster, TiffDecoder, WebPDecoder,
 };
+use forebay_testkit::Host;
 use image::{DynamicImage, ImageFormat};
 
 const WIDTH: usize = 37;
@@ -207,9 +206,8 @@ fn flipped_bytes_do_not_panic() {
 
 fn decode<D: Decoder<Options = NoOptions>>(bytes: Vec<u8>, wanted: &Wanted<'_>) -> Result<Value, Error> {
     let bytes = Buffer::from(bytes);
-    host::with_context(0, Limits { bytes: 1 << 24, pixels: MAX }, |cx| {
-        D::new(NoOptions)?.decode(&bytes, wanted, cx)
-    })
+    let host = Host::new().limits(Limits { bytes: 1 << 24, pixels: MAX });
+    D::new(NoOptions)?.decode(&bytes, wanted, &host.context())
 }
 
 #[test]

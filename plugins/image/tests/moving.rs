@@ -1,14 +1,13 @@
 //! Animations to tensors of frames, and pictures to files and back.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-mod host;
-
 use std::io::Cursor;
 
 use forebay_core::{
     Buffer, DType, Error, ErrorKind, Key, Limits, Map, Options, Sample, Tensor, TensorExt, Value,
 };
 use forebay_image::{DecodeFrames, EncodeJpeg, EncodePng, EncodeWebP, Frames, Jpeg};
+use forebay_testkit::Host;
 use image::{Delay, Frame, ImageFormat, RgbaImage, codecs::gif::GifEncoder};
 
 const SIZE: [usize; 2] = [5, 7];
@@ -114,7 +113,7 @@ fn sample(field: &str, value: impl Into<Value>) -> Sample {
 
 fn apply<M: Map>(options: &str, sample: &mut Sample, limits: Limits) -> Result<(), Error> {
     let pipe = M::new(M::Options::parse(options)?)?;
-    host::with_context(0, limits, |cx| pipe.map(sample, cx))
+    pipe.map(sample, &Host::new().limits(limits).context())
 }
 
 fn tensor(sample: &Sample, field: &str) -> Tensor {

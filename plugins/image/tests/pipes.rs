@@ -1,8 +1,6 @@
 //! The pipes, as a host calls them: options, fields, randomness, limits.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-mod host;
-
 use forebay_core::{
     Buffer, DType, DataPipe, Error, ErrorKind, Key, Limits, Map, Options, Sample, Str, Tensor, TensorExt,
 };
@@ -10,6 +8,7 @@ use forebay_image::{
     CenterCrop, CropRange, Filter, Flip, IMAGENET_MEAN, IMAGENET_STD, Normalize, Pixels, RandomResizedCrop,
     Resize, flip, levels, normalize, resize,
 };
+use forebay_testkit::Host;
 
 const SHAPE: [usize; 3] = [30, 44, 3];
 
@@ -27,7 +26,7 @@ fn sample(uid: u64) -> Sample {
 
 fn apply<M: Map>(options: &str, epoch: u64, sample: &mut Sample) -> Result<(), Error> {
     let pipe = M::new(M::Options::parse(options)?)?;
-    host::with_context(epoch, Limits::DEFAULT, |cx| pipe.map(sample, cx))
+    pipe.map(sample, &Host::new().epoch(epoch).context())
 }
 
 fn mapped<M: Map>(options: &str, epoch: u64, uid: u64) -> (DType, Vec<i64>, Buffer) {
@@ -60,10 +59,8 @@ fn random_resized_crop_equals_its_parts_and_changes_with_the_epoch() {
     let options = r#"{"size": 16}"#;
     let (dtype, shape, data) = mapped::<RandomResizedCrop>(options, 3, 9);
     assert_eq!((dtype, &shape[..]), (DType::U8, &[16, 16, 3][..]));
-    let crop = host::with_context(3, Limits::DEFAULT, |cx| {
-        let mut rng = cx.rng(9);
-        CropRange::default().draw([SHAPE[0], SHAPE[1]], || rng.f64())
-    });
+    let mut rng = Host::new().epoch(3).context().rng(9);
+    let crop = CropRange::default().draw([SHAPE[0], SHAPE[1]], || rng.f64());
     let src = bytes();
     let mut expected = vec![0; 16 * 16 * 3];
     let src = Pixels::new(&src, SHAPE).unwrap();
@@ -125,6 +122,6 @@ fn wrong_options_are_refused() {
 fn the_limit_holds_for_what_a_pipe_makes() {
     let limits = Limits { bytes: 1000, pixels: 1 << 20 };
     let pipe = Resize::new(Options::parse(r#"{"size": 200}"#).unwrap()).unwrap();
-    let error = host::with_context(0, limits, |cx| pipe.map(&mut sample(0), cx)).unwrap_err();
+    let error = pipe.map(&mut sample(0), &Host::new().limits(limits).context()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
 }

@@ -1,8 +1,6 @@
 //! A part of a JPEG equals that part of the whole, whatever its size, sampling, restarts and orientation.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-mod host;
-
 use std::path::{Path, PathBuf};
 
 use forebay_core::{Buffer, Error, ErrorKind, Key, Limits, Map, Options, Sample, Str, Tensor};
@@ -10,6 +8,7 @@ use forebay_core::{DType, Decoder, NoOptions, TensorExt, Wanted};
 use forebay_image::{
     CenterCrop, Crop, Flip, Format, Jpeg, JpegDecoder, Pixels, RandomResizedCrop, Raster, Resize, cut,
 };
+use forebay_testkit::Host;
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use sha2::{Digest, Sha256};
 
@@ -271,7 +270,8 @@ fn sample(uid: u64, picture: impl Into<forebay_core::Value>) -> Sample {
 
 fn apply<M: Map>(options: &str, sample: &mut Sample) -> Result<Tensor, Error> {
     let pipe = M::new(M::Options::parse(options)?)?;
-    host::with_context(0, Limits { pixels: 100_000, ..Limits::DEFAULT }, |cx| pipe.map(sample, cx))?;
+    let host = Host::new().limits(Limits { pixels: 100_000, ..Limits::DEFAULT });
+    pipe.map(sample, &host.context())?;
     let tensor = sample.get("image").unwrap().as_tensor();
     tensor.map(|tensor| (*tensor).clone()).ok_or_else(|| Error::invalid("still encoded"))
 }
@@ -344,8 +344,7 @@ fn a_decoded_picture_comes_first_and_limits_hold() {
 fn the_decoder_gives_the_same() {
     let file = encoded([33, 47], Some(SamplingFactor::R_4_2_0), 90, 0);
     let bytes = Buffer::from(file.clone());
-    let value = host::with_context(0, Limits::DEFAULT, |cx| {
-        JpegDecoder::new(NoOptions).unwrap().decode(&bytes, &Wanted::default(), cx)
-    });
+    let decoder = JpegDecoder::new(NoOptions).unwrap();
+    let value = decoder.decode(&bytes, &Wanted::default(), &Host::new().context());
     assert!(value.unwrap().as_tensor().unwrap().data().as_slice() == whole(&file).unwrap().1);
 }

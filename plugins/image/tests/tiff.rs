@@ -1,11 +1,10 @@
 //! TIFF pages made here by hand: depths, planes, palettes, predictors, tiles, and bytes that are broken or missing.
 
-mod host;
-
 use std::panic::catch_unwind;
 
 use forebay_core::{Buffer, DType, Decoder, Error, ErrorKind, Limits, NoOptions, Value, Wanted};
 use forebay_image::{Tiff, TiffDecoder};
+use forebay_testkit::Host;
 
 const MAX: u64 = 1 << 20;
 
@@ -133,9 +132,9 @@ fn tiles_are_put_together_and_turned() {
 }
 
 fn decode(bytes: Vec<u8>, dtype: DType) -> Result<Value, Error> {
-    host::with_context(0, Limits { bytes: 1 << 24, pixels: MAX }, |cx| {
-        TiffDecoder::new(NoOptions)?.decode(&Buffer::from(bytes), &Wanted { dtype, extension: "" }, cx)
-    })
+    let host = Host::new().limits(Limits { bytes: 1 << 24, pixels: MAX });
+    let wanted = Wanted { dtype, extension: "" };
+    TiffDecoder::new(NoOptions)?.decode(&Buffer::from(bytes), &wanted, &host.context())
 }
 
 #[test]

@@ -81,7 +81,7 @@ mod tests {
     use forebay_core::{DType, Tensor, TensorExt};
 
     use super::*;
-    use crate::testing::{Host, map, sample};
+    use crate::testing::{map, sample, small_host};
 
     fn ints(values: &[i64]) -> Value {
         Value::list(values.iter().map(|&value| value.into()).collect())
@@ -95,7 +95,7 @@ mod tests {
     fn collate(fields: Option<&[&str]>, name: &str, value: Value) -> Result<Value> {
         let fields = fields.map(|fields| fields.iter().map(|&field| field.to_owned()).collect());
         let pipe = Collate::new(CollateOptions { fields })?;
-        Ok(map(&pipe, &sample(1, &[(name, value)]), &Host::new())?.take(name).unwrap_or_default())
+        Ok(map(&pipe, &sample(1, &[(name, value)]), &small_host())?.take(name).unwrap_or_default())
     }
 
     #[test]

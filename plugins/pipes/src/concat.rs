@@ -78,7 +78,7 @@ impl Stream for Concat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Drive, Host, Setup, ints, numbers};
+    use crate::testing::{Drive, Setup, ints, numbers, small_host};
 
     fn concat() -> Concat {
         Concat::new(NoOptions).unwrap()
@@ -110,14 +110,14 @@ mod tests {
     #[test]
     fn asks_for_an_input_when_its_turn_comes() {
         let input = numbers(3);
-        let mut drive = Drive::wide(concat(), &[&input, &input], 1, 1, &Host::new());
+        let mut drive = Drive::wide(concat(), &[&input, &input], 1, 1, &small_host());
         drive.run(1, 3).unwrap();
         assert_eq!((drive.taken(0), drive.taken(1)), (3, 0));
     }
 
     #[test]
     fn a_position_beyond_the_inputs_is_refused() {
-        let host = Host::new();
+        let host = small_host();
         let input = numbers(3);
         let mut pipe = concat();
         pipe.restore(&State::json(1, &2).unwrap(), &host.context()).unwrap();

@@ -114,9 +114,10 @@ impl Decode {
 #[cfg(test)]
 mod tests {
     use forebay_core::{Buffer, Decoder, DecoderInfo, NoOptions, Options};
+    use forebay_testkit::decoder;
 
     use super::*;
-    use crate::testing::{Host, decoder_of, map, sample};
+    use crate::testing::{Host, map, sample, small_host};
 
     /// Gives how many bytes there were.
     struct Count;
@@ -155,11 +156,11 @@ mod tests {
 
     /// Decodes `bin` that begins with an `a`, anything if told to `count`, and unwraps what begins with a `(`.
     fn host() -> Host {
-        Host::with_decoders(|extension, head, name| {
+        small_host().decoders(|extension, head, name| {
             assert!(head.len() <= HEAD);
             match (extension, head.first(), name) {
-                (_, Some(b'('), "") => decoder_of::<Unwrap>(),
-                ("bin", None | Some(b'a'), "") | (_, _, "count") => decoder_of::<Count>(),
+                (_, Some(b'('), "") => decoder::<Unwrap>(),
+                ("bin", None | Some(b'a'), "") | (_, _, "count") => decoder::<Count>(),
                 _ => Err(Error::unsupported("nothing fits")),
             }
         })

@@ -139,7 +139,7 @@ mod tests {
     use forebay_core::{Options, Value};
 
     use super::*;
-    use crate::testing::{Drive, Host, Setup, ints, numbers, sample};
+    use crate::testing::{Drive, Setup, ints, numbers, sample, small_host};
 
     fn demux(options: &str) -> Demux {
         Demux::new(DemuxOptions::parse(options).unwrap()).unwrap()
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn what_names_no_output_is_an_error_and_the_next_goes_on() {
         let input = labelled(&[2_i64.into(), (-1_i64).into(), "x".into(), 1_i64.into()]);
-        let mut drive = Drive::wide(demux(r#"{"field": "label"}"#), &[&input], 2, 9, &Host::new());
+        let mut drive = Drive::wide(demux(r#"{"field": "label"}"#), &[&input], 2, 9, &small_host());
         for found in ["Int(2)", "Int(-1)", "`x`"] {
             let error = drive.run(4, 9).unwrap_err();
             assert_eq!(error.message(), format!("found {found}, expected a number below 2"));
@@ -190,7 +190,7 @@ mod tests {
         }
         drive.run(4, 9).unwrap();
         assert!(drive.out().is_empty());
-        let mut drive = Drive::wide(demux(r#"{"field": "none"}"#), &[&input], 2, 9, &Host::new());
+        let mut drive = Drive::wide(demux(r#"{"field": "none"}"#), &[&input], 2, 9, &small_host());
         assert_eq!(drive.run(4, 9).unwrap_err().get("field"), Some("none"));
     }
 
@@ -200,7 +200,7 @@ mod tests {
             let error = Demux::new(DemuxOptions::parse(options).unwrap()).unwrap_err();
             assert_eq!(error.get("option"), Some("values"));
         }
-        let host = Host::new();
+        let host = small_host();
         assert!(demux("{}").restore(&State::json(1, &2).unwrap(), &host.context()).is_err());
     }
 }

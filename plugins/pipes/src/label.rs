@@ -89,11 +89,11 @@ mod tests {
     use forebay_core::Options;
 
     use super::*;
-    use crate::testing::{Host, map, sample};
+    use crate::testing::{map, sample, small_host};
 
     fn label(root: &str, path: &str) -> Result<Sample> {
         let options = format!(r#"{{"classes": ["ant", "bee"], "root": "{root}"}}"#);
-        map(&Label::new(LabelOptions::parse(&options)?)?, &sample(1, &[("path", path.into())]), &Host::new())
+        map(&Label::new(LabelOptions::parse(&options)?)?, &sample(1, &[("path", path.into())]), &small_host())
     }
 
     #[test]

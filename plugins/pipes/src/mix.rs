@@ -241,7 +241,7 @@ mod tests {
     use forebay_core::Options;
 
     use super::*;
-    use crate::testing::{Drive, Host, Setup, ints, numbers};
+    use crate::testing::{Drive, Host, Setup, ints, numbers, small_host};
 
     fn mix(options: &str) -> Mix {
         Mix::new(MixOptions::parse(options).unwrap()).unwrap()
@@ -266,9 +266,7 @@ mod tests {
     }
 
     fn host(seed: u64, epoch: u64) -> Host {
-        let mut host = Host::new();
-        (host.raw.seed, host.raw.epoch) = (seed, epoch);
-        host
+        small_host().seed(seed).epoch(epoch)
     }
 
     #[test]
@@ -348,7 +346,7 @@ mod tests {
                     .collect();
                 assert_eq!(
                     found,
-                    reference(stop, lengths, weights, &Host::new(), most),
+                    reference(stop, lengths, weights, &small_host(), most),
                     "{stop} {lengths:?}"
                 );
                 if lengths.iter().sum::<usize>() < 12 {
@@ -384,9 +382,9 @@ mod tests {
     #[test]
     fn inputs_without_samples_end() {
         for stop_at in CYCLING {
-            assert!(run(&stop(stop_at), &[&[], &[]], 9, &Host::new()).is_empty());
+            assert!(run(&stop(stop_at), &[&[], &[]], 9, &small_host()).is_empty());
             let one = numbers(1);
-            let out = run(&stop(stop_at), &[&[], &one, &[]], 9, &Host::new());
+            let out = run(&stop(stop_at), &[&[], &one, &[]], 9, &small_host());
             assert!(counts(&out, 3)[1] == out.len() && !out.is_empty());
         }
     }
@@ -394,7 +392,7 @@ mod tests {
     #[test]
     fn every_pass_of_every_input_has_uids_of_its_own() {
         let ten = numbers(10);
-        let out = run(&stop("cycle_forever"), &[&ten, &ten, &ten], 200, &Host::new());
+        let out = run(&stop("cycle_forever"), &[&ten, &ten, &ten], 200, &small_host());
         let mut seen = HashMap::new();
         for sample in &out {
             *seen.entry(sample.uid()).or_insert(0) += 1;
@@ -406,8 +404,8 @@ mod tests {
     fn tags_say_where_from_n4() {
         let ten = numbers(10);
         let names = r#"{"tag": "from", "names": ["web", "books"]}"#;
-        let out = run(names, &[&ten, &ten], 20, &Host::new());
-        let numbered = run(r#"{"tag": "from"}"#, &[&ten, &ten], 20, &Host::new());
+        let out = run(names, &[&ten, &ten], 20, &small_host());
+        let numbered = run(r#"{"tag": "from"}"#, &[&ten, &ten], 20, &small_host());
         for (named, numbered) in out.iter().zip(&numbered) {
             let at = numbered.get("from").unwrap().as_i64().unwrap() as usize;
             assert_eq!(named.get("from").unwrap().as_str(), Some(["web", "books"][at]));
@@ -423,7 +421,7 @@ mod tests {
         let inputs = [&ten[..], &ten];
         let with =
             |weights| mix(&format!(r#"{{"stop": "cycle_forever", "tag": "from", "weights": {weights}}}"#));
-        let mut drive = Drive::wide(with("[1, 1]"), &inputs, 1, 3, &Host::new());
+        let mut drive = Drive::wide(with("[1, 1]"), &inputs, 1, 3, &small_host());
         drive.run(1, 20).unwrap();
         let mut other = drive.resume(with("[1, 1e-9]"));
         other.run(1, 120).unwrap();
@@ -445,7 +443,7 @@ mod tests {
         for (options, option) in
             [(r#"{"weights": [1]}"#, "weights"), (r#"{"tag": "from", "names": ["a", "b", "c"]}"#, "names")]
         {
-            let mut drive = Drive::wide(mix(options), &[&one, &one], 1, 1, &Host::new());
+            let mut drive = Drive::wide(mix(options), &[&one, &one], 1, 1, &small_host());
             assert_eq!(drive.run(1, 1).unwrap_err().get("option"), Some(option));
             assert_eq!(drive.step(1).unwrap(), Step::End, "the error comes once");
         }

@@ -87,7 +87,7 @@ mod tests {
     use forebay_core::Options;
 
     use super::*;
-    use crate::testing::{Drive, Host, Setup, ints, numbers};
+    use crate::testing::{Drive, Setup, ints, numbers, small_host};
 
     fn mux(stop: &str) -> Mux {
         Mux::new(MuxOptions { stop: stop.into() }).unwrap()
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn the_order_does_not_depend_on_who_is_ready() {
         let input = numbers(4);
-        let mut drive = Drive::wide(mux("shortest"), &[&input, &input], 1, 4, &Host::new());
+        let mut drive = Drive::wide(mux("shortest"), &[&input, &input], 1, 4, &small_host());
         assert_eq!(drive.step(8).unwrap(), Step::NeedInput(0));
         assert_eq!(
             drive.step(8).unwrap(),
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_position_beyond_the_inputs_is_refused() {
-        let host = Host::new();
+        let host = small_host();
         let input = numbers(3);
         for stop in ["shortest", "longest"] {
             let mut pipe = mux(stop);

@@ -141,14 +141,14 @@ mod tests {
     use forebay_core::{Chunk, Options};
 
     use super::*;
-    use crate::testing::{Host, ints};
+    use crate::testing::{ints, small_host};
 
     fn range(options: &str) -> Result<Range> {
         Range::new(RangeOptions::parse(options)?)
     }
 
     fn all(pipe: &mut Range, room: usize) -> Vec<Sample> {
-        let host = Host::new();
+        let host = small_host();
         let mut chunk = Chunk::new();
         while pipe.fill(&mut Output::new(&mut chunk, room), &host.context()).unwrap() {}
         std::iter::from_fn(|| chunk.pop()).collect()
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn starts_over_b001_and_gives_the_same_one_by_one_or_by_index() {
-        let host = Host::new();
+        let host = small_host();
         let mut pipe = range(r#"{"stop": 20, "field": "n"}"#).unwrap();
         let first = all(&mut pipe, 64);
         pipe.reset(&host.context()).unwrap();
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn goes_on_from_every_saved_position() {
-        let host = Host::new();
+        let host = small_host();
         let options = r#"{"stop": 9}"#;
         let whole = all(&mut range(options).unwrap(), 64);
         let mut pipe = range(options).unwrap();

@@ -73,7 +73,7 @@ impl Map for Rename {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Host, map, sample};
+    use crate::testing::{map, sample, small_host};
 
     fn rename(fields: &[&str]) -> Result<Rename> {
         let fields = OneOrMany(fields.iter().map(|&name| name.to_owned()).collect());
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn renames_all_at_once_b134() {
-        let host = Host::new();
+        let host = small_host();
         let input = sample(3, &[("cls", 7_i64.into()), ("png", 1_i64.into()), ("x", 2_i64.into())]);
         let out = map(&rename(&["cls=txt"]).unwrap(), &input, &host).unwrap();
         assert_eq!(out, sample(3, &[("txt", 7_i64.into()), ("png", 1_i64.into()), ("x", 2_i64.into())]));
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn refuses_what_does_not_work_b138() {
-        let host = Host::new();
+        let host = small_host();
         let input = sample(3, &[("cls", 7_i64.into()), ("png", 1_i64.into())]);
         let error = map(&rename(&["jpg=image"]).unwrap(), &input, &host).unwrap_err();
         assert_eq!(

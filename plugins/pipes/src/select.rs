@@ -64,7 +64,7 @@ pub(crate) fn repeated<T: AsRef<str>>(names: &[T]) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Host, map, sample};
+    use crate::testing::{map, sample, small_host};
 
     fn select(fields: &[&str]) -> Result<Select> {
         let fields = OneOrMany(fields.iter().map(|&name| name.to_owned()).collect());
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn keeps_fields_in_the_order_given() {
-        let host = Host::new();
+        let host = small_host();
         let pipe = select(&["c", "a"]).unwrap();
         let one = sample(4, &[("a", 1_i64.into()), ("b", 2_i64.into()), ("c", 3_i64.into())]);
         let two = sample(5, &[("c", 3_i64.into()), ("a", 1_i64.into())]);
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn refuses_what_is_not_there_b138() {
-        let host = Host::new();
+        let host = small_host();
         let input = sample(0, &[("a", 1_i64.into()), ("b", 2_i64.into())]);
         let error = map(&select(&["a", "x"]).unwrap(), &input, &host).unwrap_err();
         assert_eq!(error.message(), "no field called `x`; there are: a, b");
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn remembers_only_so_many_schemas() {
-        let host = Host::new();
+        let host = small_host();
         let pipe = select(&["a"]).unwrap();
         for other in 0..100 {
             let input = sample(0, &[(&format!("x{other}"), 2_i64.into()), ("a", 1_i64.into())]);

@@ -115,16 +115,14 @@ mod tests {
     use forebay_core::random::Rng;
 
     use super::*;
-    use crate::testing::{Drive, Host, check, check_resume, ints, numbers};
+    use crate::testing::{Drive, Host, check, check_resume, ints, numbers, small_host};
 
     fn shard(drop_last: bool) -> Shard {
         Shard::new(ShardOptions { drop_last }).unwrap()
     }
 
     fn host(rank: usize, world: usize) -> Host {
-        let mut host = Host::new();
-        (host.raw.rank, host.raw.world_size) = (rank as u32, world as u32);
-        host
+        small_host().rank(rank as u32, world as u32)
     }
 
     fn drive(drop_last: bool, input: &[Sample], rank: usize, world: usize) -> Drive<'_, Shard> {
@@ -251,7 +249,7 @@ mod tests {
     fn what_cannot_be_is_refused() {
         let input = numbers(3);
         assert!(drive(false, &input, 2, 2).step(1).is_err());
-        let host = Host::new();
+        let host = small_host();
         let state = State::json(1, &(3_u64, 4_u64)).unwrap();
         assert!(shard(false).restore(&state, &host.context()).is_err());
     }

@@ -209,7 +209,7 @@ mod tests {
     use forebay_core::{ErrorKind, Options, random::Rng};
 
     use super::*;
-    use crate::testing::{Drive, Host, check, check_resume, ints, numbers};
+    use crate::testing::{Drive, Host, check, check_resume, ints, numbers, small_host};
 
     fn shuffle(size: usize) -> Shuffle {
         Shuffle::new(ShuffleOptions { size }).unwrap()
@@ -239,7 +239,7 @@ mod tests {
         let mut rng = Rng::new(5, 0);
         for _ in 0..30 {
             let (count, size) = (rng.below(200) as usize, 1 + rng.below(60) as usize);
-            let expected = reference(&Host::new(), size, (0..count as i64).collect());
+            let expected = reference(&small_host(), size, (0..count as i64).collect());
             let out = check(|| shuffle(size), &numbers(count));
             assert_eq!(ints(&out, "value"), expected);
             assert!(out.iter().all(|sample| sample.uid() == sample.key().index), "samples stay whole");
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn one_slot_keeps_the_order() {
-        assert_eq!(order(&Host::new(), 1, 50), (0..50).collect::<Vec<_>>());
+        assert_eq!(order(&small_host(), 1, 50), (0..50).collect::<Vec<_>>());
     }
 
     #[test]
@@ -259,11 +259,7 @@ mod tests {
 
     #[test]
     fn seed_epoch_and_pass_decide_b068() {
-        let host = |seed, epoch, pass| {
-            let mut host = Host::new();
-            (host.raw.seed, host.raw.epoch, host.raw.pass) = (seed, epoch, pass);
-            host
-        };
+        let host = |seed, epoch, pass| small_host().seed(seed).epoch(epoch).pass(pass);
         let base = order(&host(1, 0, 0), 10, 20);
         assert_eq!(base, order(&host(1, 0, 0), 10, 20));
         for other in [host(2, 0, 0), host(1, 1, 0), host(1, 0, 1)] {
@@ -276,9 +272,7 @@ mod tests {
         let mut counts = std::collections::HashMap::new();
         let runs = 24_000;
         for epoch in 0..runs {
-            let mut host = Host::new();
-            host.raw.epoch = epoch;
-            *counts.entry(order(&host, 4, 4)).or_insert(0_u32) += 1;
+            *counts.entry(order(&small_host().epoch(epoch), 4, 4)).or_insert(0_u32) += 1;
         }
         assert_eq!(counts.len(), 24);
         let expected = runs as f64 / 24.0;
@@ -288,7 +282,7 @@ mod tests {
 
     #[test]
     fn starts_over_after_a_reset() {
-        let host = Host::new();
+        let host = small_host();
         let input = numbers(30);
         let mut drive = Drive::with_host(shuffle(8), &input, 7, &host);
         drive.run(5, 11).unwrap();
@@ -320,7 +314,7 @@ mod tests {
 
     #[test]
     fn states_of_others_are_refused_b071() {
-        let host = Host::new();
+        let host = small_host();
         let input = numbers(20);
         let mut drive = Drive::new(shuffle(5), &input, 1);
         drive.run(1, 3).unwrap();
@@ -348,7 +342,7 @@ mod tests {
         let input = numbers(20);
         let mut drive = Drive::new(shuffle(5), &input, 1);
         drive.run(1, 9).unwrap();
-        let host = Host::new();
+        let host = small_host();
         let mut pipe = shuffle(5);
         let state = drive.state().unwrap();
         let mut other = Drive::new(shuffle(5), &input[..2], 1);

@@ -1,97 +1,11 @@
-//! A small host for the tests of this crate, drivers that feed streams in every manner, and the checks that every
-//! stream passes.
-#![expect(unsafe_code, reason = "the services are C functions")]
+//! Drivers for the tests of this crate that feed streams in every manner, and the checks that every stream passes.
 
-use std::ptr;
+use forebay_core::{Io, Key, Limits, Map, Port, Result, Sample, State, Step, Stream, Value, abi::Chunk};
+pub(crate) use forebay_testkit::Host;
 
-use forebay_core::{
-    BufferMut, Context, Error, Io, Key, Limits, Map, Port, Result, Sample, State, Step, Stream, Value,
-    abi::{
-        self, Chunk, HostServices, HostServicesRef, Outcome,
-        abi_stable::{
-            prefix_type::WithMetadata,
-            std_types::{ROption, RSlice, RStr},
-        },
-        code,
-    },
-};
-
-/// Finds a decoder for an extension, a head and a pinned name.
-type Choice = fn(&str, &[u8], &str) -> Result<abi::Decoder>;
-
-/// The host of one test. It gives memory that is full of rubbish.
-pub(crate) struct Host {
-    pub(crate) raw: abi::Context,
-}
-
-const TABLE: &WithMetadata<HostServices> =
-    &WithMetadata::new(HostServices { alloc, cancelled, log, decoder, store });
-
-impl Host {
-    pub(crate) fn new() -> Self {
-        Self::with_decoders(|extension, _, _| Err(Error::unsupported(format!("nothing decodes {extension}"))))
-    }
-
-    pub(crate) fn with_decoders(choice: Choice) -> Self {
-        let raw = abi::Context {
-            services: HostServicesRef(TABLE.static_as_prefix()),
-            host: choice as *const (),
-            seed: 17,
-            epoch: 0,
-            pass: 0,
-            node: 3,
-            rank: 0,
-            world_size: 1,
-            limits: Limits { bytes: 1 << 20, ..Limits::DEFAULT },
-            waker: ptr::null(),
-            worker: 0,
-            workers: 0,
-            reserved: [0; 7],
-        };
-        Self { raw }
-    }
-
-    pub(crate) fn context(&self) -> Context<'_> {
-        Context::new(&self.raw)
-    }
-}
-
-fn copy(raw: &abi::Context) -> abi::Context {
-    let &abi::Context { seed, epoch, pass, rank, world_size, .. } = raw;
-    abi::Context { seed, epoch, pass, rank, world_size, ..Host::new().raw }
-}
-
-unsafe extern "C" fn alloc(_: *const (), len: usize, place: &mut ROption<BufferMut>) -> Outcome {
-    *place = ROption::RSome(BufferMut::from_owner(vec![0xa5; len]));
-    Outcome::of(code::READY, 0)
-}
-
-unsafe extern "C" fn cancelled(_: *const ()) -> bool {
-    false
-}
-
-unsafe extern "C" fn log(_: *const (), _: u32, _: RStr<'_>) {}
-
-unsafe extern "C" fn decoder(
-    host: *const (),
-    extension: RStr<'_>,
-    head: RSlice<'_, u8>,
-    name: RStr<'_>,
-    place: &mut ROption<abi::Decoder>,
-) -> Outcome {
-    // SAFETY: `Host` puts a function of this type there.
-    let choice = unsafe { std::mem::transmute::<*const (), Choice>(host) };
-    match choice(extension.as_str(), head.as_slice(), name.as_str()) {
-        Ok(decoder) => {
-            *place = ROption::RSome(decoder);
-            Outcome::of(code::READY, 0)
-        }
-        Err(error) => Outcome::failed(error.into()),
-    }
-}
-
-unsafe extern "C" fn store(_: *const (), _: RStr<'_>, _: &mut ROption<abi::Store>) -> Outcome {
-    Outcome::failed(Error::unsupported("no stores here").into())
+/// A host with little memory.
+pub(crate) fn small_host() -> Host {
+    Host::new().seed(17).limits(Limits { bytes: 1 << 20, ..Limits::DEFAULT })
 }
 
 /// A sample with these fields.
@@ -141,7 +55,7 @@ pub(crate) struct Drive<'a, S> {
     /// How many samples of each input were given to the pipe, in the input's pass.
     at: Vec<usize>,
     ports: Vec<Port>,
-    raw: abi::Context,
+    host: Host,
     /// What each output gave, and how much each had given before this drive began.
     outs: Vec<Vec<Sample>>,
     before: Vec<usize>,
@@ -149,7 +63,7 @@ pub(crate) struct Drive<'a, S> {
 
 impl<'a, S: Stream> Drive<'a, S> {
     pub(crate) fn new(pipe: S, input: &'a [Sample], chunk: usize) -> Self {
-        Self::with_host(pipe, input, chunk, &Host::new())
+        Self::with_host(pipe, input, chunk, &small_host())
     }
 
     pub(crate) fn with_host(pipe: S, input: &'a [Sample], chunk: usize, host: &Host) -> Self {
@@ -171,7 +85,7 @@ impl<'a, S: Stream> Drive<'a, S> {
             chunk,
             at: vec![0; inputs.len()],
             ports: inputs.iter().map(|_| Port::default()).collect(),
-            raw: copy(&host.raw),
+            host: host.clone(),
             outs: vec![Vec::new(); outputs],
             before: vec![0; outputs],
         }
@@ -180,7 +94,7 @@ impl<'a, S: Stream> Drive<'a, S> {
     /// One poll with this room, and what it asks for.
     pub(crate) fn step(&mut self, room: usize) -> Result<Step> {
         let mut chunks: Vec<_> = self.outs.iter().map(|_| Chunk::new()).collect();
-        let step = self.pipe.poll(&mut Io::new(&mut self.ports, &mut chunks, room), &Context::new(&self.raw));
+        let step = self.pipe.poll(&mut Io::new(&mut self.ports, &mut chunks, room), &self.host.context());
         for (chunk, out) in chunks.iter_mut().zip(&mut self.outs) {
             assert!(chunk.len() <= room, "more samples than there was room for");
             out.extend(std::iter::from_fn(|| chunk.pop()));
@@ -259,14 +173,14 @@ impl<'a, S: Stream> Drive<'a, S> {
 
     /// Goes on with another pipe from where this one is, the inputs too.
     pub(crate) fn resume(&self, pipe: S) -> Self {
-        self.resume_on(pipe, &Host { raw: copy(&self.raw) })
+        self.resume_on(pipe, &self.host)
     }
 
     /// As [`resume`](Drive::resume), on another host.
     pub(crate) fn resume_on(&self, pipe: S, host: &Host) -> Self {
         let state = self.state().unwrap();
         let mut other = Self::wide(pipe, &self.inputs, self.outs.len(), self.chunk, host);
-        other.pipe.restore(&state, &Context::new(&other.raw)).unwrap();
+        other.pipe.restore(&state, &other.host.context()).unwrap();
         let saved = other.state().unwrap();
         assert_eq!(
             (saved.version, &saved.bytes),
@@ -316,7 +230,7 @@ impl<'a> Setup<'a> {
     }
 
     fn drive<S: Stream>(&self, pipe: S, chunk: usize) -> Drive<'a, S> {
-        Drive::wide(pipe, &self.inputs, self.outputs, chunk, &Host::new())
+        Drive::wide(pipe, &self.inputs, self.outputs, chunk, &small_host())
     }
 
     /// What a stream gives, after checking that it is the same for every size of chunk and of room, and
@@ -381,9 +295,4 @@ pub(crate) fn check<S: Stream>(make: impl Fn() -> S, input: &[Sample]) -> Vec<Sa
 /// [`Setup::check_resume`] for one input and one output.
 pub(crate) fn check_resume<S: Stream>(make: impl Fn() -> S, input: &[Sample]) {
     Setup::new(&[input]).check_resume(make);
-}
-
-/// A decoder of one of the crate's tests, as a host would hold it.
-pub(crate) fn decoder_of<D: forebay_core::Decoder>() -> Result<abi::Decoder> {
-    (forebay_core::shim::decoder_entry::<D>().make)("{}", "the test")
 }

@@ -159,11 +159,11 @@ mod tests {
     use super::*;
     use crate::{
         batch::{Batch, BatchOptions},
-        testing::{Host, check, ints, numbers, sample},
+        testing::{check, ints, numbers, sample, small_host},
     };
 
     fn unbatch(batches: &[Sample]) -> Result<Vec<Sample>> {
-        let host = Host::new();
+        let host = small_host();
         let mut out = Vec::new();
         for batch in batches {
             let mut rows = Unbatch.open(batch.clone(), &host.context())?;
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn lists_come_apart_and_every_place_can_be_saved_b041() {
-        let host = Host::new();
+        let host = small_host();
         let lists: [&[i64]; 7] = [&[0, 1, 2, 3], &[], &[4, 5], &[6, 7, 8, 9], &[], &[], &[10, 11, 12]];
         let batches = lists.map(|list| {
             let list = Value::list(list.iter().map(|&value| value.into()).collect());

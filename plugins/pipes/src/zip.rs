@@ -215,7 +215,7 @@ mod tests {
     use forebay_core::{ErrorKind, Options};
 
     use super::*;
-    use crate::testing::{Drive, Host, Setup, sample};
+    use crate::testing::{Drive, Setup, sample, small_host};
 
     fn zip(options: &str) -> Zip {
         Zip::new(ZipOptions::parse(options).unwrap()).unwrap()
@@ -295,7 +295,7 @@ mod tests {
             let inputs = of(lengths);
             let inputs: Vec<_> = inputs.iter().map(Vec::as_slice).collect();
             for chunk in [1, 5] {
-                let mut drive = Drive::wide(strict(), &inputs, 1, chunk, &Host::new());
+                let mut drive = Drive::wide(strict(), &inputs, 1, chunk, &small_host());
                 let error = drive.run(2, 100).unwrap_err();
                 assert_eq!((error.kind(), error.message()), (ErrorKind::Invalid, message));
                 assert_eq!(drive.out().len(), rows);
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn fields_of_one_name_are_told_apart_by_a_prefix() {
         let (a, b) = (input("a", 0, 2), input("a", 10, 2));
-        let mut drive = Drive::wide(zip("{}"), &[&a, &b], 1, 1, &Host::new());
+        let mut drive = Drive::wide(zip("{}"), &[&a, &b], 1, 1, &small_host());
         let error = drive.run(1, 100).unwrap_err();
         assert_eq!(error.message(), "inputs 0 and 1 both have this field: tell them apart by `prefix`");
         assert_eq!((error.get("field"), error.get("sample")), (Some("a"), Some("test#0")));
@@ -318,7 +318,7 @@ mod tests {
         let setup = Setup::new(&[&a, &b]);
         assert_eq!(lines(&setup.check(prefix)[0]), ["a=Int(0) right.a=Int(10)", "a=Int(1) right.a=Int(11)"]);
         setup.check_resume(prefix);
-        let mut drive = Drive::wide(zip(r#"{"prefix": ["x"]}"#), &[&a, &b], 1, 1, &Host::new());
+        let mut drive = Drive::wide(zip(r#"{"prefix": ["x"]}"#), &[&a, &b], 1, 1, &small_host());
         let error = drive.run(1, 100).unwrap_err();
         assert_eq!(error.message(), "found 1 prefixes for 2 inputs");
         assert_eq!(error.get("option"), Some("prefix"));
@@ -331,7 +331,7 @@ mod tests {
         a[1] = sample(1, &[("b", 7_i64.into())]);
         let longest = || zip(r#"{"mode": "longest"}"#);
         let setup = Setup::new(&[&a, &b]);
-        let mut drive = Drive::wide(longest(), &setup.inputs, 1, 1, &Host::new());
+        let mut drive = Drive::wide(longest(), &setup.inputs, 1, 1, &small_host());
         assert_eq!(drive.run(1, 100).unwrap_err().get("field"), Some("b"));
         drive.run(1, 100).unwrap();
         assert_eq!(

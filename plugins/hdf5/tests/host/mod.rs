@@ -1,4 +1,4 @@
-//! The smallest host: memory that was used before, and a store that has files far away and counts what is fetched.
+//! A host whose store has files far away and counts what is fetched.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{
@@ -7,13 +7,10 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use forebay_core::abi::abi_stable::prefix_type::PrefixTypeTrait;
-use forebay_core::abi::abi_stable::std_types::{ROption, RSlice, RStr};
-use forebay_core::abi::{self, HostServices, HostServicesRef, Outcome, code};
 use forebay_core::{
-    Buffer, BufferMut, Context, FlatMap, Items, Key, Limits, NoOptions, Result, Sample, Store, StoreInfo,
-    Value,
+    Buffer, Context, FlatMap, Items, Key, Limits, NoOptions, Result, Sample, Store, StoreInfo, Value,
 };
+use forebay_testkit::Host;
 
 /// Bytes that were fetched from the store.
 pub(crate) static FETCHED: AtomicU64 = AtomicU64::new(0);
@@ -49,56 +46,9 @@ fn local(path: &str) -> &str {
     path.strip_prefix("far://").unwrap_or(path)
 }
 
-extern "C" fn alloc(_: *const (), len: usize, out: &mut ROption<BufferMut>) -> Outcome {
-    *out = ROption::RSome(BufferMut::from_owner(vec![0xa5; len]));
-    Outcome::of(code::READY, 0)
-}
-
-extern "C" fn cancelled(_: *const ()) -> bool {
-    false
-}
-
-extern "C" fn log(_: *const (), _: u32, _: RStr<'_>) {}
-
-extern "C" fn decoder(
-    _: *const (),
-    _: RStr<'_>,
-    _: RSlice<'_, u8>,
-    _: RStr<'_>,
-    _: &mut ROption<abi::Decoder>,
-) -> Outcome {
-    Outcome::of(code::END, 0)
-}
-
-extern "C" fn store(_: *const (), _: RStr<'_>, out: &mut ROption<abi::Store>) -> Outcome {
-    let made = (forebay_core::shim::store_entry::<Far>().make)("{}", "the test");
-    *out = ROption::RSome(made.unwrap());
-    Outcome::of(code::READY, 0)
-}
-
-fn services() -> HostServicesRef {
-    static SERVICES: std::sync::OnceLock<HostServicesRef> = std::sync::OnceLock::new();
-    *SERVICES.get_or_init(|| HostServices { alloc, cancelled, log, decoder, store }.leak_into_prefix())
-}
-
-/// Calls `work` with a context.
-pub(crate) fn with_context<T>(work: impl FnOnce(&Context<'_>) -> T) -> T {
-    let raw = abi::Context {
-        services: services(),
-        host: std::ptr::null(),
-        seed: 7,
-        epoch: 0,
-        pass: 0,
-        node: 3,
-        rank: 0,
-        world_size: 1,
-        limits: Limits { bytes: 64 << 20, ..Limits::DEFAULT },
-        waker: std::ptr::null(),
-        worker: 0,
-        workers: 0,
-        reserved: [0; 7],
-    };
-    work(&Context::new(&raw))
+/// A host with the store.
+pub(crate) fn host() -> Host {
+    Host::new().limits(Limits { bytes: 64 << 20, ..Limits::DEFAULT }).store::<Far>()
 }
 
 /// The path of a file for tests.
