@@ -12,6 +12,7 @@ mod measure;
 mod paths;
 mod photos;
 mod remote;
+mod scratch;
 #[path = "../../plugins/remote/tests/store/server.rs"]
 #[expect(clippy::unwrap_used, dead_code, reason = "a server for tests, which use the rest of it")]
 mod server;

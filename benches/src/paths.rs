@@ -1,16 +1,14 @@
 //! The start of four worker processes over a list of 1.2 million paths, what the list adds to each, and a resume in the
 //! middle of it.
 
-use std::{
-    env, fs, io,
-    path::{Path, PathBuf},
-    process,
-    time::Instant,
-};
+use std::{fs, io, path::Path, time::Instant};
 
 use forebay_loader::{Error, Executor, Graph, Registry, Result};
 
-use crate::measure::{median, private_memory, verdict};
+use crate::{
+    measure::{median, private_memory, verdict},
+    scratch::Scratch,
+};
 
 const ROUNDS: usize = 5;
 const PATHS: usize = 1_200_000;
@@ -19,10 +17,10 @@ const FILES: usize = 4096;
 const WORKERS: usize = 4;
 
 pub(crate) fn run() -> Result<Vec<String>> {
-    let folder = Folder::new()?;
+    let folder = Scratch::new()?;
     let registry = crate::registry()?;
     let name = |at: usize| format!("{}/{:03}/{at:07}.bin", folder.0.display(), at % 1000 / 100);
-    folder.fill(name)?;
+    fill(&folder.0, name)?;
     let pattern = format!("{}/{{0..9}}{{000000..{:06}}}.bin", folder.0.display(), PATHS / 10 - 1);
     let list: Vec<String> = (0..PATHS).map(name).collect();
     let found = graph((0..PATHS).map(|at| name(at % FILES)).collect())?;
@@ -107,32 +105,15 @@ fn start(registry: &Registry, graph: &Graph, executor: Executor) -> Result<[f64;
     Ok([built.as_secs_f64() * 1e3, first.as_secs_f64() * 1e3, each])
 }
 
-/// A folder that is removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> io::Result<Self> {
-        let path = env::temp_dir().join(format!("forebay-bench-{}", process::id()));
-        fs::create_dir_all(&path)?;
-        Ok(Self(path))
+/// Makes the first files.
+fn fill(folder: &Path, name: impl Fn(usize) -> String) -> io::Result<()> {
+    for at in 0..FILES {
+        let name = name(at);
+        Path::new(&name).parent().map_or(Ok(()), fs::create_dir_all)?;
+        fs::write(name, [7; 100])?;
     }
-
-    /// Makes the first files.
-    fn fill(&self, name: impl Fn(usize) -> String) -> io::Result<()> {
-        for at in 0..FILES {
-            let name = name(at);
-            Path::new(&name).parent().map_or(Ok(()), fs::create_dir_all)?;
-            fs::write(name, [7; 100])?;
-        }
-        for at in 0..FILES {
-            fs::write(self.0.join(format!("0{at:06}.bin")), [7; 100])?;
-        }
-        Ok(())
+    for at in 0..FILES {
+        fs::write(folder.join(format!("0{at:06}.bin")), [7; 100])?;
     }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0); // It lies in the folder for temporary files.
-    }
+    Ok(())
 }

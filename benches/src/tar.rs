@@ -1,10 +1,21 @@
-//! Iterating the samples of warm shards, without decoding: `files | untar`.
+//! Iterating the samples of warm shards, without decoding: `files | untar`; and of the same shards packed, and on a server.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    io::{self, BufReader, Write as _},
+    path::Path,
+    sync::Arc,
+};
 
-use forebay_loader::{Executor, Loader, Result};
+use flate2::{Compression, write::GzEncoder};
+use forebay_loader::{Executor, Loader, Registry, Result};
+use forebay_unpack::{Codec, Unpacked};
 
-use crate::measure::{Row, Unit, spend};
+use crate::{
+    measure::{Row, Spent, Unit, spend},
+    scratch::Scratch,
+    server::{Manner, Server},
+};
 
 const ROUNDS: usize = 7;
 
@@ -33,7 +44,58 @@ pub(crate) fn run(folder: &Path) -> Result<Vec<String>> {
             loader.finish()?;
         }
     }
-    Ok(std::iter::once(format!("{samples} samples")).chain(rows.iter().map(ToString::to_string)).collect())
+    let mut lines = vec![format!("{samples} samples")];
+    lines.extend(rows.iter().map(ToString::to_string));
+    lines.extend(streams(folder, samples, &registry)?);
+    Ok(lines)
+}
+
+/// The same shards as streams, each beside what brings the bytes alone: packed ones, and those of a server.
+fn streams(folder: &Path, samples: u64, registry: &Registry) -> Result<Vec<String>> {
+    let (server, packed) = (Server::new(Manner::default()), Scratch::new()?);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let bytes = fs::read(&path)?;
+        let mut gz = GzEncoder::new(Vec::new(), Compression::fast());
+        gz.write_all(&bytes)?;
+        fs::write(packed.0.join(format!("{name}.gz")), gz.finish()?)?;
+        server.put(&name, Arc::new(bytes));
+        names.push(server.url(&name));
+    }
+    let gz = format!("files '{}/*.gz'", packed.0.display());
+    let far =
+        format!("files [{}]", names.iter().map(|url| format!("'{url}'")).collect::<Vec<_>>().join(", "));
+    let graphs = [format!("{gz} | untar"), format!("{far} open=read"), format!("{far} | untar")];
+    let mut rounds: [Vec<Spent>; 4] = Default::default();
+    for _ in 0..ROUNDS {
+        rounds[0].push(spend(|| unpack(&packed.0))?.0);
+        for (graph, rounds) in graphs.iter().zip(&mut rounds[1..]) {
+            let mut loader = crate::loader(graph, Executor::Inline, registry)?;
+            let (spent, given) =
+                spend(|| loader.epoch(0).try_fold(0, |count, sample| sample.map(|_| count + 1)))?;
+            assert!(graph.ends_with("read") || given == samples, "the run lost samples");
+            rounds.push(spent);
+            loader.finish()?;
+        }
+    }
+    let names =
+        ["floor: unpacking gz alone", "gz, inline", "floor: whole shards over http", "over http, inline"];
+    let row = |(name, rounds): (&str, Vec<Spent>)| {
+        Row { name: name.to_owned(), samples, rounds, unit: Unit::Micros }.to_string()
+    };
+    Ok(names.into_iter().zip(rounds).map(row).collect())
+}
+
+/// Unpacks all files of a folder, and looks at nothing.
+fn unpack(folder: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let file = BufReader::with_capacity(1 << 16, fs::File::open(entry?.path())?);
+        bytes += io::copy(&mut Unpacked::new(Codec::Gzip, Box::new(file))?, &mut io::sink())?;
+    }
+    Ok(bytes)
 }
 
 /// Every member's name and place, from memory read by the system, without samples.
