@@ -28,6 +28,10 @@ fn both() -> (tempfile::TempDir, Server) {
     }
     put("birds.parquet", fs::read(root().join("tests/columns/birds.parquet")).unwrap());
     put("rows.h5", fs::read(root().join("plugins/hdf5/tests/data/latest.h5")).unwrap());
+    let mut npy = b"\x93NUMPY\x01\0\x76\0{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }".to_vec();
+    npy.resize(127, b' ');
+    npy.extend(b"\n\x01\x02\x03");
+    put("bird.npy", npy);
     put("rows.jsonl", (0..5000).map(|row| format!("{{\"row\": {row}}}\n")).collect::<String>().into_bytes());
     (folder, server)
 }
@@ -91,7 +95,7 @@ fn files_far_away_give_the_same_samples_on_every_executor() {
 fn any_path_far_away_opens() {
     within_deadline(|| {
         let ((folder, server), registry) = (both(), registry());
-        for names in ["{0..2}.tar", "birds.parquet", "{0.tar,rows.jsonl,0.arrows}"] {
+        for names in ["{0..2}.tar", "birds.parquet", "{0.tar,rows.jsonl,0.arrows}", "bird.npy"] {
             let open = |place: &str| {
                 let graph = Graph::open(&format!("{place}/{names}"), &registry).unwrap();
                 contents(&mut build(&graph, &registry, Setting::INLINE).unwrap()).unwrap()

@@ -57,10 +57,11 @@ pub(crate) fn dump(args: &Args, plugins: &[PathBuf]) -> Result {
     let mut loader = builder.build(&registry).map_err(Stop::early)?;
     let mut coverage = survey.map(|survey| Coverage::new(survey, &registry));
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let mut failed = None;
+    let (mut failed, mut given) = (None, false);
     for sample in loader.epoch(0).take(args.limit.unwrap_or(usize::MAX)) {
         match sample {
             Ok(sample) => {
+                given = true;
                 line(&sample, !args.fields, &mut out)?;
                 coverage.iter_mut().for_each(|coverage| coverage.add(&sample));
             }
@@ -75,7 +76,12 @@ pub(crate) fn dump(args: &Args, plugins: &[PathBuf]) -> Result {
             coverage.tell();
         }
     }
-    failed.map_or(Ok(()), |error: Error| Err(error.into())).and(Ok(loader.finish()?))
+    // One bad file ends nothing, but where there is nothing else it is the answer.
+    let only = || loader.quarantine().into_iter().next().filter(|_| !given).map(|lost| lost.error);
+    match failed.or_else(only) {
+        Some(error) => Err(error.into()),
+        None => Ok(loader.finish()?),
+    }
 }
 
 /// Writes one sample.

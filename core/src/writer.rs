@@ -15,6 +15,8 @@ use crate::{
 
 /// The version of a saved position.
 const STATE: u32 = 1;
+/// Extensions of packed files.
+const PACKED: [&str; 7] = ["gz", "tgz", "zst", "xz", "bz2", "lz4", "zip"];
 /// So much is collected before it is written.
 const BLOCK: usize = 1 << 20;
 
@@ -71,8 +73,9 @@ impl Files {
     /// Files by a pattern such as `out-{:05}.tar`, each with at most `samples` samples, and full once it has `bytes` bytes.
     ///
     /// # Errors
-    /// `Invalid` for a pattern that cannot be read, and for one without a place for a number when a limit was given.
+    /// `Unsupported` for a URL, and for the extension of a packed file; `Invalid` for a pattern that cannot be read, and for one without a place for a number when a limit was given.
     pub fn new(pattern: &str, samples: Option<u64>, bytes: Option<u64>, overwrite: bool) -> Result<Self> {
+        writable(pattern).map_err(|error| error.context("option", "pattern"))?;
         let pattern = Pattern::parse(pattern).map_err(|error| error.context("option", "pattern"))?;
         let many = pattern.parts.iter().any(|part| matches!(part, Part::Number(_)));
         if !many && (samples.is_some() || bytes.is_some()) {
@@ -83,6 +86,22 @@ impl Files {
         let usual = if many { 1 << 30 } else { u64::MAX };
         let bytes = bytes.or(samples.map(|_| u64::MAX)).unwrap_or(usual);
         Ok(Self { pattern, samples: samples.unwrap_or(u64::MAX), bytes, overwrite })
+    }
+}
+
+/// Refuses what would become a file of another place or another kind than its name says.
+fn writable(pattern: &str) -> Result<()> {
+    if pattern.contains("://") {
+        return Err(Error::unsupported(
+            "found a URL, expected a path: files are written to a folder, and brought elsewhere from there",
+        ));
+    }
+    let packed = Path::new(pattern).extension().and_then(|extension| extension.to_str());
+    match packed.filter(|extension| PACKED.contains(extension)) {
+        Some(extension) => Err(Error::unsupported(format!(
+            "found the extension `{extension}`, expected another one, since files are written unpacked"
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -373,6 +392,18 @@ mod tests {
         assert_eq!(path("whole.tar"), "whole.tar");
         for wrong in ["{", "{:5}", "{x}", "", "a/", "{:099}"] {
             assert!(Pattern::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn files_of_another_place_or_kind_are_refused() {
+        for pattern in ["s3://b/a.tar", "file:///a.tar", "a.tar.gz", "a-{}.jsonl.zst"] {
+            let error = Files::new(pattern, None, None, false).unwrap_err();
+            assert_eq!(
+                (error.kind(), error.get("option")),
+                (crate::ErrorKind::Unsupported, Some("pattern")),
+                "{pattern}"
+            );
         }
     }
 

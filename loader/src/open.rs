@@ -17,6 +17,7 @@ use crate::{
 
 /// The pipes that stand around those that open files: whoever writes a graph by hand names them too.
 const FILES: &str = "files";
+const READ: &str = "read";
 const LABEL: &str = "label";
 const GROUP: &str = "group";
 const DECODE: &str = "decode";
@@ -24,6 +25,8 @@ const CONCAT: &str = "concat";
 
 /// What happens to a file or sample that fails: it is listed, and the others come.
 const ASIDE: &str = "quarantine";
+/// The scheme of paths.
+const LOCAL: &str = "file";
 /// So sure must a pipe be of what is inside a packed file.
 const SURE: u8 = 128;
 /// The most files of one kind that are named one by one where a reason is told.
@@ -109,7 +112,9 @@ impl Survey {
         let (mut unreadable, mut whole) = (Vec::new(), true);
         for file in list(path, registry)? {
             let Some(file) = file.as_str() else {
-                unreadable.push((format!("{file:?}"), "its name is not UTF-8".to_owned()));
+                let name = file.as_bytes().map(|name| String::from_utf8_lossy(name).into_owned());
+                let why = "its name is not UTF-8; `files` reads it by its folder or by a pattern";
+                unreadable.push((name.unwrap_or_default(), why.to_owned()));
                 whole = false;
                 continue;
             };
@@ -270,6 +275,10 @@ fn graph(path: &str, branches: &[Branch], alone: bool, classes: &[String]) -> Re
             builder = builder.node(pipe(LABEL).option("root", path).option("classes", classes.to_vec()));
         }
         if branch.chain.is_empty() {
+            // Of a URL `files` gives the path alone.
+            if branch.paths.iter().any(|path| scheme_of(path) != LOCAL) {
+                builder = builder.node(pipe(READ));
+            }
             builder = builder.node(pipe(GROUP));
         }
         for name in &branch.chain {

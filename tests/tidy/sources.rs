@@ -27,13 +27,14 @@ const UNSAFE: [(&str, &str); 11] = [
 ];
 
 /// Names of formats that the loader may say, and why.
-const LOADER_MAY_SAY: [(&str, &str, &str); 9] = [
+const LOADER_MAY_SAY: [(&str, &str, &str); 10] = [
     ("loader/src/graph", "json", "graph files are TOML or JSON"),
     ("loader/src/graph", "text", "a kind of option"),
     ("loader/src/graph/policy.rs", "skip", "what becomes of a sample that fails"),
     // A path that is given alone becomes the graph that somebody would write by hand.
     ("loader/src/open.rs", "file", "the store of paths without a scheme"),
     ("loader/src/open.rs", "files", "names the files"),
+    ("loader/src/open.rs", "read", "reads those far away"),
     ("loader/src/open.rs", "label", "tells the class by the folder"),
     ("loader/src/open.rs", "group", "files of one name are a sample"),
     ("loader/src/open.rs", "decode", "what no pipe opens is decoded"),

@@ -62,6 +62,7 @@ pub fn members(blob: &Blob, origin: Str, uid: u64, limit: u64) -> Result<UnzipIt
         origin,
         uid,
         schema: Schema::new([Str::from_static("name"), Str::from_static("bytes")]),
+        damaged: false,
     })
 }
 
@@ -74,11 +75,17 @@ pub struct UnzipItems {
     origin: Str,
     uid: u64,
     schema: Schema,
+    /// Whether the directory itself is damaged.
+    damaged: bool,
 }
 
 impl Items for UnzipItems {
     fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
         self.advance(cx).map_err(|error| error.context("file", &self.origin))
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.damaged
     }
 
     fn state(&self) -> Result<State> {
@@ -95,7 +102,7 @@ impl Items for UnzipItems {
 
 impl UnzipItems {
     fn advance(&mut self, cx: &Context) -> Result<Option<Sample>> {
-        while let Some(member) = self.directory.next().transpose()? {
+        while let Some(member) = self.directory.next().transpose().inspect_err(|_| self.damaged = true)? {
             self.passed += 1;
             if !member.is_file() {
                 continue;

@@ -5,7 +5,8 @@
 use std::io::Write as _;
 
 use forebay_compress::Directory;
-use forebay_core::{Blob, Buffer, BufferMut, Error, ErrorKind, Result};
+use forebay_core::{Blob, Buffer, BufferMut, Error, ErrorKind, Items as _, Result};
+use forebay_testkit::Host;
 
 struct Entry<'a> {
     name: &'a [u8],
@@ -166,6 +167,19 @@ fn contents_are_checked_against_sum_and_limit() {
     let entry = encrypted.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
     encrypted[entry + 8] = 1;
     assert_eq!(read(&encrypted, 9).unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn a_stream_goes_on_behind_a_member_that_cannot_be_read() {
+    let mut whole = archive(&[stored(b"one", b"heron"), stored(b"two", b"ibis")], false, b"");
+    whole[33] ^= 1;
+    let blob = Blob::from(Buffer::from(whole));
+    let mut members = forebay_compress::members(&blob, "a.zip".into(), 1, 1 << 20).unwrap();
+    let host = Host::new();
+    assert_eq!(members.next(&host.context()).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert!(members.goes_on());
+    assert_eq!(members.next(&host.context()).unwrap().unwrap().key().to_string(), "a.zip!/two");
+    assert_eq!(members.next(&host.context()).unwrap(), None);
 }
 
 #[test]

@@ -89,6 +89,7 @@ impl Hdf5Pieces {
             (Cut::Groups { names: texts(&options.datasets.0), groups }, count, GROUPS)
         } else {
             let datasets = chosen(&file, &root, &options.datasets.0)?;
+            fits(&datasets, cx.limits().bytes)?;
             let count = datasets.first().map_or(0, Dataset::rows);
             let step = rows_in_piece(&datasets, options.piece_bytes);
             (Cut::Rows { names: texts(&relative(&datasets, &root)) }, count, step)
@@ -236,6 +237,18 @@ fn groups(root: &Group) -> Result<Vec<(Str, u64)>> {
     }
     groups.sort_unstable_by(|(one, _), (two, _)| one.as_str().cmp(two.as_str()));
     Ok(groups)
+}
+
+/// Refuses once what each of millions of rows would be refused for.
+fn fits(datasets: &[Dataset], limit: u64) -> Result<()> {
+    match datasets.iter().find(|dataset| dataset.row_len() > limit) {
+        Some(dataset) => {
+            let len = dataset.row_len();
+            let error = Error::limit(format!("rows of {len} bytes, at most {limit} are taken"));
+            Err(error.context("dataset", dataset.path()))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Rows in a piece: whole chunks of the dataset with the highest ones, and about so many bytes.

@@ -1,7 +1,7 @@
 //! `decode`: bytes to values, by the host's choice among all decoders.
 
 use forebay_core::{
-    Context, DataPipe, Error, ErrorKind, Map, PipeInfo, Result, Sample, Value, View, Wanted, options,
+    Buffer, Context, DataPipe, Error, ErrorKind, Map, PipeInfo, Result, Sample, Value, View, Wanted, options,
 };
 
 use crate::{
@@ -13,6 +13,9 @@ use crate::{
 const HEAD: usize = 4096;
 /// The most decoders for one value, each for the bytes that the one before gave: some packed bytes unpack to themselves, for ever.
 const LAYERS: usize = 5;
+/// What tables call the parts of an encoded picture or sound.
+const BYTES: &str = "bytes";
+const PATH: &str = "path";
 
 options! {
     /// Options of `decode`.
@@ -26,6 +29,9 @@ options! {
 
 /// Decodes fields that hold bytes, each by the decoder that the host ranks highest for its extension
 /// and its first bytes.
+///
+/// A struct of `bytes` and `path` and nothing else, as tables have for pictures and sound, is what its bytes are decoded to, by the path's
+/// extension.
 ///
 /// Where a decoder gives bytes, as one of packed bytes does, they are decoded in turn, by what stands before the last dot of the field's
 /// name: `json.gz` is unpacked and gives JSON. The choice is asked for anew for each value, so that it depends on nothing but that value.
@@ -82,38 +88,80 @@ impl Map for Decode {
 
 impl Decode {
     fn decode(&self, name: &str, value: &mut Value, cx: &Context) -> Result<()> {
-        self.layers(name, value, cx).map_err(|error| error.context("field", name))
-    }
-
-    fn layers(&self, name: &str, value: &mut Value, cx: &Context) -> Result<()> {
         let pin = self.pins.iter().find(|(field, _)| field == name).map(|(_, decoder)| decoder.as_str());
         // One that was asked for must decode.
         let must = pin.is_some() || self.fields.is_some();
-        let mut rest = name;
-        for layer in 0..LAYERS {
-            let View::Bytes(bytes) = value.view() else { return Ok(()) };
-            // What follows the last dot, as `png` in `seg.png`.
-            let (before, extension) = rest.rsplit_once('.').unwrap_or((rest, rest));
-            let head = &bytes[..bytes.len().min(HEAD)];
-            let decoder = match cx.decoder(extension, head, pin.filter(|_| layer == 0)) {
-                Err(error) if error.kind() == ErrorKind::Unsupported && !(must && layer == 0) => {
-                    return Ok(());
-                }
-                found => found?,
-            };
-            *value = decoder.decode(bytes, &Wanted { extension, ..Wanted::default() }, cx)?;
-            rest = before;
+        let decoded = match encoded(value) {
+            Some((bytes, path)) => layers(path.unwrap_or(name), bytes, (pin, must), cx),
+            None => Ok(None),
+        };
+        if let Some(decoded) = decoded.map_err(|error| error.context("field", name))? {
+            *value = decoded;
         }
-        match value.view() {
-            View::Bytes(_) => Err(Error::limit(format!("still bytes after {LAYERS} decoders"))),
-            _ => Ok(()),
-        }
+        Ok(())
     }
+}
+
+/// The bytes of a value, and what they are called if it says so.
+fn encoded(value: &Value) -> Option<(&Buffer, Option<&str>)> {
+    match value.view() {
+        View::Bytes(bytes) => Some((bytes, None)),
+        View::Struct(fields) if fields.values().len() == 2 => {
+            let path = fields.get(PATH)?;
+            let path = path.as_str().map(Some).or(matches!(path.view(), View::Null).then_some(None))?;
+            Some((fields.get(BYTES)?.as_bytes()?, path))
+        }
+        _ => None,
+    }
+}
+
+/// What bytes decode to, layer by layer; `None` where nothing decodes them.
+fn layers(
+    name: &str,
+    bytes: &Buffer,
+    (pin, must): (Option<&str>, bool),
+    cx: &Context,
+) -> Result<Option<Value>> {
+    let (mut found, mut rest): (Option<Value>, _) = (None, name);
+    for layer in 0..LAYERS {
+        let bytes = match found.as_ref().map(Value::view) {
+            None => bytes,
+            Some(View::Bytes(bytes)) => bytes,
+            Some(_) => return Ok(found),
+        };
+        // What follows the last dot, as `png` in `seg.png`.
+        let (before, extension) = rest.rsplit_once('.').unwrap_or((rest, rest));
+        let head = &bytes[..bytes.len().min(HEAD)];
+        let outer = layer == 0;
+        let decoder = match cx.decoder(extension, head, pin.filter(|_| outer)) {
+            Err(error) if error.kind() == ErrorKind::Unsupported && !(must && outer) => return Ok(found),
+            decoder => decoder?,
+        };
+        found = match decoder.decode(bytes, &Wanted { extension, ..Wanted::default() }, cx) {
+            // That the first bytes are those of a format too says little where the name is of none.
+            Err(error)
+                if outer && !must && is_refusal(&error) && cx.decoder(extension, &[], None).is_err() =>
+            {
+                return Ok(None);
+            }
+            decoded => Some(decoded?),
+        };
+        rest = before;
+    }
+    match found.as_ref().map(Value::view) {
+        Some(View::Bytes(_)) => Err(Error::limit(format!("still bytes after {LAYERS} decoders"))),
+        _ => Ok(found),
+    }
+}
+
+/// Whether an error says that bytes are not what a decoder reads.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported | ErrorKind::Invalid)
 }
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{Buffer, Decoder, DecoderInfo, NoOptions, Options};
+    use forebay_core::{Decoder, DecoderInfo, NoOptions, Options};
     use forebay_testkit::decoder;
 
     use super::*;
@@ -138,6 +186,22 @@ mod tests {
         }
     }
 
+    /// Refuses everything.
+    struct Empty;
+
+    impl Decoder for Empty {
+        const INFO: DecoderInfo = DecoderInfo { name: "empty", ..DecoderInfo::DEFAULT };
+        type Options = NoOptions;
+
+        fn new(_: NoOptions) -> Result<Self> {
+            Ok(Self)
+        }
+
+        fn decode(&self, _: &Buffer, _: &Wanted, _: &Context) -> Result<Value> {
+            Err(Error::corrupt("an empty bin"))
+        }
+    }
+
     /// Gives what follows the first byte, as a decoder of packed bytes does.
     struct Unwrap;
 
@@ -154,12 +218,13 @@ mod tests {
         }
     }
 
-    /// Decodes `bin` that begins with an `a`, anything if told to `count`, and unwraps what begins with a `(`.
+    /// Decodes `bin` that begins with an `a` or is named without a look at it, anything if told to `count`, and unwraps what begins with a `(`.
     fn host() -> Host {
         small_host().decoders(|extension, head, name| {
             assert!(head.len() <= HEAD);
             match (extension, head.first(), name) {
                 (_, Some(b'('), "") => decoder::<Unwrap>(),
+                (_, Some(b'!'), "") => decoder::<Empty>(),
                 ("bin", None | Some(b'a'), "") | (_, _, "count") => decoder::<Count>(),
                 _ => Err(Error::unsupported("nothing fits")),
             }
@@ -228,6 +293,31 @@ mod tests {
         ] {
             assert_eq!(decode(wrong, &fields).unwrap_err().get("option"), Some("decoders"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_begins_as_a_format_and_is_none_stays_bytes_unless_its_name_says_so() {
+        let fields = [("id", bytes(b"!x")), ("n", bytes(b"!"))];
+        assert_eq!(decode("{}", &fields).unwrap(), [bytes(b"!x"), bytes(b"!")]);
+        let error = decode(r#"{"fields": ["id"]}"#, &fields).unwrap_err();
+        assert_eq!((error.message(), error.get("field")), ("an empty bin", Some("id")));
+    }
+
+    #[test]
+    fn encoded_values_of_tables_become_what_they_hold() {
+        let encoded = |data: &[u8], path: Value| {
+            Value::structure(vec![("bytes".into(), bytes(data)), ("path".into(), path)])
+        };
+        let more = Value::structure(vec![("bytes".into(), bytes(b"abc")), ("size".into(), 3_i64.into())]);
+        let fields = [
+            ("image", encoded(b"abc", "0001.bin".into())),
+            ("x.bin", encoded(b"abcd", Value::NULL)),
+            ("other", encoded(b"xyz", "0001.txt".into())),
+            ("more", more.clone()),
+        ];
+        let expected = [3_u64.into(), 4_u64.into(), encoded(b"xyz", "0001.txt".into()), more];
+        assert_eq!(decode("{}", &fields).unwrap(), expected);
+        assert_eq!(decode(r#"{"fields": ["image"]}"#, &fields).unwrap()[0], 3_u64.into());
     }
 
     #[test]

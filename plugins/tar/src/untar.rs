@@ -163,6 +163,10 @@ pub struct UntarItems {
     index: u64,
     /// What hard links may name, by name; none where they are not followed.
     targets: Option<HashMap<Vec<u8>, Target>>,
+    /// Damage behind the last sample, which is told next.
+    damage: Option<Error>,
+    /// Whether the archive ended with damage.
+    damaged: bool,
 }
 
 /// The fields of the last sample, as they are written, and their schema: the next sample's are most often the same.
@@ -214,10 +218,15 @@ impl Items for UntarItems {
         self.next_sample(Memory(Some(cx)))
     }
 
+    /// An error of one sample leaves the next ones as they are; behind damage there is nothing.
+    fn goes_on(&self) -> bool {
+        !self.damaged
+    }
+
     /// Where the first member of the next sample starts, and the sample's number.
     fn state(&self) -> Result<State> {
         let at = self.held.as_ref().map(|held| held.offset).or_else(|| self.place.at());
-        match at.filter(|_| self.place.is_plain() && self.targets.is_none()) {
+        match at.filter(|_| self.place.is_plain() && self.targets.is_none() && self.damage.is_none()) {
             Some(at) => State::json(STATE, &(at, self.index)),
             // Global headers hold for all that follows, and links name what came before.
             None => Err(Error::unsupported("the archive is read again from its start")),
@@ -259,6 +268,8 @@ impl UntarItems {
             usual: Usual { fields: Vec::new(), schema: Schema::new([""; 0]) },
             index: 0,
             targets: None,
+            damage: None,
+            damaged: false,
         }
     }
 
@@ -280,6 +291,7 @@ impl UntarItems {
     fn next_sample(&mut self, memory: Memory<'_>) -> Result<Option<Sample>> {
         self.fields.clear();
         let found = match self.group {
+            _ if self.damage.is_some() => self.damage.take().map_or(Ok(None), Err),
             Group::WebDataset => self.collect(memory),
             Group::None => self.single(memory),
         };
@@ -311,8 +323,16 @@ impl UntarItems {
             self.fields.push(first);
         }
         loop {
-            // A damaged archive ends here: the sample being collected may lack members, so it is not given.
-            let Some(mut part) = self.next_part(memory)? else { break };
+            let mut part = match self.next_part(memory) {
+                Ok(Some(part)) => part,
+                Ok(None) => break,
+                // The sample being collected may lack members, unless what is damaged is known to be of another.
+                Err(error) if failed.is_none() && self.is_of_another(&error) => {
+                    self.damage = Some(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
             match self.fields.first() {
                 Some(first) if first.key(&self.names) != part.key(&self.names) => {
                     self.held = Some(part);
@@ -337,6 +357,16 @@ impl UntarItems {
         }
     }
 
+    /// Whether the member that an error names is not of the sample being collected.
+    fn is_of_another(&self, error: &Error) -> bool {
+        let known = |name: &&str| !name.contains(char::REPLACEMENT_CHARACTER);
+        let key = error.get("member").filter(known).and_then(|name| split_name(name.as_bytes()));
+        match (self.fields.first(), key) {
+            (Some(first), Some((key, _))) => first.key(&self.names) != key,
+            _ => false,
+        }
+    }
+
     /// Whether the next field of the sample being collected is that of the last one in its place.
     fn is_usual(&self, part: &Part) -> bool {
         self.usual.fields.get(self.fields.len()).is_some_and(|field| field == part.raw_field(&self.names))
@@ -344,7 +374,9 @@ impl UntarItems {
 
     /// The next member that belongs to a sample.
     fn next_part(&mut self, memory: Memory<'_>) -> Result<Option<Part>> {
-        while let Some(member) = self.archive.next(&self.shard, &mut self.place, memory)? {
+        loop {
+            let next = self.archive.next(&self.shard, &mut self.place, memory);
+            let Some(member) = next.inspect_err(|_| self.damaged = true)? else { return Ok(None) };
             let link = member.kind == Kind::HardLink && self.targets.is_some();
             if !link && !matches!(member.kind, Kind::File | Kind::Sparse) {
                 continue;
@@ -386,7 +418,6 @@ impl UntarItems {
             });
             return Ok(Some(part));
         }
-        Ok(None)
     }
 
     /// The contents of the file that a hard link names.
