@@ -130,7 +130,11 @@ impl Files {
         };
         let schema = self.schemas[usize::from(bytes.is_some())].clone();
         let values = [path].into_iter().chain(bytes.map(Value::from)).collect();
-        let key = Key::whole(if url::is_web(&origin) { url::shown(&origin).into() } else { origin });
+        let key = Key::whole(if url::is_web(&origin) {
+            forebay_core::shown(&origin).as_ref().into()
+        } else {
+            origin
+        });
         Sample::with_schema(found.uid, key, schema, values)
     }
 }

@@ -1,6 +1,6 @@
 //! Files in stores of other plugins: what a URL is, and how what it names is listed and read through the host.
 
-use forebay_core::{Blob, Buffer, Context, Error, Result, scheme_of};
+use forebay_core::{Blob, Buffer, Context, Error, Result, scheme_of, shown};
 
 /// Whether a path is a URL of a store of another plugin.
 pub(crate) fn is_far(path: &str) -> bool {
@@ -10,17 +10,6 @@ pub(crate) fn is_far(path: &str) -> bool {
 /// Whether a URL goes to a server as it is: no wildcards, and a query behind `?`.
 pub(crate) fn is_web(path: &str) -> bool {
     matches!(scheme_of(path), "http" | "https")
-}
-
-/// A path as errors may show it: of a URL of http without who asks, and without the query, which may hold a signature.
-pub(crate) fn shown(path: &str) -> String {
-    let Some((scheme, rest)) = path.split_once("://").filter(|_| is_web(path)) else {
-        return path.to_owned();
-    };
-    let (plain, query) = rest.split_once('?').map_or((rest, ""), |(plain, _)| (plain, "?…"));
-    let (host, path) = plain.split_at(plain.find('/').unwrap_or(plain.len()));
-    let host = host.rsplit_once('@').map_or(host, |(_, server)| server);
-    format!("{scheme}://{host}{path}{query}")
 }
 
 /// The names of what is directly under a folder, and whether each is a folder itself.
@@ -55,14 +44,5 @@ mod tests {
             assert!(!is_far(near), "{near}");
         }
         assert!(is_web("https://host") && !is_web("s3://bucket"));
-    }
-
-    #[test]
-    fn secrets_are_not_shown() {
-        assert_eq!(shown("https://me:secret@host/a@b.tar?sig=secret&x=/y"), "https://host/a@b.tar?…");
-        assert_eq!(shown("http://secret@host"), "http://host");
-        for plain in ["a?b", "s3://bucket/a?b", "az://box@account/a"] {
-            assert_eq!(shown(plain), plain);
-        }
     }
 }
