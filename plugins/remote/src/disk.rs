@@ -6,6 +6,7 @@
 
 use std::{
     fs::{self, File},
+    hash::{BuildHasher, Hasher, RandomState},
     io::{self, Read, Write},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
@@ -32,7 +33,8 @@ pub(crate) struct Disk {
     limit: u64,
     /// Bytes written since all were counted.
     written: AtomicU64,
-    /// Numbers the files this process is writing.
+    /// Names the files that are being written: no other has it, on any machine.
+    name: u64,
     number: AtomicU64,
 }
 
@@ -42,7 +44,8 @@ impl Disk {
         fs::create_dir_all(&folder).map_err(|error| {
             Error::from(error).context("folder", folder.display()).context("variable", "FOREBAY_CACHE")
         })?;
-        let disk = Self { folder, limit, written: AtomicU64::new(0), number: AtomicU64::new(0) };
+        let name = RandomState::new().build_hasher().finish();
+        let disk = Self { folder, limit, written: AtomicU64::new(0), name, number: AtomicU64::new(0) };
         disk.make_room();
         Ok(disk)
     }
@@ -68,9 +71,8 @@ impl Disk {
     pub(crate) fn put(&self, key: u128, block: &[u8]) {
         let path = self.path(key);
         let number = self.number.fetch_add(1, Ordering::Relaxed);
-        let unfinished = path.with_extension(format!("{}-{number}", std::process::id()));
+        let unfinished = path.with_extension(format!("{}-{number}", self.name));
         if write(&path, &unfinished, block).is_err() {
-            let _ = fs::remove_file(&unfinished);
             return;
         }
         let len = (HEAD + block.len()) as u64;
@@ -120,10 +122,11 @@ impl Disk {
 
     /// Removes a file, if a cache like this one wrote it.
     fn remove(&self, path: &Path) {
-        let mut magic = [0; MAGIC.len()];
-        let ours =
-            File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *MAGIC;
-        if ours {
+        let mut magic = Vec::new();
+        let read =
+            File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut magic)).is_ok();
+        // A program may die before it has written anything, and nobody loses an empty file.
+        if read && (magic.is_empty() || magic == MAGIC) {
             let _ = fs::remove_file(path);
         }
     }
@@ -141,10 +144,10 @@ fn write(path: &Path, unfinished: &Path, block: &[u8]) -> io::Result<()> {
         fs::create_dir_all(folder)?;
     }
     let mut file = File::create_new(unfinished)?;
-    file.write_all(&head_of(block))?;
-    file.write_all(block)?;
+    let written = file.write_all(&head_of(block)).and_then(|()| file.write_all(block));
     drop(file);
-    fs::rename(unfinished, path)
+    let finished = written.and_then(|()| fs::rename(unfinished, path));
+    finished.inspect_err(|_| drop(fs::remove_file(unfinished)))
 }
 
 fn head_of(block: &[u8]) -> Vec<u8> {
@@ -162,10 +165,10 @@ fn is_hex(path: &Path, digits: usize) -> bool {
     name.len() == digits && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether this is the ending of a block that is being written: a process and a number.
+/// Whether this is the ending of a block that is being written: two numbers.
 fn is_unfinished(ending: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    ending.split_once('-').is_some_and(|(process, number)| is_number(process) && is_number(number))
+    ending.split_once('-').is_some_and(|(name, number)| is_number(name) && is_number(number))
 }
 
 #[cfg(test)]
@@ -244,13 +247,27 @@ mod tests {
         let (folder, disk) = disk(1 << 20);
         disk.put(1, b"one");
         let half = disk.path(1).with_extension("12-3");
+        let empty = disk.path(1).with_extension("12-4");
         fs::write(&half, MAGIC).unwrap();
+        fs::write(&empty, "").unwrap();
         disk.make_room();
-        assert!(half.exists());
+        assert!(half.exists() && empty.exists());
         let old = SystemTime::now() - Duration::from_secs(UNFINISHED + 60);
-        File::options().write(true).open(&half).unwrap().set_modified(old).unwrap();
+        for left in [&half, &empty] {
+            File::options().write(true).open(left).unwrap().set_modified(old).unwrap();
+        }
         disk.make_room();
         assert_eq!(files(folder.path()), [disk.path(1)]);
+    }
+
+    #[test]
+    fn nobody_takes_away_what_another_is_writing() {
+        let (_folder, disk) = disk(1 << 20);
+        disk.put(1, b"one");
+        let theirs = disk.path(2).with_extension("12-3");
+        fs::create_dir_all(theirs.parent().unwrap()).unwrap();
+        fs::write(&theirs, MAGIC).unwrap();
+        assert!(write(&disk.path(2), &theirs, b"two").is_err() && theirs.exists());
     }
 
     #[test]
