@@ -1,6 +1,6 @@
 //! What can be set, and the environment variables that set it.
 
-use std::{path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use forebay_core::{Error, Result};
 
@@ -11,7 +11,7 @@ use forebay_core::{Error, Result};
 /// let store = forebay_remote::RemoteStore::with(settings)?;
 /// # Ok::<(), forebay_core::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Settings {
     /// Bytes of objects kept in memory; half of them at most are ahead of their readers.
     pub memory: u64,
@@ -43,6 +43,24 @@ impl Default for Settings {
             cache_bytes: 16 << 30,
             variables: Vec::new(),
         }
+    }
+}
+
+/// The services' variables by name alone: some hold secrets.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { memory, ahead, attempts, pause, timeout, cache, cache_bytes, variables } = self;
+        let names: Vec<_> = variables.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Settings")
+            .field("memory", memory)
+            .field("ahead", ahead)
+            .field("attempts", attempts)
+            .field("pause", pause)
+            .field("timeout", timeout)
+            .field("cache", cache)
+            .field("cache_bytes", cache_bytes)
+            .field("variables", &names)
+            .finish()
     }
 }
 
@@ -113,6 +131,13 @@ mod tests {
         assert_eq!((settings.cache_bytes, settings.attempts, settings.timeout.as_secs()), (1000, 1, 7));
         assert_eq!(settings.cache, Some("/tmp/cache".into()));
         assert_eq!(settings.variables, [("AWS_REGION".to_owned(), "eu-west-1".to_owned())]);
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let settings = read(&[("AWS_SECRET_ACCESS_KEY", "geheim")]).unwrap();
+        let shown = format!("{settings:?}");
+        assert!(shown.contains("AWS_SECRET_ACCESS_KEY") && !shown.contains("geheim"), "{shown}");
     }
 
     #[test]
