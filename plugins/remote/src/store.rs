@@ -6,16 +6,16 @@ use std::{
     time::Duration,
 };
 
-use forebay_core::{Buffer, Error, ErrorKind, NoOptions, Result, Store, StoreInfo};
+use forebay_core::{Buffer, Error, ErrorKind, NoOptions, Result, Store, StoreInfo, shown};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::{
     disk::{self, Disk},
     fetch::{self, Identity, Incoming, Tries},
-    place::{Place, shown},
+    place::Place,
     settings::Settings,
     sources::Sources,
-    table::{Ask, BLOCK, Found, Known, Opened, Table},
+    table::{Anew, Ask, BLOCK, Found, Known, Opened, Table},
 };
 
 /// How long the runtime may take to end its requests when the store is dropped.
@@ -69,7 +69,7 @@ impl Store for RemoteStore {
     }
 
     fn size(&self, path: &str) -> Result<u64> {
-        Ok(self.open(&path.into(), true)?.identity.size)
+        Ok(self.open(&path.into(), Anew::Changed)?.identity.size)
     }
 
     /// A read of no bytes asks for those before `offset`, and does not wait for them: [`Prefetch`](crate::Prefetch) does so.
@@ -80,7 +80,7 @@ impl Store for RemoteStore {
             self.shared.go_ahead(&self.runtime()?);
             return Ok(Buffer::EMPTY);
         }
-        let known = self.open(&url, false)?;
+        let known = self.open(&url, Anew::Failed)?;
         let (size, end) = (known.identity.size, offset.saturating_add(len));
         self.read(&known, offset.min(size)..end.min(size))
     }
@@ -111,6 +111,7 @@ impl RemoteStore {
         }
         let made = Builder::new_multi_thread()
             .worker_threads(2)
+            .max_blocking_threads(4)
             .thread_name("forebay-remote")
             .enable_all()
             .build()?;
@@ -118,7 +119,7 @@ impl RemoteStore {
     }
 
     /// Who the object is; the first to ask has its first block fetched.
-    fn open(&self, url: &Arc<str>, anew: bool) -> Result<Known> {
+    fn open(&self, url: &Arc<str>, anew: Anew) -> Result<Known> {
         let mut table = self.shared.lock();
         let mut anew = anew;
         loop {
@@ -134,7 +135,8 @@ impl RemoteStore {
                     table = self.shared.lock();
                 }
             }
-            anew = false;
+            // Its own attempts are over: whoever waited is told.
+            anew = Anew::Nothing;
         }
     }
 
@@ -152,7 +154,8 @@ impl RemoteStore {
             let part = block.get((part.start - start) as usize..(part.end - start) as usize);
             let part = part.ok_or_else(|| Error::bug("a block is shorter than it should be"))?;
             if part.len() as u64 == bytes.end - bytes.start {
-                return Ok(part);
+                // A little of a block would keep all of it, beyond what is counted.
+                return Ok(if part.len() * 4 < block.len() { part.to_vec().into() } else { part });
             }
             if all.capacity() == 0 {
                 all.reserve((bytes.end - bytes.start).min(FIRST) as usize);
@@ -171,7 +174,9 @@ impl RemoteStore {
         loop {
             let runs = table.wanted(known, &bytes, ahead);
             shared.fetch(&runtime, known, runs);
-            match table.find(known, index, &mut waits, BLOCK.min(bytes.end - bytes.start))? {
+            let found = table.find(known, index, &mut waits, BLOCK.min(bytes.end - bytes.start));
+            // The last to be told of a failure makes way for those who came too late to be, and wait to ask again.
+            match found.inspect_err(|_| shared.news.notify_all())? {
                 Found::Here(block) => {
                     drop(table);
                     shared.go_ahead(&runtime);
@@ -188,7 +193,11 @@ impl Drop for RemoteStore {
     fn drop(&mut self) {
         let runtime = self.runtime.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(runtime) = runtime.take() {
-            runtime.shutdown_timeout(FAREWELL);
+            // On a thread of somebody's runtime nothing may wait.
+            match Handle::try_current() {
+                Ok(_) => runtime.shutdown_background(),
+                Err(_) => runtime.shutdown_timeout(FAREWELL),
+            }
         }
     }
 }
@@ -257,7 +266,7 @@ impl Opening {
 impl Drop for Opening {
     fn drop(&mut self) {
         if !self.done {
-            self.shared.lock().opened(&self.url, Err(dropped()));
+            self.shared.lock().opened(&self.url, Err(given_up(&self.url)));
             self.shared.news.notify_all();
         }
     }
@@ -370,12 +379,20 @@ impl Flight {
 impl Drop for Flight {
     fn drop(&mut self) {
         if !self.left.is_empty() {
-            self.shared.lock().failed(&self.known, self.left.clone(), &dropped());
+            self.shared.lock().failed(&self.known, self.left.clone(), &given_up(&self.known.url));
             self.shared.news.notify_all();
         }
     }
 }
 
-fn dropped() -> Error {
+/// Why a request ends without an answer.
+fn given_up(url: &str) -> Error {
+    if std::thread::panicking() {
+        return panicked(url);
+    }
     Error::new(ErrorKind::Cancelled, "the request was given up, since its store is dropped")
+}
+
+fn panicked(url: &str) -> Error {
+    Error::bug("the request panicked").context("url", shown(url))
 }

@@ -8,11 +8,11 @@ use std::{
     sync::Arc,
 };
 
-use forebay_core::{Buffer, Error, ErrorKind, Result};
+use forebay_core::{Buffer, Error, ErrorKind, Result, shown};
 
 pub(crate) use self::expected::Ask;
 use self::expected::Expected;
-use crate::{fetch::Identity, place::shown};
+use crate::fetch::Identity;
 
 /// Objects are kept and cached in blocks of so many bytes.
 pub(crate) const BLOCK: u64 = 256 << 10;
@@ -40,6 +40,8 @@ pub(crate) struct Table {
     expected: Expected,
     /// Counts bytes that were read, one for each look at a block besides: a clock that stands still while nobody reads.
     clock: u64,
+    /// How many generations of objects there were.
+    generations: u64,
 }
 
 #[derive(Default)]
@@ -48,7 +50,7 @@ struct Object {
     blocks: BTreeMap<u64, Block>,
     /// The latest last.
     readers: Vec<Reader>,
-    /// How often it changed: what was asked for before belongs to another.
+    /// Another one whenever it changed, and of each object: what was asked for before belongs to another.
     generation: u64,
 }
 
@@ -65,8 +67,20 @@ enum State {
     Unknown,
     Opening,
     Known(Identity),
-    /// It could not be opened, or changed: told to all who ask until it is opened again.
+    /// It could not be opened.
     Failed(Error),
+    /// It changed, which all who ask are told until it is opened again.
+    Changed(Error),
+}
+
+/// What is asked for again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Anew {
+    Nothing,
+    /// What could not be opened.
+    Failed,
+    /// That, and what changed.
+    Changed,
 }
 
 enum Block {
@@ -115,37 +129,43 @@ impl Table {
             waiting: BTreeMap::new(),
             expected: Expected::default(),
             clock: 0,
+            generations: 0,
         }
     }
 
-    /// Who the object is. Whoever is told to ask must call [`opened`](Table::opened). With `anew`, one that failed is asked for again.
-    pub(crate) fn open(&mut self, url: &Arc<str>, anew: bool) -> Result<Opened> {
+    /// Who the object is. Whoever is told to ask must call [`opened`](Table::opened).
+    pub(crate) fn open(&mut self, url: &Arc<str>, anew: Anew) -> Result<Opened> {
         if self.objects.len() >= OBJECTS && !self.objects.contains_key(url) {
             self.objects
                 .retain(|_, object| !object.blocks.is_empty() || matches!(object.state, State::Opening));
         }
-        let object = self.objects.entry(url.clone()).or_default();
+        let generations = &mut self.generations;
+        let object = self.objects.entry(url.clone()).or_insert_with(|| {
+            *generations += 1;
+            Object { generation: *generations, ..Object::default() }
+        });
         match &object.state {
             State::Known(identity) => {
                 let (url, identity) = (url.clone(), identity.clone());
                 return Ok(Opened::Known(Known { url, identity, generation: object.generation }));
             }
             State::Opening => return Ok(Opened::Opening),
-            State::Failed(error) if !anew => return Err(error.clone()),
-            State::Failed(_) | State::Unknown => {}
+            State::Failed(error) if anew < Anew::Failed => return Err(error.clone()),
+            State::Changed(error) if anew < Anew::Changed => return Err(error.clone()),
+            State::Failed(_) | State::Changed(_) | State::Unknown => {}
         }
         object.state = State::Opening;
         Ok(Opened::Ask)
     }
 
     /// Notes who the object is, with its first block, or why that cannot be known.
-    pub(crate) fn opened(&mut self, url: &Arc<str>, found: Result<(Identity, Buffer)>) -> Option<Known> {
-        let object = self.objects.get_mut(url)?;
+    pub(crate) fn opened(&mut self, url: &Arc<str>, found: Result<(Identity, Buffer)>) {
+        let Some(object) = self.objects.get_mut(url) else { return };
         let (identity, first) = match found {
             Ok(found) => found,
             Err(error) => {
                 object.state = State::Failed(error);
-                return None;
+                return;
             }
         };
         object.state = State::Known(identity.clone());
@@ -155,23 +175,29 @@ impl Table {
             self.grow();
             self.arrived(&known, 0, first);
         }
-        Some(known)
     }
 
     /// Drops all that is kept of an object that changed; whoever reads it is told, until it is opened anew.
     pub(crate) fn changed(&mut self, known: &Known, error: &Error) {
+        let generation = self.generations + 1;
         let Some(object) = self.object(known) else { return };
-        object.state = State::Failed(error.clone());
-        object.generation += 1;
+        object.state = State::Changed(error.clone());
+        object.generation = generation;
         object.readers.clear();
         let blocks: Vec<_> = object.blocks.keys().copied().collect();
+        self.generations = generation;
         for index in blocks {
             self.drop_block(&known.url, index);
         }
     }
 
-    /// The object, if it is still the one that was known.
+    /// The object, if it is still the one that was known; one that was forgotten meanwhile is.
     fn object(&mut self, known: &Known) -> Option<&mut Object> {
+        if !self.objects.contains_key(&known.url) {
+            let state = State::Known(known.identity.clone());
+            let object = Object { state, generation: known.generation, ..Object::default() };
+            self.objects.insert(known.url.clone(), object);
+        }
         self.objects.get_mut(&known.url).filter(|object| object.generation == known.generation)
     }
 
@@ -323,7 +349,7 @@ impl Table {
     /// Why an object is no more the one that was known.
     fn error_of(&self, known: &Known) -> Error {
         match self.objects.get(&known.url).map(|object| &object.state) {
-            Some(State::Failed(error)) => error.clone(),
+            Some(State::Changed(error)) => error.clone(),
             _ => Error::new(ErrorKind::Io, "the object changed while it was read")
                 .context("url", shown(&known.url)),
         }
@@ -360,136 +386,4 @@ impl Object {
 }
 
 #[cfg(test)]
-#[expect(clippy::single_range_in_vec_init, reason = "a list of runs, which often has one")]
-mod tests {
-    use super::*;
-
-    const MIB: u64 = 1 << 20;
-
-    fn known(table: &mut Table, name: &str, size: u64) -> Known {
-        let url = Arc::from(name);
-        assert!(matches!(table.open(&url, true), Ok(Opened::Ask)));
-        let first = Buffer::from(vec![0; size.min(BLOCK) as usize]);
-        table.opened(&url, Ok((Identity { size, tag: None }, first))).unwrap()
-    }
-
-    /// Reads as the store does, with all that was asked for there at once; gives the runs that were asked for.
-    fn read(table: &mut Table, known: &Known, bytes: Range<u64>) -> Vec<Range<u64>> {
-        let ahead = table.reads(known, &bytes);
-        let mut asked = Vec::new();
-        for index in bytes.start / BLOCK..bytes.end.div_ceil(BLOCK) {
-            for run in table.wanted(known, &(bytes.start.max(index * BLOCK)..bytes.end), ahead) {
-                for index in run.clone() {
-                    table.arrived(known, index, Buffer::from(vec![index as u8; BLOCK as usize]));
-                }
-                asked.push(run);
-            }
-            assert!(matches!(table.find(known, index, &mut false, BLOCK), Ok(Found::Here(_))));
-            check(table);
-        }
-        asked
-    }
-
-    fn check(table: &Table) {
-        let blocks = || table.objects.values().flat_map(|object| object.blocks.values());
-        let here = |block: &&Block| matches!(block, Block::Here { read: true, .. });
-        assert_eq!(table.held, blocks().count() as u64 * BLOCK);
-        assert_eq!(table.unread, blocks().filter(|block| !here(block)).count() as u64 * BLOCK);
-        assert_eq!(table.used.len(), blocks().filter(here).count());
-        let waiting = blocks().filter(|block| matches!(block, Block::Here { read: false, .. }));
-        assert_eq!(table.waiting.len(), waiting.count());
-    }
-
-    #[test]
-    fn whoever_goes_forwards_has_more_and_more_asked_for_ahead() {
-        let mut table = Table::new(64 * MIB, 8 * MIB);
-        let known = known(&mut table, "a", 30 * MIB);
-        assert_eq!(read(&mut table, &known, 0..512), []);
-        assert_eq!(read(&mut table, &known, 0..MIB), [1..8]);
-        assert_eq!(read(&mut table, &known, MIB..2 * MIB), [8..16, 16..24]);
-        let rest: Vec<_> =
-            (2..30).flat_map(|at| read(&mut table, &known, at * MIB..(at + 1) * MIB)).collect();
-        assert_eq!(rest.iter().map(|run| run.end - run.start).sum::<u64>(), 120 - 24);
-        assert_eq!(rest.len(), 12, "{rest:?}");
-    }
-
-    #[test]
-    fn whoever_jumps_has_only_asked_for_what_is_read() {
-        let mut table = Table::new(64 * MIB, 8 * MIB);
-        let known = known(&mut table, "a", 100 * MIB);
-        for at in [90, 40, 70, 10, 55] {
-            let first = at * 4;
-            assert_eq!(read(&mut table, &known, at * MIB..at * MIB + 10), [first..first + 1]);
-        }
-        // A look here and there at the head is no reading forwards.
-        for at in [0, 100, 50, 400, 200_000] {
-            assert_eq!(read(&mut table, &known, at..at + 100), []);
-        }
-    }
-
-    #[test]
-    fn memory_is_bounded_and_one_long_read_does_not_fill_it() {
-        let mut table = Table::new(16 * MIB, 8 * MIB);
-        let known = known(&mut table, "a", 1000 * MIB);
-        let asked = read(&mut table, &known, 0..1000 * MIB);
-        assert_eq!(asked.iter().map(|run| run.end - run.start).sum::<u64>(), 4000 - 1);
-        assert!(asked.iter().all(|run| run.end - run.start <= RUN) && asked.len() <= 501, "{}", asked.len());
-        assert!(table.held <= 16 * MIB);
-        // What was read last is still here, what was read first is not.
-        assert_eq!(read(&mut table, &known, 999 * MIB..1000 * MIB), []);
-        assert_eq!(read(&mut table, &known, 0..10), [0..1]);
-    }
-
-    #[test]
-    fn what_nobody_came_for_makes_room_after_a_while() {
-        let mut table = Table::new(16 * MIB, 8 * MIB);
-        let lost = known(&mut table, "lost", 100 * MIB);
-        let wanted = table.wanted(&lost, &(0..0), 8 * MIB);
-        assert_eq!(wanted.len(), 4);
-        for index in wanted.into_iter().flatten() {
-            table.arrived(&lost, index, Buffer::from(vec![0; BLOCK as usize]));
-        }
-        let other = known(&mut table, "other", 100 * MIB);
-        let run = |table: &mut Table, at: u64| read(table, &other, at * MIB..(at + 1) * MIB);
-        let early: u64 =
-            (0..4).flat_map(|at| run(&mut table, at)).map(|run| run.end - run.start).max().unwrap();
-        let late: u64 =
-            (4..90).flat_map(|at| run(&mut table, at)).map(|run| run.end - run.start).max().unwrap();
-        assert!(early < RUN && late == RUN, "{early} {late}");
-    }
-
-    #[test]
-    fn a_block_that_fails_is_told_to_those_who_wait_and_can_be_asked_for_again() {
-        let mut table = Table::new(16 * MIB, 0);
-        let known = known(&mut table, "a", 10 * MIB);
-        assert_eq!(table.wanted(&known, &(MIB..2 * MIB), 0), [4..8]);
-        let (mut one, mut two) = (false, false);
-        assert!(matches!(table.find(&known, 4, &mut one, 1), Ok(Found::Coming)));
-        assert!(matches!(table.find(&known, 4, &mut two, 1), Ok(Found::Coming)));
-        table.failed(&known, 4..8, &Error::invalid("gone"));
-        check(&table);
-        assert!(table.find(&known, 4, &mut one, 1).is_err());
-        assert!(matches!(table.find(&known, 4, &mut false, 1), Ok(Found::Coming)));
-        assert!(table.find(&known, 4, &mut two, 1).is_err());
-        assert!(matches!(table.find(&known, 4, &mut false, 1), Ok(Found::Missing)));
-        assert_eq!(table.wanted(&known, &(MIB..2 * MIB), 0), [4..8]);
-        check(&table);
-    }
-
-    #[test]
-    fn bytes_of_an_object_that_changed_are_never_given() {
-        let mut table = Table::new(16 * MIB, 0);
-        let old = known(&mut table, "a", 10 * MIB);
-        assert_eq!(table.wanted(&old, &(MIB..2 * MIB), 0), [4..8]);
-        table.changed(&old, &Error::invalid("changed"));
-        check(&table);
-        assert!(table.find(&old, 0, &mut false, 1).is_err() && table.open(&old.url, false).is_err());
-        let new = known(&mut table, "a", 10 * MIB);
-        assert_eq!(table.wanted(&new, &(MIB..2 * MIB), 0), [4..8]);
-        table.arrived(&old, 4, Buffer::from_static(b"old"));
-        assert!(matches!(table.find(&new, 4, &mut false, 1), Ok(Found::Coming)));
-        assert!(table.find(&old, 4, &mut false, 1).is_err());
-        assert_eq!(table.wanted(&old, &(0..MIB), 0), []);
-        check(&table);
-    }
-}
+mod tests;

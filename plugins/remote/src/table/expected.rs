@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Known, Opened, Table, ahead_until};
+use super::{Anew, Known, Opened, Table, ahead_until};
 
 /// So many objects are opened at once before they are read.
 const OPENINGS: usize = 32;
@@ -45,7 +45,7 @@ impl Table {
             {
                 break;
             }
-            match self.open(&url, false) {
+            match self.open(&url, Anew::Nothing) {
                 Ok(Opened::Ask) => asks.push(Ask::Open(url)),
                 // Its own is asked for when it is known; those after it are opened meanwhile.
                 Ok(Opened::Opening) => opening += 1,
@@ -154,7 +154,7 @@ mod tests {
         asks(&mut table);
         (0..3).for_each(|number| open(&mut table, &url(number), 4 * MIB));
         assert_eq!(asks(&mut table).1, [(url(0), 15), (url(1), 7)]);
-        let Ok(Opened::Known(known)) = table.open(&url(0), false) else { panic!() };
+        let Ok(Opened::Known(known)) = table.open(&url(0), Anew::Nothing) else { panic!() };
         table.reads(&known, &(0..4 * MIB));
         for index in 0..16 {
             table.arrived(&known, index, Buffer::from(vec![0; BLOCK as usize]));
@@ -169,9 +169,9 @@ mod tests {
         (0..OPENINGS + 100).for_each(|number| table.expect(&url(number), MIB));
         asks(&mut table);
         let last = url(OPENINGS + 98);
-        assert!(matches!(table.open(&last, false), Ok(Opened::Ask)));
+        assert!(matches!(table.open(&last, Anew::Nothing), Ok(Opened::Ask)));
         open(&mut table, &last, MIB);
-        let Ok(Opened::Known(known)) = table.open(&last, false) else { panic!() };
+        let Ok(Opened::Known(known)) = table.open(&last, Anew::Nothing) else { panic!() };
         assert!(table.reads(&known, &(0..10)) > 0);
         assert_eq!(asks(&mut table), (vec![url(OPENINGS + 99)], vec![]));
     }
@@ -184,7 +184,7 @@ mod tests {
         table.opened(&url(0), Err(Error::invalid("gone")));
         open(&mut table, &url(1), 2 * MIB);
         open(&mut table, &url(2), 3 * MIB);
-        let Ok(Opened::Known(known)) = table.open(&url(2), false) else { panic!() };
+        let Ok(Opened::Known(known)) = table.open(&url(2), Anew::Nothing) else { panic!() };
         asks(&mut table);
         // Nor is one asked for again and again.
         table.failed(&known, 1..12, &Error::invalid("gone"));
