@@ -1,18 +1,21 @@
 //! Bytes of an object, over as many requests as it takes: each goes on where the one before broke off.
 
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use forebay_core::{Error, ErrorKind, Result};
+use forebay_core::{Error, ErrorKind, Result, shown};
 use futures_util::{StreamExt, stream::BoxStream};
-use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{
+    GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt,
+    list::{PaginatedListOptions, PaginatedListStore},
+    path::{DELIMITER, Path},
+};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
-    place::shown,
     settings::Settings,
     sources::Source,
-    wire::{Fault, innermost},
+    wire::{Fault, innermost, plain},
 };
 
 /// No pause is longer, unless the server asks for it.
@@ -58,7 +61,7 @@ impl Failed {
                 let error = Error::new(kind, fault.to_string());
                 if fault.may_pass() { Self::Again(error, fault.after) } else { Self::Over(error) }
             }
-            None => Self::Over(Error::new(ErrorKind::Io, innermost(error))),
+            None => Self::Over(Error::new(ErrorKind::Io, plain(error))),
         }
     }
 }
@@ -69,11 +72,14 @@ pub(crate) struct Tries<'a> {
     most: u32,
     pause: Duration,
     made: u32,
+    /// Tells this one from others that begin at the same time: of other parts, and in other processes.
+    seed: u64,
 }
 
 impl<'a> Tries<'a> {
     pub(crate) fn new(url: &'a str, settings: &Settings) -> Self {
-        Self { url, most: settings.attempts, pause: settings.pause, made: 0 }
+        let seed = u64::from(std::process::id()) << 32;
+        Self { url, most: settings.attempts, pause: settings.pause, made: 0, seed }
     }
 
     /// After a failure: waits until it is time for the next attempt, or gives the error.
@@ -93,7 +99,7 @@ impl<'a> Tries<'a> {
     /// Twice as long each time, and not as long as that of all others who were refused at the same time.
     fn pause(&self) -> Duration {
         let most = self.pause.saturating_mul(1 << (self.made - 1).min(16)).min(LONGEST);
-        let part = xxh3_64_with_seed(self.url.as_bytes(), u64::from(self.made)) >> 32;
+        let part = xxh3_64_with_seed(self.url.as_bytes(), self.seed.wrapping_add(self.made.into())) >> 32;
         most / 2 + (most / 2).mul_f64(part as f64 / 2_f64.powi(32))
     }
 }
@@ -120,6 +126,7 @@ impl<'a> Incoming<'a> {
         identity: Option<Identity>,
     ) -> Self {
         let failed_at = range.start;
+        let tries = Tries { seed: tries.seed.wrapping_add(range.start << 8), ..tries };
         Self { source, tries, identity, range, body: None, failed_at, changed: false }
     }
 
@@ -188,7 +195,7 @@ impl<'a> Incoming<'a> {
 
     /// Asks for what is still to come; gives nothing where the object has no bytes.
     async fn open(&mut self) -> Result<Option<BoxStream<'static, object_store::Result<Bytes>>>, Failed> {
-        let Source { client, path } = self.source;
+        let Source { client, path, .. } = self.source;
         let range = Some(GetRange::Bounded(self.range.clone()));
         let found = match client.get_opts(path, GetOptions { range, ..GetOptions::default() }).await {
             Ok(found) => found,
@@ -222,6 +229,11 @@ impl<'a> Incoming<'a> {
 
     /// Compares the object with the one that was known; an object is read as one, or not.
     fn meet(&mut self, found: Identity) -> Result<(), Failed> {
+        if i64::try_from(found.size).is_err() {
+            let message =
+                format!("the server says that there are {} bytes, more than any file has", found.size);
+            return Err(Failed::Over(Error::new(ErrorKind::Io, message)));
+        }
         match &self.identity {
             Some(known) if *known != found => {
                 let (found, known) = (found.shown(), known.shown());
@@ -239,19 +251,40 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// What is directly under a folder: paths, and whether each is a folder, sorted.
-pub(crate) async fn list(source: &Source, mut tries: Tries<'_>) -> Result<Vec<(String, bool)>> {
-    let prefix = (!source.path.is_root()).then_some(&source.path);
-    let found = loop {
-        match source.client.list_with_delimiter(prefix).await {
-            Ok(found) => break found,
-            Err(error) => tries.again(Failed::of(&error)).await?,
+/// What is directly under a folder: paths, and whether each is a folder, sorted. Each page has attempts of its own.
+pub(crate) async fn list(
+    store: &dyn PaginatedListStore,
+    folder: &Path,
+    url: &str,
+    settings: &Settings,
+) -> Result<Vec<(String, bool)>> {
+    let prefix = (!folder.is_root()).then(|| format!("{folder}{DELIMITER}"));
+    let (mut entries, mut token) = (BTreeSet::new(), None);
+    loop {
+        let mut tries = Tries::new(url, settings);
+        let page = loop {
+            let delimiter = Some(DELIMITER.into());
+            let options = PaginatedListOptions {
+                delimiter,
+                page_token: token.clone(),
+                ..PaginatedListOptions::default()
+            };
+            match store.list_paginated(prefix.as_deref(), options).await {
+                Ok(page) => break page,
+                Err(error) => tries.again(Failed::of(&error)).await?,
+            }
+        };
+        entries.extend(page.result.common_prefixes.into_iter().map(|path| (path.to_string(), true)));
+        // Some programs write an empty object for the folder itself.
+        let objects = page.result.objects.into_iter().map(|meta| meta.location).filter(|path| path != folder);
+        entries.extend(objects.map(|path| (path.to_string(), false)));
+        match page.page_token.filter(|next| !next.is_empty()) {
+            Some(next) if token.as_ref() == Some(&next) => {
+                let message = "the server gives the same page of the listing again and again";
+                return Err(Error::new(ErrorKind::Io, message).context("url", shown(url)));
+            }
+            Some(next) => token = Some(next),
+            None => return Ok(entries.into_iter().collect()),
         }
-    };
-    let folders = found.common_prefixes.into_iter().map(|path| (path.to_string(), true));
-    // Some programs write an empty object for the folder itself.
-    let objects = found.objects.into_iter().map(|meta| meta.location).filter(|path| *path != source.path);
-    let mut entries: Vec<_> = folders.chain(objects.map(|path| (path.to_string(), false))).collect();
-    entries.sort();
-    Ok(entries)
+    }
 }

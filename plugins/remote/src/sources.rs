@@ -2,11 +2,12 @@
 
 use std::{
     collections::HashMap,
+    str::FromStr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use forebay_core::{Error, Result};
+use forebay_core::{Error, Result, shown};
 use object_store::{
     ClientOptions, ObjectStore, RetryConfig,
     aws::AmazonS3Builder,
@@ -14,13 +15,14 @@ use object_store::{
     client::{HttpClient, HttpConnector},
     gcp::GoogleCloudStorageBuilder,
     http::HttpBuilder,
+    list::PaginatedListStore,
     path::Path,
 };
 
 use crate::{
-    place::{Place, shown},
+    place::Place,
     settings::Settings,
-    wire::{Connect, Made, innermost},
+    wire::{Connect, Made, plain},
 };
 
 /// Where one object is: a client, and the object's path there.
@@ -28,14 +30,19 @@ use crate::{
 pub(crate) struct Source {
     pub(crate) client: Arc<dyn ObjectStore>,
     pub(crate) path: Path,
+    /// The same client, where it lists objects.
+    pub(crate) lists: Option<Arc<dyn PaginatedListStore>>,
 }
+
+/// A client of a bucket, as what reads and as what lists.
+type Bucket = (Arc<dyn ObjectStore>, Arc<dyn PaginatedListStore>);
 
 /// The clients made so far: one for each bucket, and one for all servers of http.
 pub(crate) struct Sources {
     options: ClientOptions,
     variables: Vec<(String, String)>,
     web: Mutex<Option<HttpClient>>,
-    buckets: Mutex<HashMap<String, Arc<dyn ObjectStore>>>,
+    buckets: Mutex<HashMap<String, Bucket>>,
 }
 
 impl Sources {
@@ -60,6 +67,10 @@ impl Sources {
     }
 
     fn web(&self, url: &str) -> Result<Source> {
+        // What a URL may be and a request's may not, object_store would panic at.
+        let parsed = reqwest::Url::parse(url).map_err(|error| Error::invalid(format!("the URL: {error}")))?;
+        let sent = parsed.as_str().parse::<http::Uri>();
+        sent.map_err(|error| Error::invalid(format!("the URL: {error}")))?;
         let made = {
             let mut web = self.web.lock().unwrap_or_else(PoisonError::into_inner);
             match &*web {
@@ -70,14 +81,14 @@ impl Sources {
         // The URL is the client's root, so that it goes out as it was written, with its query.
         let client =
             HttpBuilder::new().with_url(url).with_http_connector(Made(made)).with_retry(once()).build();
-        Ok(Source { client: Arc::new(client.map_err(unusable)?), path: Path::default() })
+        Ok(Source { client: Arc::new(client.map_err(unusable)?), path: Path::default(), lists: None })
     }
 
     fn bucket(&self, place: Place<'_>) -> Result<Source> {
-        let path = Path::parse(place.path).map_err(|error| Error::invalid(innermost(&error)))?;
+        let path = Path::parse(place.path).map_err(|error| Error::invalid(plain(&error)))?;
         let root = place.root();
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let client = match buckets.get(&root) {
+        let (client, lists) = match buckets.get(&root) {
             Some(client) => client.clone(),
             None => {
                 let client = self.client(place.scheme, &root)?;
@@ -85,38 +96,52 @@ impl Sources {
                 client
             }
         };
-        Ok(Source { client, path })
+        Ok(Source { client, path, lists: Some(lists) })
     }
 
-    fn client(&self, scheme: &str, root: &str) -> Result<Arc<dyn ObjectStore>> {
+    fn client(&self, scheme: &str, root: &str) -> Result<Bucket> {
         let options = self.options.clone();
         Ok(match scheme {
             "s3" | "s3a" => {
                 let builder = AmazonS3Builder::new().with_url(root).with_client_options(options);
-                let builder = self.set("AWS_", builder, AmazonS3Builder::with_config);
-                Arc::new(builder.with_retry(once()).with_http_connector(Connect).build().map_err(unusable)?)
+                let builder = self.set("AWS_", builder, AmazonS3Builder::with_config)?;
+                both(builder.with_retry(once()).with_http_connector(Connect).build().map_err(unusable)?)
             }
             "gs" => {
                 let builder = GoogleCloudStorageBuilder::new().with_url(root).with_client_options(options);
-                let builder = self.set("GOOGLE_", builder, GoogleCloudStorageBuilder::with_config);
-                Arc::new(builder.with_retry(once()).with_http_connector(Connect).build().map_err(unusable)?)
+                let builder = self.set("GOOGLE_", builder, GoogleCloudStorageBuilder::with_config)?;
+                both(builder.with_retry(once()).with_http_connector(Connect).build().map_err(unusable)?)
             }
             _ => {
                 let builder = MicrosoftAzureBuilder::new().with_url(root).with_client_options(options);
-                let builder = self.set("AZURE_", builder, MicrosoftAzureBuilder::with_config);
-                Arc::new(builder.with_retry(once()).with_http_connector(Connect).build().map_err(unusable)?)
+                let builder = self.set("AZURE_", builder, MicrosoftAzureBuilder::with_config)?;
+                both(builder.with_retry(once()).with_http_connector(Connect).build().map_err(unusable)?)
             }
         })
     }
 
-    /// Hands a service's variables to its builder; those it does not know are other programs'.
-    fn set<B, K: std::str::FromStr>(&self, service: &str, builder: B, with: fn(B, K, String) -> B) -> B {
-        let known = self.variables.iter().filter(|(name, _)| name.starts_with(service));
-        known.fold(builder, |builder, (name, value)| match name.to_ascii_lowercase().parse() {
-            Ok(key) => with(builder, key, value.clone()),
-            Err(_) => builder,
-        })
+    /// Hands a service's variables to its builder; those it does not know are other programs', and empty ones are none.
+    fn set<B, K: FromStr>(&self, service: &str, builder: B, with: fn(B, K, String) -> B) -> Result<B> {
+        let mut builder = builder;
+        for (name, value) in self.variables.iter().filter(|(name, _)| name.starts_with(service)) {
+            let (Ok(key), value) = (name.to_ascii_lowercase().parse(), value.trim()) else { continue };
+            if value.is_empty() {
+                continue;
+            }
+            // No header takes them. A key of Google's is JSON, on several lines.
+            if value.contains(char::is_control) && !value.starts_with('{') {
+                let error = Error::invalid("found a control character, as a line's end, within the value");
+                return Err(error.context("variable", name));
+            }
+            builder = with(builder, key, value.to_owned());
+        }
+        Ok(builder)
     }
+}
+
+fn both<C: ObjectStore + PaginatedListStore>(client: C) -> Bucket {
+    let client = Arc::new(client);
+    (client.clone(), client)
 }
 
 /// One attempt: those that follow are made by [`fetch`](crate::fetch), which knows what has come.
@@ -125,5 +150,5 @@ fn once() -> RetryConfig {
 }
 
 fn unusable(error: object_store::Error) -> Error {
-    Error::invalid(format!("the store cannot be used: {}", innermost(&error)))
+    Error::invalid(format!("the store cannot be used: {}", plain(&error)))
 }

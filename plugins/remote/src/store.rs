@@ -2,7 +2,7 @@
 
 use std::{
     ops::Range,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc},
     time::Duration,
 };
 
@@ -62,8 +62,16 @@ impl Store for RemoteStore {
             return Err(Error::unsupported(why).context("url", shown(path)));
         }
         let source = self.shared.sources.of(path)?;
-        let entries =
-            self.runtime()?.block_on(fetch::list(&source, Tries::new(path, &self.shared.settings)))?;
+        let lists = source.lists.ok_or_else(|| Error::bug("a bucket that lists nothing"))?;
+        let (tell, told) = mpsc::channel();
+        let (shared, url) = (self.shared.clone(), path.to_owned());
+        // Not waited for by the runtime, as the caller may be on a thread of another.
+        self.runtime()?.spawn(async move {
+            let entries = fetch::list(&*lists, &source.path, &url, &shared.settings).await;
+            // Nobody waits any more where the host gave up.
+            drop(tell.send(entries));
+        });
+        let entries = told.recv().unwrap_or_else(|_| Err(panicked(path)))?;
         let whole = |(name, folder): (String, bool)| (format!("{}/{name}", place.root()), folder);
         Ok(entries.into_iter().map(whole).collect())
     }

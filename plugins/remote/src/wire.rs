@@ -4,17 +4,22 @@ use std::{error::Error as StdError, fmt, io, time::Duration};
 
 use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
 use futures_util::StreamExt;
 use object_store::{
     ClientOptions, HeaderMap, HeaderValue,
     client::{
-        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
-        ReqwestConnector,
+        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
+        HttpService, ReqwestConnector,
     },
 };
 
+use crate::table::BLOCK;
+
 /// How much of the page that comes with a refusal is read.
 const PAGE: usize = 4096;
+/// How much may come where no range was asked for: a page of a listing, or who somebody is.
+const WHOLE: u64 = 64 << 20;
 /// How long a server may ask to be left alone.
 const LONGEST: u64 = 60;
 
@@ -25,8 +30,8 @@ pub(crate) struct Fault {
     pub(crate) status: Option<u16>,
     /// How long it wants to be left alone, if it said so.
     pub(crate) after: Option<Duration>,
-    /// Whether the server is not the one that it should be.
-    stranger: bool,
+    /// Whether another attempt would end alike.
+    lasting: bool,
     message: String,
 }
 
@@ -45,11 +50,17 @@ impl Fault {
 
     /// Whether it may be gone at the next attempt.
     pub(crate) fn may_pass(&self) -> bool {
-        self.status.map_or(!self.stranger, passes)
+        self.status.map_or(!self.lasting, passes)
     }
 
     fn broken(error: &HttpError) -> Self {
-        Self { status: None, after: None, stranger: is_of_certificate(error), message: innermost(error) }
+        let lasting = is_of_certificate(error) || is_of_redirects(error);
+        Self { status: None, after: None, lasting, message: innermost(error) }
+    }
+
+    /// Of an answer that came, and is not what it should be.
+    fn answer(status: u16, message: impl Into<String>) -> Self {
+        Self { status: Some(status), after: None, lasting: true, message: message.into() }
     }
 
     async fn refused(response: HttpResponse) -> Self {
@@ -71,7 +82,7 @@ impl Fault {
         let said = if status == 200 { String::new() } else { page(response).await };
         let message = format!("the server answered {status}{known}{}{said}", region.unwrap_or_default());
         let after = after.map(|seconds: u64| Duration::from_secs(seconds.min(LONGEST)));
-        Self { status: Some(status), after, stranger: false, message }
+        Self { after, ..Self::answer(status, message) }
     }
 }
 
@@ -100,6 +111,12 @@ fn is_of_certificate(error: &(dyn StdError + 'static)) -> bool {
     }
 }
 
+/// Whether a server sent the client from one place to the next, again and again.
+fn is_of_redirects(error: &(dyn StdError + 'static)) -> bool {
+    let here = error.downcast_ref().is_some_and(reqwest::Error::is_redirect);
+    here || error.source().is_some_and(is_of_redirects)
+}
+
 /// What an error is at bottom; those above it say where in the client it went through.
 pub(crate) fn innermost(error: &(dyn StdError + 'static)) -> String {
     let mut error = error;
@@ -107,6 +124,15 @@ pub(crate) fn innermost(error: &(dyn StdError + 'static)) -> String {
         error = source;
     }
     error.to_string()
+}
+
+/// What an error says, and all below it, without what has URLs in it, which may hold secrets.
+pub(crate) fn plain(error: &(dyn StdError + 'static)) -> String {
+    let message = error.to_string();
+    match error.source() {
+        Some(source) if message.contains("://") => plain(source),
+        _ => message,
+    }
 }
 
 /// The code and the message of the page that S3, Google and Azure send with a refusal.
@@ -161,26 +187,118 @@ impl HttpService for Wire {
         request.headers_mut().insert("accept-encoding", HeaderValue::from_static("identity"));
         authorize(&mut request);
         let asked = request.headers().get("range").and_then(range);
-        let found = self.0.execute(request).await;
-        let mut response = found.map_err(|error| fault(Fault::broken(&error)))?;
-        let status = response.status().as_u16();
         match asked {
-            Some(asked) if status == 200 => match whole(response.headers(), asked) {
-                // A server without ranges, and a file that lies within what was asked for.
-                Some(range) => {
-                    response.headers_mut().insert("content-range", range);
-                    let (mut parts, body) = response.into_parts();
-                    parts.status = 206.try_into().unwrap_or(parts.status);
-                    Ok(HttpResponse::from_parts(parts, body))
-                }
-                None => Err(fault(Fault::refused(response).await)),
-            },
-            Some(_) if status != 206 => Err(fault(Fault::refused(response).await)),
-            None if passes(status) => Err(fault(Fault::refused(response).await)),
-            // What else is refused, the services' own clients understand.
-            _ => Ok(response),
+            Some(asked) => self.part(request, asked).await,
+            None => {
+                let host = request.uri().host().map(str::to_owned).unwrap_or_default();
+                let found = self.whole(request).await;
+                // Who somebody is may be asked of a server that he never named.
+                found.map_err(|fault| Fault { message: format!("asking {host}: {}", fault.message), ..fault })
+            }
+        }
+        .map_err(fault)
+    }
+}
+
+impl Wire {
+    /// A part of a file.
+    async fn part(&self, request: HttpRequest, asked: (u64, u64)) -> Result<HttpResponse, Fault> {
+        let response = self.0.execute(request).await.map_err(|error| Fault::broken(&error))?;
+        let mut response = match response.status().as_u16() {
+            206 => response,
+            200 => part_of(response, asked).await?,
+            _ => return Err(Fault::refused(response).await),
+        };
+        let headers = needed(response.headers());
+        if let Some(range) = headers.get("content-range").filter(|range| length(range).is_none()) {
+            return Err(Fault::answer(
+                206,
+                format!("the server sent bytes of a range that is none: {range:?}"),
+            ));
+        }
+        *response.headers_mut() = headers;
+        Ok(response)
+    }
+
+    /// All that there is: no file, but what services say of them, and of who asks.
+    async fn whole(&self, request: HttpRequest) -> Result<HttpResponse, Fault> {
+        let (head, put) = (request.method() == "HEAD", request.method() == "PUT");
+        let response = self.0.execute(request).await.map_err(|error| Fault::broken(&error))?;
+        let status = response.status();
+        // By this one object_store knows that Amazon's older service tells who asks.
+        if !status.is_success() && !(put && status == 403) {
+            return Err(Fault::refused(response).await);
+        }
+        let (mut parts, body) = response.into_parts();
+        if head {
+            parts.headers = needed(&parts.headers);
+        }
+        // object_store would take as much memory as the server says at once.
+        Ok(HttpResponse::from_parts(parts, all(body, status.as_u16(), WHOLE).await?.into()))
+    }
+}
+
+/// The headers of a file by which it is known; others may be wrong, and nobody asks for them.
+fn needed(headers: &HeaderMap) -> HeaderMap {
+    let mut needed = HeaderMap::new();
+    for name in ["content-length", "content-range", "etag", "last-modified"] {
+        if let Some(value) = headers.get(name) {
+            needed.insert(name, value.clone());
         }
     }
+    if needed.contains_key("etag") {
+        // Two of the services' clients want one, which tells nothing more.
+        needed.insert("last-modified", HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT"));
+    }
+    if !needed.contains_key("content-length")
+        && let Some(len) = needed.get("content-range").and_then(length)
+    {
+        needed.insert("content-length", len.into());
+    }
+    needed
+}
+
+/// How many bytes an answer has by its `Content-Range`.
+fn length(value: &HeaderValue) -> Option<u64> {
+    let (range, _) = value.to_str().ok()?.trim().strip_prefix("bytes ")?.split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    last.parse::<u64>().ok()?.checked_sub(first.parse().ok()?)?.checked_add(1)
+}
+
+/// All of a body, if that is not more than so many bytes.
+async fn all(body: HttpResponseBody, status: u16, most: u64) -> Result<Bytes, Fault> {
+    let (mut body, mut all) = (body.bytes_stream(), Vec::new());
+    while let Some(bytes) = body.next().await {
+        all.extend_from_slice(&bytes.map_err(|error| Fault::broken(&error))?);
+        if all.len() as u64 > most {
+            let message = format!("the server sent more than {most} bytes, where that is the most expected");
+            return Err(Fault::answer(status, message));
+        }
+    }
+    Ok(all.into())
+}
+
+/// What a server with ranges would have answered, of an answer with all of a file that ends within the part that was asked for.
+async fn part_of(response: HttpResponse, (first, last): (u64, u64)) -> Result<HttpResponse, Fault> {
+    let len = response.headers().get("content-length").and_then(|len| len.to_str().ok()?.parse::<u64>().ok());
+    let len = match len {
+        Some(0) => return Err(Fault::answer(416, "the server answered that there are no bytes")),
+        Some(len) if first < len && len - 1 <= last && (first == 0 || len <= BLOCK) => len,
+        _ => return Err(Fault::refused(response).await),
+    };
+    let (mut parts, mut body) = response.into_parts();
+    if first > 0 {
+        let all = all(body, 200, len).await?;
+        // One that broke off is shorter.
+        body = all.slice((first as usize).min(all.len())..).into();
+    }
+    parts.status = 206.try_into().unwrap_or(parts.status);
+    let range = format!("bytes {first}-{}/{len}", len - 1);
+    if let Ok(range) = range.parse() {
+        parts.headers.insert("content-range", range);
+    }
+    parts.headers.insert("content-length", (len - first).into());
+    Ok(HttpResponse::from_parts(parts, body))
 }
 
 /// The kind keeps object_store from trying again by itself: that is done here, where it is known what has come.
@@ -194,13 +312,6 @@ fn range(value: &HeaderValue) -> Option<(u64, u64)> {
     Some((first.parse().ok()?, last.parse().ok()?))
 }
 
-/// What a server with ranges would have said to an answer that is all of the file.
-fn whole(headers: &HeaderMap, (first, last): (u64, u64)) -> Option<HeaderValue> {
-    let len = headers.get("content-length")?.to_str().ok()?.parse::<u64>().ok()?;
-    let fits = first == 0 && len > 0 && len - 1 <= last;
-    fits.then(|| format!("bytes 0-{}/{len}", len - 1).parse().ok()).flatten()
-}
-
 /// Turns the `user:password@` of a URL into the header that it stands for.
 fn authorize(request: &mut HttpRequest) {
     let uri = request.uri();
@@ -208,7 +319,12 @@ fn authorize(request: &mut HttpRequest) {
     else {
         return;
     };
-    let header = format!("Basic {}", STANDARD.encode(decoded(who)));
+    let mut who = decoded(who);
+    // RFC 7617: a colon ends the name, though no word follows.
+    if !who.contains(&b':') {
+        who.push(b':');
+    }
+    let header = format!("Basic {}", STANDARD.encode(who));
     let (scheme, rest) = (uri.scheme_str().unwrap_or("https"), uri.path_and_query());
     let plain = format!("{scheme}://{server}{}", rest.map_or("/", |rest| rest.as_str()));
     if let (Ok(plain), Ok(header)) = (plain.parse(), header.parse()) {
@@ -248,11 +364,28 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_file_counts_where_it_is_not_longer_than_what_was_asked_for() {
-        let mut headers = HeaderMap::new();
-        assert_eq!(whole(&headers, (0, 99)), None);
-        headers.insert("content-length", HeaderValue::from_static("100"));
-        assert_eq!(whole(&headers, (0, 99)).unwrap(), "bytes 0-99/100");
-        assert_eq!((whole(&headers, (0, 98)), whole(&headers, (1, 200))), (None, None));
+    fn a_name_without_a_word_has_its_colon() {
+        let mut request = HttpRequest::new(HttpRequestBody::empty());
+        *request.uri_mut() = "http://token@host/a".parse().unwrap();
+        authorize(&mut request);
+        assert_eq!(request.headers()["authorization"], "Basic dG9rZW46");
+    }
+
+    #[test]
+    fn no_more_of_a_body_is_held_than_was_expected() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let held = |most| runtime.block_on(all(vec![7; 10].into(), 200, most));
+        assert_eq!(held(10).unwrap().len(), 10);
+        let fault = held(9).unwrap_err();
+        assert!(!fault.may_pass() && fault.to_string().contains("more than 9 bytes"), "{fault}");
+    }
+
+    #[test]
+    fn the_length_of_a_part_is_known_by_its_range() {
+        let of = |text| length(&HeaderValue::from_static(text));
+        assert_eq!((of("bytes 3-5/9"), of("bytes 3-5/*")), (Some(3), Some(3)));
+        for bad in ["", "bytes", "bytes */9", "bytes 5-3/9", "bytes 0-18446744073709551615/9", "3-5/9"] {
+            assert_eq!(of(bad), None, "{bad}");
+        }
     }
 }

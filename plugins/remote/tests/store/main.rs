@@ -5,6 +5,7 @@ mod azure;
 mod bucket;
 mod google;
 mod listing;
+mod odd;
 mod proxy;
 mod reads;
 mod s3;

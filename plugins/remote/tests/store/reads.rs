@@ -30,7 +30,7 @@ pub(crate) fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-fn with_file(manner: Manner, len: usize) -> (Server, Vec<u8>) {
+pub(crate) fn with_file(manner: Manner, len: usize) -> (Server, Vec<u8>) {
     let server = Server::new(manner);
     let file = bytes(len);
     server.put("a.bin", file.clone());
@@ -38,7 +38,7 @@ fn with_file(manner: Manner, len: usize) -> (Server, Vec<u8>) {
 }
 
 /// Reads a file in steps of this size, as somebody does who goes forwards.
-fn read_all(store: &RemoteStore, url: &str, step: usize) -> forebay_core::Result<Vec<u8>> {
+pub(crate) fn read_all(store: &RemoteStore, url: &str, step: usize) -> forebay_core::Result<Vec<u8>> {
     let size = store.size(url)?;
     let mut all = Vec::new();
     while (all.len() as u64) < size {

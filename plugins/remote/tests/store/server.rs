@@ -29,7 +29,8 @@ impl Default for Manner {
     }
 }
 
-/// Answers a request in place of the file that it names: a status and a page. It knows all files' paths.
+/// Answers a request in place of the file that it names: a status and a page. It knows all files' paths. Headers may stand behind the
+/// status; with `Connection: close` the connection ends.
 pub(crate) type Service = fn(&Request, &[String]) -> Option<(&'static str, String)>;
 
 /// One request that came.
@@ -180,6 +181,9 @@ fn serve(stream: impl Read + Write, state: &State, manner: Manner) -> Option<()>
         stream.write_all(format!("HTTP/1.1 {head}\r\n\r\n").as_bytes()).ok()?;
         stream.write_all(body).ok()?;
         stream.flush().ok()?;
+        if head.contains("Connection: close") {
+            break;
+        }
     }
     None
 }
@@ -198,7 +202,9 @@ fn answer(request: &Request, state: &State, manner: Manner) -> (String, Part) {
     let paths = || state.files.lock().unwrap().keys().cloned().collect::<Vec<_>>();
     if let Some((status, page)) = manner.service.and_then(|service| service(request, &paths())) {
         let len = page.len();
-        let head = format!("{status}\r\nContent-Type: application/xml\r\nContent-Length: {len}");
+        let known = ["Content-Length", "Transfer-Encoding"].iter().any(|name| status.contains(name));
+        let length = if known { String::new() } else { format!("\r\nContent-Length: {len}") };
+        let head = format!("{status}\r\nContent-Type: application/xml{length}");
         return (head, Part(Arc::new(page.into_bytes()), 0, len));
     }
     let file = state.files.lock().unwrap().get(&percent_decoded(request.path())).cloned();
