@@ -225,8 +225,9 @@ impl Wire {
         let (head, put) = (request.method() == "HEAD", request.method() == "PUT");
         let response = self.0.execute(request).await.map_err(|error| Fault::broken(&error))?;
         let status = response.status();
-        // By this one object_store knows that Amazon's older service tells who asks.
-        if !status.is_success() && !(put && status == 403) {
+        // By this refusal object_store knows that Amazon's older service tells who asks.
+        let understood = status.is_success() || (put && status == 403);
+        if !understood {
             return Err(Fault::refused(response).await);
         }
         let (mut parts, body) = response.into_parts();
