@@ -213,7 +213,9 @@ pub fn scheme_of(path: &str) -> &str {
 pub fn shown(path: &str) -> Cow<'_, str> {
     let Some((scheme, rest)) = path.split_once("://") else { return path.into() };
     if !["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web)) {
-        return path.into();
+        // What Azure signs and gives to copy; no name goes on so.
+        let signed = path.split_once('?').filter(|(_, query)| query.contains("sig="));
+        return signed.map_or(path.into(), |(name, _)| format!("{name}?…").into());
     }
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len()));
     let server = authority.rsplit_once('@').map_or(authority, |(_, server)| server);
@@ -235,6 +237,7 @@ mod tests {
         for (url, wanted) in [
             ("https://me:secret@host/a@b.tar?X-Amz-Signature=secret&x=/y", "https://host/a@b.tar?…"),
             ("HTTP://me:secret@host:80/a", "HTTP://host:80/a"),
+            ("az://box/a?sv=2024&sig=secret", "az://box/a?…"),
             ("https://secret@host", "https://host"),
             ("https://host?secret", "https://host?…"),
             ("http://me:s3cr/et@host/a.json", "http://…"),
