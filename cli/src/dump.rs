@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::Args as Arguments;
-use forebay_loader::{Error, Executor, Loader, Sample, Str, Tensor, Value, View};
+use forebay_loader::{Executor, Loader, Sample, Str, Tensor, Value, View};
 use sha2::{Digest as _, Sha256};
 
 use crate::{

@@ -5,6 +5,7 @@ mod group;
 mod header;
 mod index;
 mod members;
+mod part;
 mod pax;
 mod pieces;
 mod sparse;

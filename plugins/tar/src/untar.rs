@@ -1,6 +1,6 @@
 //! `untar`: a shard to its samples, each field a slice of the shard where that is in memory and not packed.
 
-use std::{borrow::Cow, collections::HashMap, ops::Range};
+use std::{borrow::Cow, collections::HashMap};
 
 use forebay_core::{
     Blob, Buffer, Context, DataPipe, Error, FlatMap, Items, Key, Magic, Opens, PipeInfo, Result, Sample,
@@ -10,8 +10,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
     archive::{Archive, Memory, filled, probe, whole},
-    group::{field_name, split_name},
+    group::split_name,
     header::Kind,
+    part::Part,
     sparse::Sparse,
     walk::Place,
     window::Window,
@@ -180,37 +181,6 @@ struct Target {
     at: u64,
     len: u64,
     sparse: Option<Sparse>,
-}
-
-/// A member of a sample: where its name lies in [`UntarItems::names`], and its contents.
-struct Part {
-    /// The name is a key, a dot and the field.
-    name: Range<usize>,
-    /// Where the name lies in the shard; nowhere, when it was read beside it or put together.
-    place: Option<usize>,
-    key_len: usize,
-    data: Buffer,
-    offset: u64,
-    failed: Option<Error>,
-}
-
-impl Part {
-    fn key<'a>(&self, names: &'a [u8]) -> &'a [u8] {
-        names.get(self.name.start..self.name.start + self.key_len).unwrap_or_default()
-    }
-
-    /// The field as it is written.
-    fn raw_field<'a>(&self, names: &'a [u8]) -> &'a [u8] {
-        names.get(self.name.start + self.key_len + 1..self.name.end).unwrap_or_default()
-    }
-
-    fn field<'a>(&self, names: &'a [u8]) -> Cow<'a, str> {
-        field_name(self.raw_field(names))
-    }
-
-    fn name<'a>(&self, names: &'a [u8]) -> Cow<'a, str> {
-        String::from_utf8_lossy(names.get(self.name.clone()).unwrap_or_default())
-    }
 }
 
 impl Items for UntarItems {
