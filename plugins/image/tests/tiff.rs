@@ -1,5 +1,7 @@
 //! TIFF pages made here by hand: depths, planes, palettes, predictors, tiles, and bytes that are broken or missing.
+#![expect(clippy::unwrap_used, reason = "a test")]
 
+use std::io::Write as _;
 use std::panic::catch_unwind;
 
 use forebay_core::{Buffer, DType, Decoder, Error, ErrorKind, Limits, NoOptions, Value, Wanted};
@@ -160,6 +162,116 @@ fn what_is_missing_is_told() {
     let tags: [(u16, &[u32]); 6] =
         [(256, &[1]), (257, &[1]), (258, &[8]), (262, &[1]), (322, &[1 << 16]), (323, &[1 << 16])];
     assert_eq!(rgb(&file(&tags, &[&[1]])).unwrap_err().kind(), ErrorKind::Limit);
+}
+
+/// 16 x 32 pixels of RGB, each row darker than the one above it.
+fn smooth() -> Vec<u8> {
+    (0..32).flat_map(|y| [200 - y * 4, 90 + y * 2, 30 + y].repeat(16)).collect()
+}
+
+/// They are as JPEG without YCbCr, which the numbers of the components say, as libtiff writes them.
+fn jpeg_of_rgb() -> Vec<u8> {
+    let mut jpeg = Vec::new();
+    let encoder = jpeg_encoder::Encoder::new(&mut jpeg, 100);
+    encoder.encode(&smooth(), 16, 32, jpeg_encoder::ColorType::Ycbcr).unwrap();
+    let place = |jpeg: &[u8], marker| jpeg.windows(2).position(|two| two == [0xff, marker]).unwrap();
+    let jfif = place(&jpeg, 0xe0);
+    jpeg.drain(jfif..jfif + 2 + usize::from(jpeg[jfif + 3]));
+    let (frame, scan) = (place(&jpeg, 0xc0) + 10, place(&jpeg, 0xda) + 5);
+    for (index, name) in b"RGB".iter().enumerate() {
+        jpeg[frame + index * 3] = *name;
+        jpeg[scan + index * 2] = *name;
+    }
+    jpeg
+}
+
+#[test]
+fn jpeg_of_rgb_stays_rgb_and_must_be_whole() {
+    let tags: [(u16, &[u32]); 6] =
+        [(256, &[16]), (257, &[32]), (258, &[8, 8, 8]), (259, &[7]), (262, &[2]), (277, &[3])];
+    let jpeg = jpeg_of_rgb();
+    let found = rgb(&file(&tags, &[&jpeg])).unwrap();
+    let worst = found.iter().zip(smooth()).map(|(found, expected)| found.abs_diff(expected)).max();
+    assert!(worst <= Some(3), "{worst:?}");
+    let error = rgb(&file(&tags, &[&jpeg[..jpeg.len() - 40]])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn deflate_is_held_to_its_checksum() {
+    let tags: [(u16, &[u32]); 5] = [(256, &[40]), (257, &[2]), (258, &[8]), (259, &[8]), (262, &[1])];
+    let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(&[7; 80]).unwrap();
+    let mut packed = packed.finish().unwrap();
+    assert_eq!(rgb(&file(&tags, &[&packed])).unwrap(), [7; 240]);
+    // What follows is of no concern.
+    assert_eq!(rgb(&file(&tags, &[&[&packed[..], &[1, 2]].concat()])).unwrap(), [7; 240]);
+    for cut in 1..=4 {
+        let error = rgb(&file(&tags, &[&packed[..packed.len() - cut]])).unwrap_err();
+        assert_eq!((error.kind(), error.get("byte")), (ErrorKind::Corrupt, Some("8")), "{cut}");
+    }
+    *packed.last_mut().unwrap() ^= 1;
+    assert_eq!(rgb(&file(&tags, &[&packed])).unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn the_last_line_of_a_fax_needs_no_mark_behind_it() {
+    let tags: [(u16, &[u32]); 5] = [(256, &[8]), (257, &[2]), (258, &[1]), (259, &[3]), (262, &[0])];
+    // A mark, 8 white; a mark, 0 white and 8 black.
+    let lines = [0b0000_0000, 0b0001_1001, 0b1000_0000, 0b0000_1001, 0b1010_1000, 0b1010_0000];
+    let expected = [[255; 24], [0; 24]].concat();
+    assert_eq!(rgb(&file(&tags, &[&lines])).unwrap(), expected);
+    assert_eq!(rgb(&file(&tags, &[&[&lines[..], &[0, 1]].concat()])).unwrap(), expected);
+    // Cut within the last line, and before it.
+    for len in [5, 4, 3, 2] {
+        let error = rgb(&file(&tags, &[&lines[..len]])).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{len}");
+    }
+    let marked = [0b0000_0000, 0b0001_1001, 0b1000_0000, 0b0000_1000];
+    assert_eq!(rgb(&file(&tags, &[&marked])).unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn differences_of_ycbcr_are_summed() {
+    let page = |sharing: [u32; 2], predictor: u32, row: &[u8]| {
+        let tags: [(u16, &[u32]); 7] = [
+            (256, &[2]),
+            (257, &[1]),
+            (258, &[8, 8, 8]),
+            (262, &[6]),
+            (277, &[3]),
+            (317, &[predictor]),
+            (530, &sharing),
+        ];
+        rgb(&file(&tags, &[row]))
+    };
+    let plain = page([1, 1], 1, &[100, 120, 140, 110, 125, 130]).unwrap();
+    assert_eq!(page([1, 1], 2, &[100, 120, 140, 10, 5, 246]).unwrap(), plain);
+    assert_eq!(page([2, 1], 1, &[100, 110, 120, 140]).unwrap()[..3], plain[..3]);
+    assert_eq!(page([2, 1], 2, &[100, 110, 120, 140]).unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn a_tag_without_a_value_is_broken() {
+    let tags: [(u16, &[u32]); 4] = [(256, &[2]), (257, &[1]), (258, &[8]), (262, &[1])];
+    assert!(rgb(&file(&tags, &[&[1, 2]])).is_ok());
+    for tag in [274, 277, 278, 317, 338] {
+        let error = rgb(&file(&[&tags[..], &[(tag, &[])]].concat(), &[&[1, 2]])).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{tag}");
+        assert!(error.message().contains(&tag.to_string()), "{error}");
+    }
+}
+
+#[test]
+fn more_samples_than_can_be_counted_are_over_the_limit() {
+    let tags = [(256, 4), (257, 4), (258, 8), (262, 1), (273, 8), (277, 1_u64 << 60), (279, 16)];
+    let mut big = b"II+\0\x08\0\0\0\x10\0\0\0\0\0\0\0".to_vec();
+    big.extend((tags.len() as u64).to_le_bytes());
+    for (tag, value) in tags {
+        big.extend([&u16::to_le_bytes(tag)[..], &16_u16.to_le_bytes(), &1_u64.to_le_bytes()].concat());
+        big.extend(value.to_le_bytes());
+    }
+    assert_eq!(Tiff::open(&big, MAX).unwrap_err().kind(), ErrorKind::Limit);
 }
 
 #[test]

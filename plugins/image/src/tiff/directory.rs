@@ -102,9 +102,9 @@ impl<'a> Directory<'a> {
         self.entries.iter().find(|(found, _)| *found == tag).map(|(_, list)| *list)
     }
 
-    /// The first value of a tag.
-    pub(super) fn first(&self, tag: u16) -> Option<u64> {
-        self.get(tag)?.get(0)
+    /// The first value of a tag, if it is there.
+    pub(super) fn first(&self, tag: u16) -> Result<Option<u64>> {
+        self.get(tag).map(|list| list.value(tag, 0)).transpose()
     }
 }
 
@@ -119,6 +119,14 @@ impl<'a> List<'a> {
             return None;
         }
         self.reader.uint(self.at.checked_add(index.checked_mul(self.size as u64)?)?, self.size)
+    }
+
+    /// One value of `tag`, which must be there.
+    pub(super) fn value(&self, tag: u16, index: u64) -> Result<u64> {
+        self.get(index).ok_or_else(|| {
+            Error::corrupt(format!("TIFF tag {tag} has no value {index}, or the file ends before it"))
+                .context("byte", self.at)
+        })
     }
 
     /// All values as they lie in the file.

@@ -161,7 +161,7 @@ impl<'a> Tiff<'a> {
         let [all_rows, columns] = page.chunk;
         let rows = all_rows.min(page.height - place.top);
         let step = if page.planar { 1 } else { page.samples };
-        let shared = page.color == Color::YCbCr && page.compression != unpack::JPEG;
+        let shared = page.shares();
         let row = (columns * step * page.bits).div_ceil(8);
         let [across, down] = page.sharing;
         let block_row = columns.div_ceil(across) * (across * down + 2);

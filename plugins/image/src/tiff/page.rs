@@ -58,16 +58,16 @@ pub(super) struct Page<'a> {
 
 impl<'a> Page<'a> {
     pub(super) fn new(directory: &Directory<'a>, max_pixels: u64) -> Result<Self> {
-        let number = |tag, default| directory.first(tag).unwrap_or(default);
+        let number = |tag, default| Ok::<u64, Error>(directory.first(tag)?.unwrap_or(default));
         let needed = |tag, name: &str| {
-            directory.first(tag).ok_or_else(|| Error::corrupt(format!("TIFF page without {name}")))
+            directory.first(tag)?.ok_or_else(|| Error::corrupt(format!("TIFF page without {name}")))
         };
         let (width, height) = (needed(256, "ImageWidth")?, needed(257, "ImageLength")?);
         check_size([height, width], max_pixels)?;
-        let samples = number(277, 1);
+        let samples = number(277, 1)?;
         let bits = bits(directory, samples)?;
-        let color = color(number(262, if samples < 3 { 1 } else { 2 }))?;
-        let sample_format = match number(339, 1) {
+        let color = color(number(262, if samples < 3 { 1 } else { 2 })?)?;
+        let sample_format = match number(339, 1)? {
             1 | 4 => Number::Unsigned,
             2 => Number::Signed,
             3 => Number::Float,
@@ -76,7 +76,7 @@ impl<'a> Page<'a> {
         let tiled = directory.get(322).is_some();
         let (rows, columns) = match tiled {
             true => (needed(323, "TileLength")?, needed(322, "TileWidth")?),
-            false => (number(278, height).min(height), width),
+            false => (number(278, height)?.min(height), width),
         };
         // Padded to whole tiles it must be within the limit too: so much is unpacked.
         let padded = |side: u64, tile: u64| side.div_ceil(tile.max(1)).saturating_mul(tile);
@@ -84,8 +84,10 @@ impl<'a> Page<'a> {
         // Some writers of tiles give the tags of strips for where they are.
         let either = |tile, strip| directory.get(if tiled { tile } else { strip }).or(directory.get(strip));
         let offsets = either(324, 273).ok_or_else(|| Error::corrupt("TIFF page without strips or tiles"))?;
-        let sharing = directory.get(530).map_or([Some(2), Some(2)], |list| [list.get(0), list.get(1)]);
-        let sharing = sharing.map(|by| by.unwrap_or(2) as usize);
+        let sharing = match directory.get(530) {
+            Some(list) => [list.value(530, 0)? as usize, list.value(530, 1)? as usize],
+            None => [2, 2],
+        };
         if !sharing.iter().all(|by| [1, 2, 4].contains(by)) {
             return Err(Error::corrupt(format!(
                 "TIFF with {sharing:?} pixels for a colour, expected 1, 2 or 4"
@@ -99,19 +101,19 @@ impl<'a> Page<'a> {
             bits,
             number: sample_format,
             color,
-            premultiplied: number(338, 0) == 1 && color == Color::Rgb && samples == 4,
-            planar: number(284, 1) == 2 && samples > 1,
+            premultiplied: number(338, 0)? == 1 && color == Color::Rgb && samples == 4,
+            planar: number(284, 1)? == 2 && samples > 1,
             chunk: [rows as usize, columns as usize],
             offsets,
             lengths: either(325, 279),
-            compression: number(259, 1),
-            fax_options: number(292, 0),
-            predictor: number(317, 1),
-            reversed: number(266, 1) == 2,
+            compression: number(259, 1)?,
+            fax_options: number(292, 0)?,
+            predictor: number(317, 1)?,
+            reversed: number(266, 1)? == 2,
             palette: directory.get(320),
             jpeg_tables: directory.get(347).and_then(|tables| tables.bytes()),
             sharing,
-            orientation: u8::try_from(number(274, 1))
+            orientation: u8::try_from(number(274, 1)?)
                 .ok()
                 .and_then(Orientation::from_exif)
                 .unwrap_or(Orientation::NoTransforms),
@@ -141,13 +143,19 @@ impl<'a> Page<'a> {
         }
         let [rows, columns] = self.chunk;
         let pixels = (self.height * self.width).max(rows * columns) as u64;
-        let bytes = pixels * self.samples as u64 * self.size() as u64;
+        let bytes = pixels.saturating_mul(self.samples as u64).saturating_mul(self.size() as u64);
         if bytes > max_pixels.saturating_mul(16) {
             return Err(Error::limit(format!("TIFF of {bytes} bytes, the limit is {max_pixels} pixels")));
         }
-        let shared = self.color == Color::YCbCr && self.compression != super::unpack::JPEG;
-        if shared && (self.samples != 3 || self.bits != 8 || self.number != Number::Unsigned || self.planar) {
+        let ycbcr = self.color == Color::YCbCr && self.compression != super::unpack::JPEG;
+        if ycbcr && (self.samples != 3 || self.bits != 8 || self.number != Number::Unsigned || self.planar) {
             return Err(Error::unsupported("TIFF of YCbCr that is not 3 interleaved samples of 8 bits"));
+        }
+        if self.shares() && self.predictor != 1 {
+            return Err(Error::unsupported(format!(
+                "TIFF of predictor {} for YCbCr whose pixels share colours",
+                self.predictor
+            )));
         }
         let chunks = self.height.div_ceil(rows) * self.width.div_ceil(columns);
         let planes = if self.planar { self.samples } else { 1 };
@@ -158,6 +166,11 @@ impl<'a> Page<'a> {
             )));
         }
         Ok(self)
+    }
+
+    /// Whether pixels of YCbCr stand in blocks with the colours that they share.
+    pub(super) fn shares(&self) -> bool {
+        self.color == Color::YCbCr && self.compression != super::unpack::JPEG && self.sharing != [1, 1]
     }
 
     /// The samples of a pixel that its colour is made of.
@@ -196,10 +209,12 @@ impl<'a> Page<'a> {
 /// The bits of a sample, which must be those of all.
 fn bits(directory: &Directory<'_>, samples: u64) -> Result<usize> {
     let Some(list) = directory.get(258) else { return Ok(1) };
-    let mut all = (0..samples.min(list.count())).map_while(|index| list.get(index));
-    let first = all.next().unwrap_or(1);
-    if let Some(other) = all.find(|bits| *bits != first) {
-        return Err(Error::unsupported(format!("TIFF of samples of {first} and of {other} bits")));
+    let first = list.value(258, 0)?;
+    for index in 1..samples.min(list.count()) {
+        let other = list.value(258, index)?;
+        if other != first {
+            return Err(Error::unsupported(format!("TIFF of samples of {first} and of {other} bits")));
+        }
     }
     Ok(usize::try_from(first).unwrap_or(usize::MAX))
 }

@@ -32,7 +32,7 @@ pub(super) fn unpack(page: &Page<'_>, data: &[u8], row: usize, out: &mut [u8]) -
         3 | 4 => fax(page, &data, row, out),
         5 => Ok(lzw(&data, out)),
         JPEG => jpeg(page, &data, row, out),
-        8 | 32946 => Ok(deflate(&data, out)),
+        8 | 32946 => deflate(&data, out),
         32773 => Ok(packbits(&data, out)),
         other => Err(Error::unsupported(format!("TIFF of compression {other}"))),
     }
@@ -57,11 +57,18 @@ fn lzw(data: &[u8], out: &mut [u8]) -> usize {
     written
 }
 
-fn deflate(data: &[u8], out: &mut [u8]) -> usize {
+fn deflate(data: &[u8], out: &mut [u8]) -> Result<usize> {
     let mut stream = flate2::Decompress::new(true);
-    // What was filled before a fault counts; whether that is enough is for the caller to see.
-    let _ = stream.decompress(data, out, flate2::FlushDecompress::Finish);
-    usize::try_from(stream.total_out()).unwrap_or(usize::MAX).min(out.len())
+    let status = stream
+        .decompress(data, out, flate2::FlushDecompress::Finish)
+        .map_err(|error| Error::corrupt(format!("TIFF of deflate that cannot be unpacked: {error}")))?;
+    let filled = usize::try_from(stream.total_out()).unwrap_or(usize::MAX).min(out.len());
+    let is_read = stream.total_in() >= data.len() as u64;
+    // More than the tile has may follow; otherwise its checksum must be there, and right.
+    if status != flate2::Status::StreamEnd && filled == out.len() && is_read {
+        return Err(Error::corrupt("TIFF of deflate that ends before its checksum"));
+    }
+    Ok(filled)
 }
 
 fn packbits(mut data: &[u8], out: &mut [u8]) -> usize {
@@ -94,18 +101,26 @@ fn fax(page: &Page<'_>, data: &[u8], row: usize, out: &mut [u8]) -> Result<usize
     let width = width.map_err(|_| Error::unsupported("TIFF of fax with lines of more than 65535 pixels"))?;
     let height = u16::try_from(out.len() / row).unwrap_or(u16::MAX);
     let mut rows = out.chunks_exact_mut(row);
-    let mut filled = 0;
+    // A short line counts when another one follows: the last one may be short because the data ends.
+    let (mut filled, mut short) = (0, 0);
+    let is_g4 = page.compression == 4;
     let line = |changes: &[u16]| {
         let Some(row) = rows.next() else { return };
-        filled += row.len();
+        filled += short;
+        short = 0;
+        match is_g4 || changes.last().is_some_and(|last| *last >= width) {
+            true => filled += row.len(),
+            false => short = row.len(),
+        }
         row.fill(0);
         for (x, color) in pels(changes, width).enumerate() {
             row[x / 8] |= u8::from(color == Color::Black) << (7 - x % 8);
         }
     };
-    match page.compression {
-        4 => decode_g4(data.iter().copied(), width, Some(height), line),
-        _ => decode_g3(data.iter().copied(), line),
+    match is_g4 {
+        true => decode_g4(data.iter().copied(), width, Some(height), line),
+        // Each line ends where the next one's mark is; behind the last one it may be missing.
+        false => decode_g3(data.iter().copied().chain([0, 1]), line),
     };
     Ok(filled)
 }
@@ -126,10 +141,14 @@ fn jpeg(page: &Page<'_>, data: &[u8], row: usize, out: &mut [u8]) -> Result<usiz
         (4, _) => ColorSpace::CMYK,
         _ => return Err(Error::unsupported(format!("TIFF of JPEG with {channels} samples"))),
     };
-    let options = DecoderOptions::default().jpeg_set_out_colorspace(space);
+    let options = DecoderOptions::default().set_strict_mode(true).jpeg_set_out_colorspace(space);
     let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(&stream[..]), options);
     let broken = |error| Error::corrupt(format!("TIFF of JPEG that cannot be decoded: {error}"));
     decoder.decode_headers().map_err(broken)?;
+    if decoder.input_colorspace() == Some(ColorSpace::RGB) {
+        // Its own header says so.
+        decoder.set_options(options.jpeg_set_out_colorspace(ColorSpace::RGB));
+    }
     let (width, height) = decoder.dimensions().unwrap_or_default();
     let len = height.saturating_mul(row);
     if page.bits != 8 || width != page.chunk[1] || decoder.output_buffer_size() != Some(len) {
