@@ -41,14 +41,15 @@ impl Map for DecodeFrames {
     fn map(&self, sample: &mut Sample, cx: &Context<'_>) -> Result<()> {
         let DecodeFramesOptions { field, delays, most } = &self.options;
         let mut shown = Vec::new();
-        field::change_bytes(sample, field.as_deref(), |bytes| {
+        let picture = field::change_bytes(sample, field.as_deref(), |bytes| {
             let frames = Frames::open(bytes, cx.limits().pixels)?;
             let count = most.map_or(frames.count(), |most| frames.count().min(most as usize));
             let [height, width] = frames.size();
             let rows = height.checked_mul(count);
             let limit = || Error::limit(format!("{count} frames of {height} x {width} are too many"));
             let len = rows.and_then(|rows| rows.checked_mul(width)?.checked_mul(3)).ok_or_else(limit)?;
-            if len as u64 > cx.limits().bytes {
+            let times = count.saturating_mul(size_of::<f64>());
+            if len.saturating_add(times) as u64 > cx.limits().bytes {
                 return Err(limit());
             }
             let mut out = cx.alloc(len)?;
@@ -57,6 +58,11 @@ impl Map for DecodeFrames {
             Tensor::new(DType::U8, &[count, height, width, 3], out.freeze())
         })?;
         if let Some(name) = delays {
+            if sample.schema().position(name) == Some(picture) {
+                return Err(Error::invalid(format!(
+                    "delays={name} is the field of the frames, name another one"
+                )));
+            }
             let bytes: Vec<u8> = shown.iter().flat_map(|shown: &f64| shown.to_ne_bytes()).collect();
             sample.set(name, Value::from(Tensor::new(DType::F64, &[shown.len()], bytes.into())?));
         }

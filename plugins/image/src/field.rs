@@ -59,7 +59,8 @@ pub(crate) fn change<T: Into<Value>>(
     work: impl FnOnce(&Pixels<'_>) -> Result<Option<T>>,
 ) -> Result<()> {
     let decoded = |value: &Value| decoded(value).is_ok();
-    let index = position(sample, name, &[&decoded])?;
+    let wanted = "a decoded picture (uint8 [height, width, channels]), is it decoded?";
+    let index = position(sample, name, wanted, &[&decoded])?;
     replace(sample, index, |value| work(&self::decoded(value)?))
 }
 
@@ -73,7 +74,8 @@ pub(crate) fn change_any(
     work: impl FnOnce(Picture<'_>) -> Result<Option<Tensor>>,
 ) -> Result<()> {
     let decoded = |value: &Value| decoded(value).is_ok();
-    let index = position(sample, name, &[&decoded, &is_encoded])?;
+    let wanted = "a picture (uint8 [height, width, channels], or bytes that begin as a picture's file does);";
+    let index = position(sample, name, wanted, &[&decoded, &is_encoded])?;
     replace(sample, index, |value| {
         work(match value.view() {
             View::Bytes(bytes) => Picture::Encoded(Encoded::open(bytes, cx.limits().pixels)?),
@@ -82,17 +84,20 @@ pub(crate) fn change_any(
     })
 }
 
-/// The same for the bytes of a picture: those in the field called `name`, or the first that begin as a file does.
+/// The same for the bytes of a picture: those in the field called `name`, or the first that begin as a file does. Gives the place of the
+/// field.
 pub(crate) fn change_bytes(
     sample: &mut Sample,
     name: Option<&str>,
     work: impl FnOnce(&[u8]) -> Result<Tensor>,
-) -> Result<()> {
-    let index = position(sample, name, &[&is_encoded])?;
+) -> Result<usize> {
+    let wanted = "bytes that begin as a picture's file does, is it decoded already?";
+    let index = position(sample, name, wanted, &[&is_encoded])?;
     replace(sample, index, |value| match value.view() {
         View::Bytes(bytes) => work(bytes).map(Some),
-        found => Err(Error::invalid(format!("found {found:?}, expected the bytes of a picture"))),
-    })
+        found => Err(Error::invalid(format!("found {found:?}, expected the bytes of a picture's file"))),
+    })?;
+    Ok(index)
 }
 
 /// Whether a value is the bytes of a file of a known format.
@@ -131,8 +136,14 @@ pub(crate) fn tensor(
     Tensor::new(dtype, &shape, out.freeze())
 }
 
-/// Where the field called `name` is, or else the first one of the first of these kinds that there is.
-fn position(sample: &Sample, name: Option<&str>, kinds: &[&dyn Fn(&Value) -> bool]) -> Result<usize> {
+/// Where the field called `name` is, or else the first one of the first of these kinds that there is; together they are what is
+/// `wanted`.
+fn position(
+    sample: &Sample,
+    name: Option<&str>,
+    wanted: &str,
+    kinds: &[&dyn Fn(&Value) -> bool],
+) -> Result<usize> {
     let found = match name {
         Some(name) => sample.schema().position(name),
         None => kinds.iter().find_map(|is_one| sample.values().iter().position(is_one)),
@@ -142,10 +153,7 @@ fn position(sample: &Sample, name: Option<&str>, kinds: &[&dyn Fn(&Value) -> boo
         let fields = fields.join(", ");
         Error::invalid(match name {
             Some(name) => format!("no field {name:?}, the sample has: {fields}"),
-            None => format!(
-                "no field holds a picture of the wanted kind (uint8 [height, width, channels], or bytes), is it \
-                 decoded? the sample has: {fields}"
-            ),
+            None => format!("no field holds {wanted} the sample has: {fields}"),
         })
     })
 }

@@ -9,6 +9,7 @@ mod field;
 mod flip;
 mod frames;
 mod jpeg;
+mod moving;
 mod normalize;
 mod orientation;
 mod pixels;

@@ -12,11 +12,15 @@ const TILE: usize = 32;
 pub(crate) struct Layout {
     pub(crate) step: usize,
     pub(crate) rgb: [usize; 3],
+    /// Where its alpha is, if it has one.
+    pub(crate) alpha: Option<usize>,
 }
 
 impl Layout {
     /// Plain RGB.
-    pub(crate) const RGB: Self = Self { step: 3, rgb: [0, 1, 2] };
+    pub(crate) const RGB: Self = Self { step: 3, rgb: [0, 1, 2], alpha: None };
+    /// RGB and alpha.
+    pub(crate) const RGBA: Self = Self { step: 4, rgb: [0, 1, 2], alpha: Some(3) };
 }
 
 /// The orientation in an Exif block, which some writers begin with the marker of JPEG files.

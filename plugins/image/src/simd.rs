@@ -1,4 +1,5 @@
-//! The vector kernels, and the only unsafe code of this crate. Each equals its plain twin bit for bit.
+//! The vector kernels of `normalize` and `flip`; with those of `jpeg/simd.rs` the only unsafe code of this crate. Each equals its plain twin
+//! bit for bit.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;

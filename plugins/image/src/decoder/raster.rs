@@ -13,6 +13,7 @@ use image::{ColorType, ImageDecoder, ImageFormat, Limits};
 
 use crate::decoder::check_size;
 use crate::decoder::ico::png_inside;
+use crate::moving::Moving;
 use crate::orientation::{self, Layout};
 use crate::tiff::Tiff;
 use crate::{pixels, scratch};
@@ -57,11 +58,13 @@ pub struct Raster<'a>(Kind<'a>);
 /// What reads it.
 enum Kind<'a> {
     Tiff(Box<Tiff<'a>>),
+    /// An animated WebP, of which the first frame is read.
+    Moving(Moving<'a>),
     Other(Other<'a>),
 }
 
 /// What the image crate reads.
-struct Other<'a> {
+pub(crate) struct Other<'a> {
     format: Format,
     decoder: Box<dyn ImageDecoder + 'a>,
     stored: [usize; 2],
@@ -79,6 +82,11 @@ impl<'a> Raster<'a> {
         if format == Format::Tiff {
             return Ok(Self(Kind::Tiff(Box::new(Tiff::open(bytes, max_pixels)?))));
         }
+        if format == Format::WebP
+            && let Some(moving) = Moving::open(bytes, max_pixels)?
+        {
+            return Ok(Self(Kind::Moving(moving)));
+        }
         let inside = if format == Format::Ico { png_inside(bytes) } else { None };
         let (format, bytes) = inside.map_or((format, bytes), |png| (Format::Png, png));
         Other::open(format, bytes, max_pixels).map(Kind::Other).map(Self)
@@ -89,6 +97,7 @@ impl<'a> Raster<'a> {
     pub fn size(&self) -> [usize; 2] {
         match &self.0 {
             Kind::Tiff(tiff) => tiff.size(),
+            Kind::Moving(moving) => moving.size(),
             Kind::Other(other) if orientation::turns(other.orientation) => [other.stored[1], other.stored[0]],
             Kind::Other(other) => other.stored,
         }
@@ -102,21 +111,29 @@ impl<'a> Raster<'a> {
     pub fn read(self, out: &mut [u8]) -> Result<()> {
         match self.0 {
             Kind::Tiff(tiff) => tiff.read(out),
+            Kind::Moving(moving) => {
+                let [height, width] = moving.size();
+                pixels::Pixels::check_out([height, width, 3], out)?;
+                moving.read(std::iter::once((out, &mut 0.0)))
+            }
             Kind::Other(other) => other.read(out),
         }
     }
 }
 
 impl<'a> Other<'a> {
-    fn open(format: Format, bytes: &'a [u8], max_pixels: u64) -> Result<Self> {
-        if let Some(size) = declared_size(format, bytes) {
-            check_size(size, max_pixels)?;
+    /// Reads the header of a picture that does not move.
+    pub(crate) fn open(format: Format, bytes: &'a [u8], max_pixels: u64) -> Result<Self> {
+        let mut most = max_pixels;
+        if let Some([height, width]) = declared_size(format, bytes) {
+            check_size([height, width], max_pixels)?;
+            most = height * width;
         }
-        let mut decoder =
-            decoder(format, bytes, limits(max_pixels)).map_err(|error| broken(format, error))?;
+        let mut decoder = decoder(format, bytes, limits(most)).map_err(|error| broken(format, error))?;
         let (width, height) = decoder.dimensions();
-        check_size([u64::from(height), u64::from(width)], max_pixels)?;
-        decoder.set_limits(limits(max_pixels)).map_err(|error| broken(format, error))?;
+        let size = [u64::from(height), u64::from(width)];
+        check_size(size, max_pixels)?;
+        decoder.set_limits(limits(size[0] * size[1])).map_err(|error| broken(format, error))?;
         let layout = layout(decoder.color_type())
             .ok_or_else(|| Error::unsupported(format!("{format:?} of {:?} pixels", decoder.color_type())))?;
         let orientation = match format {
@@ -129,6 +146,25 @@ impl<'a> Other<'a> {
             _ => decoder.orientation().unwrap_or(Orientation::NoTransforms),
         };
         Ok(Self { format, decoder, stored: [height as usize, width as usize], layout, orientation })
+    }
+
+    /// Height and width as they are stored.
+    pub(crate) fn stored(&self) -> [usize; 2] {
+        self.stored
+    }
+
+    /// Decodes into `out` as RGBA, as it is stored.
+    pub(crate) fn read_rgba(self, out: &mut [u8]) -> Result<()> {
+        let [height, width] = self.stored;
+        let Layout { step, rgb, alpha } = self.layout;
+        scratch::with(pixels::byte_len([height, width, step])?, |raw| {
+            self.decoder.read_image_boxed(raw).map_err(|error| broken(self.format, error))?;
+            for (pixel, out) in raw.chunks_exact(step).zip(out.as_chunks_mut::<4>().0) {
+                let [red, green, blue] = rgb.map(|at| pixel[at]);
+                *out = [red, green, blue, alpha.map_or(255, |at| pixel[at])];
+            }
+            Ok(())
+        })
     }
 
     fn read(self, out: &mut [u8]) -> Result<()> {
@@ -154,10 +190,10 @@ pub(crate) fn decode(format: Format, bytes: &Buffer, wanted: &Wanted<'_>, cx: &C
     super::picture(raster.size(), wanted, cx, |out| raster.read(out))
 }
 
-/// What the image crate may take beside the output: eight bytes a pixel (RGBA of 16 bits), twice, and some.
-pub(crate) fn limits(max_pixels: u64) -> Limits {
+/// What the image crate may take beside the output: eight bytes a pixel (RGBA of 16 bits), twice, and some for colour profiles and texts.
+pub(crate) fn limits(pixels: u64) -> Limits {
     let mut limits = Limits::no_limits();
-    limits.max_alloc = Some(max_pixels.saturating_mul(16).saturating_add(1 << 20));
+    limits.max_alloc = Some(pixels.saturating_mul(16).saturating_add(4 << 20));
     limits
 }
 
@@ -225,7 +261,11 @@ fn layout(color: ColorType) -> Option<Layout> {
         ColorType::Rgb16 | ColorType::Rgba16 => [high, 2 + high, 4 + high],
         _ => return None,
     };
-    Some(Layout { step: usize::from(color.bytes_per_pixel()), rgb })
+    let step = usize::from(color.bytes_per_pixel());
+    let alpha = color.has_alpha().then(|| {
+        if color == ColorType::La8 || color == ColorType::Rgba8 { step - 1 } else { step - 2 + high }
+    });
+    Some(Layout { step, rgb, alpha })
 }
 
 /// The image crate's error as ours.
