@@ -3,7 +3,9 @@
 use forebay_core::{Decoder, DecoderInfo, Error, Result};
 
 use crate::decoder::{
-    formats::{BmpDecoder, GifDecoder, IcoDecoder, PngDecoder, PnmDecoder, QoiDecoder, WebPDecoder, is_pnm},
+    formats::{
+        BmpDecoder, GifDecoder, IcoDecoder, PngDecoder, PnmDecoder, QoiDecoder, WebPDecoder, is_ico, is_pnm,
+    },
     has_magic,
     jpeg::{Jpeg, JpegDecoder},
     raster::{Format, Raster},
@@ -73,5 +75,6 @@ fn format(bytes: &[u8]) -> Option<Option<Format>> {
         (&PnmDecoder::INFO, Some(Format::Pnm)),
         (&IcoDecoder::INFO, Some(Format::Ico)),
     ];
-    FORMATS.iter().find(|(info, _)| has_magic(bytes, info)).map(|(_, format)| *format)
+    let found = FORMATS.iter().find(|(info, _)| has_magic(bytes, info)).map(|(_, format)| *format);
+    found.filter(|format| *format != Some(Format::Ico) || is_ico(bytes))
 }

@@ -51,13 +51,19 @@ decoders! {
     QoiDecoder = Qoi, "qoi", "QOI", ["qoi"], "image/qoi", [0: b"qoif"],
         |head| super::by_magic(head, &Self::INFO);
     IcoDecoder = Ico, "ico", "Windows icon, its largest picture", ["ico", "cur"], "image/vnd.microsoft.icon",
-        [0: b"\0\0\x01\0", 0: b"\0\0\x02\0"], |head| super::by_magic(head, &Self::INFO);
+        [0: b"\0\0\x01\0", 0: b"\0\0\x02\0"], |head| if is_ico(head) { 255 } else { 1 };
     PnmDecoder = Pnm, "pnm", "Netpbm", ["pnm", "pbm", "pgm", "ppm", "pam"], "image/x-portable-anymap",
         [0: b"P1", 0: b"P2", 0: b"P3", 0: b"P4", 0: b"P5", 0: b"P6", 0: b"P7"],
         // Two letters may as well begin a text.
         |head| if is_pnm(head) { 192 } else { 1 };
     TgaDecoder = Tga, "tga", "Targa", ["tga"], "image/x-tga", [],
         |head| if may_be_tga(head) { 128 } else { 1 };
+}
+
+/// Whether this is the directory of an icon or a cursor with pictures in it. Targa of true colour begins with the four bytes of
+/// a cursor, but has zeros where pictures are counted.
+pub(crate) fn is_ico(head: &[u8]) -> bool {
+    matches!(*head, [0, 0, 1 | 2, 0, low, high, ..] if low | high != 0)
 }
 
 /// Whether a header's letter and number are followed by white space, and that by a number, a comment or a word.

@@ -68,7 +68,7 @@ pub struct Jpeg<'a> {
 /// What reads it.
 enum Kind<'a> {
     Sequential(Sequential<'a>),
-    Other(Box<zune_jpeg::JpegDecoder<ZCursor<&'a [u8]>>>),
+    Other(Box<zune_jpeg::JpegDecoder<ZCursor<&'a [u8]>>>, &'a [u8]),
 }
 
 impl<'a> Jpeg<'a> {
@@ -76,7 +76,7 @@ impl<'a> Jpeg<'a> {
     ///
     /// # Errors
     /// [`Limit`](ErrorKind::Limit) if there are more than `max_pixels`, [`Corrupt`](ErrorKind::Corrupt) if the
-    /// header is broken, [`Unsupported`](ErrorKind::Unsupported) for lossless and arithmetic coding.
+    /// header is broken, [`Unsupported`](ErrorKind::Unsupported) for lossless, hierarchical and arithmetic coding and for 12 bits.
     pub fn open(bytes: &'a [u8], max_pixels: u64) -> Result<Self> {
         if let Some(jpeg) = Sequential::open(bytes) {
             let stored = jpeg.size();
@@ -89,10 +89,8 @@ impl<'a> Jpeg<'a> {
             .set_max_width(usize::from(u16::MAX))
             .set_max_height(usize::from(u16::MAX))
             .jpeg_set_out_colorspace(ColorSpace::RGB);
-        if separate_scans(bytes) {
-            return Err(Error::unsupported(
-                "sequential JPEG with its components in separate scans, which end early or are no common YCbCr",
-            ));
+        if let Some(kind) = unsupported(bytes) {
+            return Err(Error::unsupported(kind));
         }
         let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(bytes), options);
         decoder.decode_headers().map_err(|error| broken(&error))?;
@@ -103,7 +101,7 @@ impl<'a> Jpeg<'a> {
         if let Some(ColorSpace::MultiBand(bands)) = decoder.input_colorspace() {
             return Err(Error::unsupported(format!("JPEG of {bands} components, expected 1, 3 or 4")));
         }
-        Ok(Self { kind: Kind::Other(Box::new(decoder)), stored: [height, width], orientation })
+        Ok(Self { kind: Kind::Other(Box::new(decoder), bytes), stored: [height, width], orientation })
     }
 
     /// Height and width of the picture, turned as its Exif orientation says.
@@ -152,41 +150,81 @@ impl Kind<'_> {
     fn read(self, [height, width]: [usize; 2], part: Crop, out: &mut [u8]) -> Result<()> {
         match self {
             Self::Sequential(jpeg) => jpeg.read(part, out),
-            Self::Other(mut decoder) if [part.height, part.width] == [height, width] => {
-                decoder.decode_into(out).map_err(|error| broken(&error))
+            Self::Other(decoder, bytes) if [part.height, part.width] == [height, width] => {
+                read_other(*decoder, bytes, out)
             }
-            Self::Other(mut decoder) => scratch::with(height * width * 3, |whole| {
-                decoder.decode_into(whole).map_err(|error| broken(&error))?;
+            Self::Other(decoder, bytes) => scratch::with(height * width * 3, |whole| {
+                read_other(*decoder, bytes, whole)?;
                 cut(&Pixels::new(whole, [height, width, 3])?, part, out)
             }),
         }
     }
 }
 
-/// Whether this is a sequential JPEG whose first scan lacks some of its components.
-///
-/// zune-jpeg up to 0.5.16 gives wrong colours for some of them and no error (its issues 422 and 448), so
-/// those that our own decoder does not read are refused.
-fn separate_scans(bytes: &[u8]) -> bool {
+/// Reads all of a picture by zune-jpeg, which takes one that is cut off for whole.
+fn read_other(
+    mut decoder: zune_jpeg::JpegDecoder<ZCursor<&[u8]>>,
+    bytes: &[u8],
+    out: &mut [u8],
+) -> Result<()> {
+    decoder.decode_into(out).map_err(|error| broken(&error))?;
+    if has_end(bytes) { Ok(()) } else { Err(Error::corrupt("JPEG data ends early: no marker of the end")) }
+}
+
+/// Whether the marker of the end follows what stands before it.
+fn has_end(bytes: &[u8]) -> bool {
     let mut rest = bytes.get(2..).unwrap_or_default();
+    loop {
+        rest = match *rest {
+            [0xff, 0xd9, ..] => return true,
+            [0xff, 0xff, ..] => &rest[1..],
+            // A coded byte, or a marker that is no segment's.
+            [0xff, 0x00 | 0x01 | 0xd0..=0xd7, ref after @ ..] => after,
+            [0xff, _, high, low, ref after @ ..] => {
+                behind([high, low], after).map_or(&[], |(_, after)| after)
+            }
+            [0xff, ..] | [] => return false,
+            [..] => rest.iter().position(|byte| *byte == 0xff).map_or(&[], |at| &rest[at..]),
+        }
+    }
+}
+
+/// A segment of this length, and what follows it.
+fn behind(len: [u8; 2], rest: &[u8]) -> Option<(&[u8], &[u8])> {
+    rest.split_at_checked(usize::from(u16::from_be_bytes(len)).saturating_sub(2))
+}
+
+/// Which kind of JPEG this is, if zune-jpeg is not to read it: some it calls broken, and of some sequential ones whose first scan lacks
+/// some components zune-jpeg up to 0.5.16 gives wrong colours and no error (its issues 422 and 448).
+fn unsupported(bytes: &[u8]) -> Option<&'static str> {
+    let mut rest = bytes.get(2..)?;
     let mut components = None;
     loop {
         match *rest {
             [0xff, 0xff | 0x00, ..] => rest = &rest[1..],
             [0xff, marker, high, low, ref after @ ..] => {
-                let len = usize::from(u16::from_be_bytes([high, low])).saturating_sub(2);
-                let Some((segment, after)) = after.split_at_checked(len) else { return false };
+                let (segment, after) = behind([high, low], after)?;
+                // ITU-T T.81, table B.1.
                 match marker {
+                    0xc3 | 0xcb => return Some("lossless JPEG"),
+                    0xc5..=0xc7 | 0xcd..=0xcf => return Some("hierarchical JPEG"),
+                    0xc9 | 0xca => return Some("JPEG of arithmetic coding"),
+                    0xc0..=0xc2 if segment.first() == Some(&12) => {
+                        return Some("JPEG of 12 bits, expected 8");
+                    }
                     0xc0 | 0xc1 => components = segment.get(5).copied(),
                     0xda => {
-                        return components.is_some_and(|all| segment.first().is_some_and(|few| *few < all));
+                        let few = *segment.first()?;
+                        return components.filter(|all| few < *all).map(|_| {
+                            "sequential JPEG with its components in separate scans, which end early or are no common YCbCr"
+                        });
                     }
                     _ => {}
                 }
                 rest = after;
             }
             [_, ref after @ ..] => rest = after,
-            [] => return false,
+            [] => return None,
         }
     }
 }

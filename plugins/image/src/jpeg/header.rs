@@ -54,7 +54,7 @@ impl<'a> Header<'a> {
         let mut rest = bytes.strip_prefix(b"\xff\xd8")?;
         let mut tables = Tables::default();
         let mut header = None::<Self>;
-        let (mut restart, mut exif, mut is_ycc) = (0, None, true);
+        let (mut restart, mut exif, mut is_jfif, mut adobe) = (0, None, false, None);
         loop {
             let (marker, after) = match *rest {
                 [0xff, 0xff, ..] => {
@@ -74,8 +74,9 @@ impl<'a> Header<'a> {
                 0xdb => tables.quant(segment)?,
                 0xdd => restart = usize::from(u16::from_be_bytes(segment.try_into().ok()?)),
                 0xe1 => exif = segment.strip_prefix(b"Exif\0\0").or(exif),
-                0xee => is_ycc &= says_ycc(segment)?,
-                0xe0 | 0xe2..=0xed | 0xef | 0xfe => {}
+                0xe0 => is_jfif |= segment.len() >= 14 && segment.starts_with(b"JFIF\0"),
+                0xee => adobe = transform(segment)?.or(adobe),
+                0xe2..=0xed | 0xef | 0xfe => {}
                 0xda => {
                     let header = header.as_mut()?;
                     let components = header.scan(segment, &tables)?;
@@ -90,7 +91,15 @@ impl<'a> Header<'a> {
             }
         }
         let header = header?;
-        (header.components.len() == 1 || is_ycc).then_some(Self { exif, ..header })
+        (header.components.len() == 1 || is_jfif || header.is_ycc(adobe)).then_some(Self { exif, ..header })
+    }
+
+    /// Whether three components are YCbCr where no JFIF segment says so, as libjpeg guesses.
+    fn is_ycc(&self, adobe: Option<u8>) -> bool {
+        match adobe {
+            Some(transform) => transform != 0,
+            None => !self.components.iter().map(|component| component.id).eq(*b"RGB"),
+        }
     }
 
     /// Takes the tables of the components that the header of a scan names, and gives their places.
@@ -152,17 +161,14 @@ fn frame<'a>(segment: &[u8]) -> Option<Header<'a>> {
         let (quant, dc, ac) = (usize::from(quant), Spec::default(), Spec::default());
         components.push(Component { id, across, down, quant, factors: [0; 64], dc, ac });
     }
-    if components.iter().map(|component| component.id).eq(*b"RGB") {
-        return None;
-    }
     Some(Header { height, width, components, exif: None, passes: Vec::new() })
 }
 
-/// Whether an Adobe segment has nothing against YCbCr; `None` if it is broken.
-fn says_ycc(segment: &[u8]) -> Option<bool> {
+/// What an Adobe segment says of the colours, if this is one; the outer `None` if it is broken.
+fn transform(segment: &[u8]) -> Option<Option<u8>> {
     match segment.strip_prefix(b"Adobe") {
-        Some(rest) => Some(*rest.get(6)? == 1),
-        None => (segment.len() >= 12).then_some(true),
+        Some(rest) => Some(Some(*rest.get(6)?)),
+        None => (segment.len() >= 12).then_some(None),
     }
 }
 
