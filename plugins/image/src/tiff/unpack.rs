@@ -108,7 +108,7 @@ fn fax(page: &Page<'_>, data: &[u8], row: usize, out: &mut [u8]) -> Result<usize
         let Some(row) = rows.next() else { return };
         filled += short;
         short = 0;
-        match is_g4 || changes.last().is_some_and(|last| *last >= width) {
+        match is_g4 || changes.last() == Some(&width) {
             true => filled += row.len(),
             false => short = row.len(),
         }
