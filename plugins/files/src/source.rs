@@ -1,10 +1,10 @@
 //! `files`: one sample a file.
 
-use std::{io::Read, path::Path};
+use std::{borrow::Cow, io::Read, path::Path};
 
 use forebay_core::{
     Buffer, BufferMut, Context, DataPipe, Error, Key, PipeInfo, Result, Sample, Schema, Source, State,
-    StateExt, Str, Texts, Value, options,
+    StateExt, Str, Texts, Value, options, shown,
 };
 use serde::{Deserialize, Serialize};
 
@@ -130,10 +130,9 @@ impl Files {
         };
         let schema = self.schemas[usize::from(bytes.is_some())].clone();
         let values = [path].into_iter().chain(bytes.map(Value::from)).collect();
-        let key = Key::whole(if url::is_web(&origin) {
-            forebay_core::shown(&origin).as_ref().into()
-        } else {
-            origin
+        let key = Key::whole(match shown(&origin) {
+            Cow::Borrowed(_) => origin,
+            Cow::Owned(safe) => safe.into(),
         });
         Sample::with_schema(found.uid, key, schema, values)
     }
@@ -209,6 +208,20 @@ mod tests {
         assert_eq!(sample.get("path").and_then(Value::as_str), Some("src/source.rs"));
         assert_eq!(sample.get("bytes").and_then(Value::as_bytes).map(|bytes| bytes.len()), Some(1));
         assert_eq!(&*sample.key().origin, "src/source.rs");
+    }
+
+    #[test]
+    fn keys_hold_no_secret_of_a_url() {
+        let urls = ["https://me:word@host/a.tar?sig=secret", "az://box/a.tar?sig=secret", "s3://b/a?b.tar"];
+        let mut files = files(&urls, "none");
+        files.rewind();
+        for (url, shown) in urls.iter().zip(["https://host/a.tar?…", "az://box/a.tar?…", "s3://b/a?b.tar"])
+        {
+            let found = Found { path: (*url).into(), uid: 1 };
+            let sample = files.sample(&found, None);
+            assert_eq!(&*sample.key().origin, shown);
+            assert_eq!(sample.get("path").and_then(Value::as_str), Some(*url));
+        }
     }
 
     #[test]
