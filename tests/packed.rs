@@ -200,7 +200,7 @@ fn a_shard_that_ends_early_is_an_error_that_names_it() {
 }
 
 #[test]
-fn the_files_of_a_zip_archive_are_samples() {
+fn the_files_of_a_zip_archive_are_samples_and_their_fields() {
     within_deadline(|| {
         let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
         let path = folder.path().join("a.zip");
@@ -214,9 +214,11 @@ fn the_files_of_a_zip_archive_are_samples() {
         fs::write(&path, [local, entry, end].concat()).unwrap();
         let path = path.to_str().unwrap();
         for source in [format!("files {path}"), format!("files {path} open=none")] {
-            let found = values(&format!("{source} | unzip"), &registry, Setting::threads(2));
-            assert_eq!(found.len(), 1);
-            assert!(found[0].starts_with("a.txt ") && found[0].contains("name="), "{found:?}");
+            for (options, key, field) in [("", "a ", "txt="), ("group=none", "a.txt ", "name=")] {
+                let found = values(&format!("{source} | unzip {options}"), &registry, Setting::threads(2));
+                assert_eq!(found.len(), 1);
+                assert!(found[0].starts_with(key) && found[0].contains(field), "{found:?}");
+            }
         }
     });
 }

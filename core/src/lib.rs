@@ -43,6 +43,7 @@ mod error;
 pub mod export;
 mod kept;
 pub mod manifest;
+pub mod names;
 pub mod options;
 mod pipe;
 pub mod random;

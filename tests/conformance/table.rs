@@ -54,6 +54,7 @@ pub(crate) const FORMATS: &[Format] = &[
     opened("tfrecords", &["tfrecords", "parse_example"], &["examples.tfrecord"]),
     opened("untar", &["untar"], &["gnu.tar", "pax.tar"]),
     opened("unzip", &["unzip"], &["two.zip", "bzip2.zip"]),
+    opened("unzip_members", &["unzip group=none"], &["two.zip"]),
     opened("parse_example", &["parse_example"], &["one.example"]),
     opened("parse_sequence_example", &["parse_example sequence=true"], &["sequence.example"]),
     // Pictures, by the pipes that take them encoded, and by those behind.

@@ -104,15 +104,18 @@ impl Directory {
         Ok(Some(member))
     }
 
-    /// Passes over `count` members, or all there are.
+    /// Where in the directory the next member stands, for [`member`](Directory::member).
+    #[must_use]
+    pub const fn place(&self) -> usize {
+        self.at
+    }
+
+    /// The member that stands at a [`place`](Directory::place) of the directory.
     ///
     /// # Errors
-    /// `Corrupt`, with the byte within the directory.
-    pub fn pass_over(&mut self, count: u64) -> Result<()> {
-        for _ in 0..count {
-            self.advance()?;
-        }
-        Ok(())
+    /// `Corrupt` when none does.
+    pub fn member(&self, place: usize) -> Result<Member> {
+        self.parse(place).map(|(member, _)| member).map_err(|error| error.context("byte of directory", place))
     }
 
     /// The contents of `member`: a slice of the archive where it is stored as it is, else in memory from `alloc`.
@@ -144,7 +147,7 @@ impl Directory {
         if size > limit {
             return Err(Error::limit(format!("a member of {size} bytes, at most {limit} are unpacked")));
         }
-        let bytes = self.blob.read(self.place(member)?)?;
+        let bytes = self.blob.read(self.packed(member)?)?;
         let small = usize::try_from(size).map_err(|error| Error::limit(error.to_string()))?;
         let codec = |codec| (codec, packed, size);
         let found = match method {
@@ -166,7 +169,7 @@ impl Directory {
     }
 
     /// Where the packed bytes of `member` lie, as its local header says.
-    fn place(&self, member: &Member) -> Result<Range<u64>> {
+    fn packed(&self, member: &Member) -> Result<Range<u64>> {
         let start = member.offset.saturating_add(self.before);
         let end = start.saturating_add(LOCAL_LEN).saturating_add(member.raw_name.len() as u64);
         let local = self.blob.read(start..end)?;

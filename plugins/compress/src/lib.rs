@@ -9,7 +9,7 @@ pub use crate::{
     decoders::{Bzip2, Gzip, Lz4, Lzw, Xz, Zlib, Zstd},
     decompress::{Decompress, DecompressOptions},
     directory::{Directory, Member},
-    unzip::{Unzip, UnzipItems, members},
+    unzip::{Unzip, UnzipItems, UnzipOptions, members, samples},
 };
 
 forebay_core::export_plugin! {

@@ -5,7 +5,7 @@
 use std::io::Write as _;
 
 use forebay_compress::Directory;
-use forebay_core::{Blob, Buffer, BufferMut, Error, ErrorKind, Items as _, Result};
+use forebay_core::{Blob, Buffer, BufferMut, Error, ErrorKind, Items as _, Result, Sample, Value};
 use forebay_testkit::Host;
 
 struct Entry<'a> {
@@ -134,7 +134,9 @@ fn stored_members_share_the_archives_memory() {
     let member = directory.next().unwrap().unwrap();
     assert!(member.is_file());
     assert!(directory.read(&member, 99, alloc).unwrap().same_owner(&bytes));
-    directory.pass_over(1).unwrap();
+    let place = directory.place();
+    let second = directory.next().unwrap().unwrap();
+    assert_eq!(directory.member(place).unwrap(), second);
     assert!(!directory.next().unwrap().unwrap().is_file());
 }
 
@@ -180,6 +182,76 @@ fn a_stream_goes_on_behind_a_member_that_cannot_be_read() {
     assert!(members.goes_on());
     assert_eq!(members.next(&host.context()).unwrap().unwrap().key().to_string(), "a.zip!/two");
     assert_eq!(members.next(&host.context()).unwrap(), None);
+}
+
+/// Key and fields of each sample, or its error.
+fn samples(bytes: Vec<u8>) -> Vec<Result<(String, Vec<String>), Error>> {
+    let mut items =
+        forebay_compress::samples(&Blob::from(Buffer::from(bytes)), "a.zip".into(), 1, 1 << 20).unwrap();
+    let host = Host::new();
+    let fields = |sample: &Sample| {
+        let text = |value: &Value| String::from_utf8(value.as_bytes().unwrap().to_vec()).unwrap();
+        sample.fields().map(|(name, value)| format!("{name}={}", text(value))).collect()
+    };
+    std::iter::from_fn(|| items.next(&host.context()).transpose())
+        .map(|sample| sample.map(|sample| (sample.key().to_string(), fields(&sample))))
+        .collect()
+}
+
+#[test]
+fn files_of_one_name_are_one_sample_wherever_they_stand() {
+    let entries = [
+        stored(b"d/2.jpg", b"two"),
+        stored(b"d/1.txt", b"heron"),
+        stored(b"readme", b""),
+        stored(b"__MACOSX/d/._1.txt", b""),
+        Entry { deflated: true, ..stored(b"d/2.Seg.PNG", b"mask") },
+        stored(b"1.txt", b"another folder"),
+        stored(b"d/1.jpg", b"one"),
+    ];
+    let found: Vec<_> = samples(archive(&entries, false, b"")).into_iter().map(Result::unwrap).collect();
+    let wanted = [
+        ("a.zip!/d/2", &["jpg=two", "seg.png=mask"][..]),
+        ("a.zip!/d/1", &["txt=heron", "jpg=one"]),
+        ("a.zip!/1", &["txt=another folder"]),
+    ];
+    assert_eq!(
+        found,
+        wanted.map(|(key, fields)| (key.into(), fields.iter().map(|&field| field.into()).collect()))
+    );
+}
+
+#[test]
+fn a_sample_of_two_equal_fields_or_too_many_is_refused_and_the_next_one_comes() {
+    let clash = [stored(b"1.txt", b""), stored(b"1.TXT", b""), stored(b"2.txt", b"ibis")];
+    let found = samples(archive(&clash, false, b""));
+    let error = found[0].as_ref().unwrap_err();
+    assert!(error.message().contains("`txt`: `1.txt` and"), "{error}");
+    assert_eq!((error.get("member"), error.get("file")), (Some("1.TXT"), Some("a.zip")));
+    assert_eq!((found[1].as_ref().unwrap().0.as_str(), found.len()), ("a.zip!/2", 2));
+    let names: Vec<_> = (0..1025).map(|field| format!("1.{field}")).collect();
+    let entries: Vec<_> = names.iter().map(|name| stored(name.as_bytes(), b"")).collect();
+    assert_eq!(samples(archive(&entries, false, b""))[0].as_ref().unwrap_err().kind(), ErrorKind::Limit);
+    assert_eq!(samples(archive(&entries[1..], false, b""))[0].as_ref().unwrap().1.len(), 1024);
+}
+
+#[test]
+fn a_saved_place_goes_on_with_the_next_sample() {
+    let entries = [stored(b"1.a", b"x"), stored(b"2.a", b"y"), stored(b"1.b", b"z"), stored(b"3.a", b"")];
+    let blob = Blob::from(Buffer::from(archive(&entries, false, b"")));
+    let open = || forebay_compress::samples(&blob, "a.zip".into(), 1, 1 << 20).unwrap();
+    let host = Host::new();
+    for given in 0..=3 {
+        let (mut first, mut second) = (open(), open());
+        for _ in 0..given {
+            first.next(&host.context()).unwrap().unwrap();
+        }
+        second.restore(&first.state().unwrap(), &host.context()).unwrap();
+        for _ in given..=3 {
+            assert_eq!(second.next(&host.context()).unwrap(), first.next(&host.context()).unwrap());
+        }
+        assert_eq!(second.next(&host.context()).unwrap(), None);
+    }
 }
 
 #[test]

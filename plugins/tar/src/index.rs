@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use forebay_core::{Blob, ErrorKind, Keep, Result, Stamp};
+use forebay_core::{Blob, ErrorKind, Keep, Result, Stamp, names::split_name};
 
-use crate::{archive::Archive, group::split_name, header::Kind, untar::Group, walk::Place};
+use crate::{archive::Archive, header::Kind, untar::Group, walk::Place};
 
 /// Where the samples of one archive start: enough to read any of them by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 
 mod archive;
-mod group;
 mod header;
 mod index;
 mod members;
@@ -14,8 +13,9 @@ mod walk;
 mod window;
 mod write_tar;
 
+pub use forebay_core::names::split_name;
+
 pub use crate::{
-    group::split_name,
     header::Kind,
     index::Index,
     members::{Members, Walk, read, walk},

@@ -2,9 +2,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use forebay_core::{Buffer, Error};
-
-use crate::group::field_name;
+use forebay_core::{Buffer, Error, names::field_name};
 
 /// A member of a sample: where its name lies in the names that were collected, and its contents.
 pub(crate) struct Part {

@@ -4,13 +4,12 @@ use std::{borrow::Cow, collections::HashMap};
 
 use forebay_core::{
     Blob, Buffer, Context, DataPipe, Error, FlatMap, Items, Key, Magic, Opens, PipeInfo, Result, Sample,
-    Schema, State, StateExt as _, Str, Value, options,
+    Schema, State, StateExt as _, Str, Value, names::split_name, options,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
     archive::{Archive, Memory, filled, probe, whole},
-    group::split_name,
     header::Kind,
     part::Part,
     sparse::Sparse,

@@ -3,11 +3,11 @@
 //! Headers are POSIX.1-1988 ustar, with a pax record before those whose name is too long for one.
 
 use forebay_core::{
-    DType, Encode, Error, Files, Key, PipeInfo, Result, Sample, Tensor, Value, View, Writer, options,
-    write_json,
+    DType, Encode, Error, Files, Key, PipeInfo, Result, Sample, Tensor, Value, View, Writer,
+    names::split_name, options, write_json,
 };
 
-use crate::{group::split_name, header::BLOCK};
+use crate::header::BLOCK;
 
 /// Extensions whose decoder gives text, and those whose decoder gives an integer.
 const TEXTS: [&str; 4] = ["txt", "text", "caption", "transcript"];

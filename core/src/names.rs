@@ -1,4 +1,4 @@
-//! Which members belong to one sample: the WebDataset rule. Names only; no bytes of an archive.
+//! Which members of an archive belong to one sample: the WebDataset rule. Names only; no bytes of an archive.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// `._name` files of macOS), or below a `__meta__` name.
 ///
 /// ```
-/// use forebay_tar::split_name;
+/// use forebay_core::names::split_name;
 ///
 /// assert_eq!(split_name(b"train.v2/0001.seg.png"), Some((&b"train.v2/0001"[..], &b"seg.png"[..])));
 /// assert_eq!(split_name(b"train.v2/readme"), None);
@@ -32,8 +32,13 @@ fn is_meta(name: &[u8]) -> bool {
     first.len() >= 4 && first.ends_with(b"__")
 }
 
-/// The field's name: the extension in lower case.
-pub(crate) fn field_name(extension: &[u8]) -> Cow<'_, str> {
+/// The field's name: the extension in lower case; what is not UTF-8 in it becomes U+FFFD.
+///
+/// ```
+/// assert_eq!(forebay_core::names::field_name(b"Seg.PNG"), "seg.png");
+/// ```
+#[must_use]
+pub fn field_name(extension: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(extension) {
         Ok(text) if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) => {
             Cow::Borrowed(text)
