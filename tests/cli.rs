@@ -442,3 +442,14 @@ fn a_recorded_order_is_replayed() {
     let error = String::from_utf8(refused.stderr).unwrap();
     assert!(!refused.status.success() && error.contains("no map of the graph is unordered"), "{error}");
 }
+
+#[test]
+fn a_word_that_is_neither_file_nor_pipe_is_told_so() {
+    for command in ["run", "dump", "head"] {
+        let refused = forebay(&[], &[command, "nosuch"]);
+        let error = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{error}");
+        assert!(error.contains("nothing is called `nosuch`: no file, no folder and no pipe"), "{error}");
+        assert!(error.contains("folder: ") && error.contains("plugins: "), "{error}");
+    }
+}

@@ -1,7 +1,7 @@
 //! What the command line names: plugins, graphs and paths.
 
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
 };
 
@@ -42,9 +42,9 @@ pub(crate) struct Input {
     pub(crate) survey: Option<Survey>,
 }
 
-/// Finds out what an argument names: a graph file, a graph in one line, or a file, folder or pattern.
+/// Finds out what an argument names: a graph file, a graph in one line, or a file, folder or pattern; `-` is the standard input.
 pub(crate) fn input(text: &str, registry: &Registry) -> Result<Input> {
-    if let Some(graph) = graph(text)? {
+    if let Some(graph) = graph(text, registry)? {
         return Ok(Input { graph, survey: None });
     }
     let survey = Survey::of(text, registry).map_err(Stop::early)?;
@@ -52,11 +52,20 @@ pub(crate) fn input(text: &str, registry: &Registry) -> Result<Input> {
 }
 
 /// Reads a graph, if that is what the argument names: a `.toml` file, a `.json` file that holds nodes, or the one-line form.
-fn graph(text: &str) -> Result<Option<Graph>> {
+fn graph(text: &str, registry: &Registry) -> Result<Option<Graph>> {
     let path = Path::new(text);
     let is_named = |extension: &str| path.extension().is_some_and(|found| found == extension);
     let spaced = text.contains(char::is_whitespace);
     if !path.exists() && (text.contains('|') || spaced || !is_path(text)) {
+        // One word is a path as often as a graph.
+        if !text.contains('|') && !spaced && registry.plugin_of(text).is_none() {
+            let error = Error::invalid(format!("nothing is called `{text}`: no file, no folder and no pipe"));
+            let error = error.context("plugins", registry.looked_at());
+            return Err(Stop::Usage(match env::current_dir() {
+                Ok(folder) => error.context("folder", folder.display()),
+                Err(_) => error,
+            }));
+        }
         return Graph::from_line(text).map(Some).map_err(Stop::Usage);
     }
     let usage = |error: Error| Stop::Usage(error.context("file", path.display()));
@@ -75,5 +84,5 @@ fn graph(text: &str) -> Result<Option<Graph>> {
 
 /// Whether a text that names no file looks like a path or a pattern, and not like the name of a pipe.
 fn is_path(text: &str) -> bool {
-    text.contains(['/', '*', '?', '[', '{', '.'])
+    text == "-" || text.contains(['/', '*', '?', '[', '{', '.'])
 }
