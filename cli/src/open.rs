@@ -59,12 +59,12 @@ fn graph(text: &str, registry: &Registry) -> Result<Option<Graph>> {
     if !path.exists() && (text.contains('|') || spaced || !is_path(text)) {
         // One word is a path as often as a graph.
         if !text.contains('|') && !spaced && registry.plugin_of(text).is_none() {
-            let error = Error::invalid(format!("nothing is called `{text}`: no file, no folder and no pipe"));
-            let error = error.context("plugins", registry.looked_at());
-            return Err(Stop::Usage(match env::current_dir() {
-                Ok(folder) => error.context("folder", folder.display()),
-                Err(_) => error,
-            }));
+            let mut error =
+                Error::invalid(format!("nothing is called `{text}`: no file, no folder and no pipe"));
+            if let Ok(folder) = env::current_dir() {
+                error = error.context("folder", folder.display());
+            }
+            return Err(Stop::Usage(error.context("plugins", registry.looked_at())));
         }
         return Graph::from_line(text).map(Some).map_err(Stop::Usage);
     }

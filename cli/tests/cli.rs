@@ -35,7 +35,7 @@ fn an_unknown_pipe_is_named_in_at_most_ten_lines() {
 
 #[test]
 fn an_error_is_one_json_object_where_json_was_asked_for() {
-    let output = forebay(&["run", "nowhere", "--json"]);
+    let output = forebay(&["run", "nowhere 5", "--json"]);
     let told: Value = serde_json::from_str(stdout(&output)).unwrap();
     assert_eq!(told["error"]["kind"], "invalid");
     assert_eq!(told["error"]["context"]["pipe"], "nowhere");
