@@ -63,6 +63,32 @@ fn what_is_lost_is_counted_and_listed_in_order() {
 }
 
 #[test]
+fn bytes_that_are_not_what_their_name_says_are_lost_not_left() {
+    let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+    let seeds = forebay_tests::root().join("tests/mutations/seeds");
+    let read = |name: &str| std::fs::read(seeds.join(name)).unwrap();
+    // A page about an error, a picture of another kind, half of that, and bytes that nobody knows.
+    let files = [
+        ("a.jpg", b"<html>404</html>".to_vec()),
+        ("b.jpg", read("rgb.png")),
+        ("c.jpg", read("rgb.png")[..40].to_vec()),
+        ("d.xyz", vec![1, 2, 3]),
+    ];
+    for (name, bytes) in files {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let graph = line(&format!("files {} | group | decode on_error=quarantine", folder.path().display()));
+    let mut loader = build(&graph, &registry, Setting::INLINE).unwrap();
+    let found: Vec<Sample> = loader.epoch(0).map(Result::unwrap).collect();
+    let kinds: Vec<_> = found.iter().map(|sample| sample.values()[0].as_tensor().is_some()).collect();
+    assert_eq!(kinds, [true, false], "{found:?}");
+    let lost: Vec<_> = loader.quarantine().into_iter().map(|lost| lost.error).collect();
+    assert_eq!(lost.len(), 2, "{lost:?}");
+    assert!(lost.iter().all(|error| error.kind() == ErrorKind::Corrupt && error.get("field") == Some("jpg")));
+    assert!(lost[0].message().contains("called `jpg`, but its bytes are of no such file"), "{}", lost[0]);
+}
+
+#[test]
 fn skipped_samples_are_counted_and_told_in_the_log() {
     let registry = registry();
     for executor in ALL {

@@ -99,7 +99,8 @@ impl Registry {
     /// Cost: asked for every value, so it allocates nothing when there is one.
     ///
     /// # Errors
-    /// `Unsupported`, with the reason of each candidate that came near.
+    /// `Corrupt` where all that have the extension say that the bytes do not begin as theirs do; else `Unsupported`, with the
+    /// reason of each candidate that came near.
     pub fn choose(&self, extension: &str, head: &[u8], pinned: Option<&str>) -> Result<AnyDecoder> {
         if let Some(name) = pinned {
             return self.pinned(name);
@@ -113,7 +114,7 @@ impl Registry {
     /// What decodes a value with this extension and head: the decoder, its plugin, and how sure it is.
     ///
     /// # Errors
-    /// `Unsupported`, with the reason of each candidate that came near.
+    /// As [`choose`](Registry::choose).
     pub(crate) fn decoder_of(&self, extension: &str, head: &[u8]) -> Result<(String, String, u8)> {
         let (score, slot) = self.best(extension, head)?.ok_or_else(|| self.none_takes(extension, head))?;
         Ok((self.spec(slot).name.clone(), self.0.plugins[slot.plugin].label(), score))
@@ -143,6 +144,14 @@ impl Registry {
         let near: Vec<_> = near.take(6).map(|c| format!("{}: {}", c.decoder, c.reason)).collect();
         let near =
             if near.is_empty() { "none names it, or begins as the bytes do".into() } else { near.join("; ") };
+        // A picture that is a page of an error, say: had it another name it would be none of ours.
+        let found =
+            |one: Match| self.0.decoders.iter().any(|slot| self.matches(slot, extension, head) == one);
+        if found(Match::WrongMagic) && !found(Match::Extension) {
+            return Error::corrupt(format!(
+                "called `{extension}`, but its bytes are of no such file: {near}"
+            ));
+        }
         Error::unsupported(format!("no decoder for extension `{extension}`: {near}"))
             .context("plugins", self.looked_at())
     }

@@ -139,9 +139,7 @@ fn layers(
         };
         found = match decoder.decode(bytes, &Wanted { extension, ..Wanted::default() }, cx) {
             // That the first bytes are those of a format too says little where the name is of none.
-            Err(error)
-                if outer && !must && is_refusal(&error) && cx.decoder(extension, &[], None).is_err() =>
-            {
+            Err(error) if outer && !must && is_refusal(&error) && !is_named(extension, cx) => {
                 return Ok(None);
             }
             decoded => Some(decoded?),
@@ -152,6 +150,11 @@ fn layers(
         Some(View::Bytes(_)) => Err(Error::limit(format!("still bytes after {LAYERS} decoders"))),
         _ => Ok(found),
     }
+}
+
+/// Whether there are decoders for an extension.
+fn is_named(extension: &str, cx: &Context) -> bool {
+    !matches!(cx.decoder(extension, &[], None), Err(error) if error.kind() == ErrorKind::Unsupported)
 }
 
 /// Whether an error says that bytes are not what a decoder reads.
