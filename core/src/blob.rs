@@ -67,9 +67,13 @@ impl AnyStore {
     }
 }
 
+/// What [`Store::size`](crate::Store::size) gives for a pipe and its like: nobody knows before it ends, and its bytes come once.
+pub const ENDLESS: u64 = u64::MAX;
+
 /// The bytes of one file or object: in memory, shown by a map, or in a store that is asked for each piece.
 ///
-/// What formats with an index read through, so that of a file far away only the needed pieces come.
+/// What formats with an index read through, so that of a file far away only the needed pieces come. A pipe is a *stream*: only
+/// [`ahead`](Blob::ahead) reads it, from front to back.
 ///
 /// ```
 /// use forebay_core::{Blob, Buffer};
@@ -81,6 +85,9 @@ impl AnyStore {
 /// ```
 #[derive(Clone)]
 pub struct Blob(Place);
+
+/// How much is asked of a stream at once.
+const STREAM_WINDOW: u64 = 1 << 20;
 
 #[derive(Clone)]
 enum Place {
@@ -121,13 +128,19 @@ impl Blob {
         Ok(Self(Place::Stored { len: store.size(path)?, path: path.into(), store }))
     }
 
-    /// How many bytes there are.
+    /// How many bytes there are; of a stream [`ENDLESS`].
     #[must_use]
     pub fn len(&self) -> u64 {
         match &self.0 {
             Place::Here(bytes) => bytes.len() as u64,
             Place::Stored { len, .. } => *len,
         }
+    }
+
+    /// Whether it is a pipe or its like, which tells no length and gives its bytes once, from front to back.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        self.len() == ENDLESS
     }
 
     /// Whether there are none.
@@ -139,9 +152,14 @@ impl Blob {
     /// The bytes in `range`: shared where they lie in memory or in a map, else fetched, in one call.
     ///
     /// # Errors
-    /// `Corrupt` when the range does not lie within the bytes, or the store has fewer than it said; the store's own.
+    /// `Corrupt` when the range does not lie within the bytes, or the store has fewer than it said; `Unsupported` for a stream; the
+    /// store's own.
     pub fn read(&self, range: Range<u64>) -> Result<Buffer> {
         let len = self.len();
+        if let (ENDLESS, Place::Stored { path, .. }) = (len, &self.0) {
+            let error = "a pipe is read once, from front to back, and this wants a place in it: save it to a file first";
+            return Err(Error::unsupported(error).context("path", shown(path)));
+        }
         let short = |len: u64| {
             let Range { start, end } = &range;
             Err(Error::corrupt(format!("expected bytes {start} to {end}, and there are {len}")))
@@ -163,6 +181,45 @@ impl Blob {
                     got => short(range.start + got).map_err(|error| error.context("path", shown(path))),
                 }
             }
+        }
+    }
+
+    /// The bytes from `at` on, at most `most`; fewer at the end. Of a stream those that have come, once some have; none at its end.
+    ///
+    /// # Errors
+    /// The store's own; of a stream also `Unsupported`, for bytes that were read before.
+    pub fn ahead(&self, at: u64, most: u64) -> Result<Buffer> {
+        match &self.0 {
+            Place::Stored { store, path, len: ENDLESS } => store.read(path, at, most),
+            _ => {
+                let len = self.len();
+                self.read(at.min(len)..at.saturating_add(most).min(len))
+            }
+        }
+    }
+
+    /// All bytes, if there are at most `limit`.
+    ///
+    /// # Errors
+    /// `Limit` when there are more; as [`read`](Blob::read) and [`ahead`](Blob::ahead).
+    pub fn whole(&self, limit: u64) -> Result<Buffer> {
+        let len = self.len();
+        if !self.is_stream() {
+            let more = || Error::limit(format!("{len} bytes, at most {limit} are taken into memory"));
+            return if len > limit && self.in_memory().is_none() { Err(more()) } else { self.read(0..len) };
+        }
+        let mut all = Vec::new();
+        loop {
+            let more = self.ahead(all.len() as u64, STREAM_WINDOW)?;
+            if more.is_empty() {
+                return Ok(all.into());
+            }
+            if more.len() as u64 > limit.saturating_sub(all.len() as u64) {
+                return Err(Error::limit(format!(
+                    "a pipe gives more than {limit} bytes, which is the most that is taken into memory"
+                )));
+            }
+            all.extend_from_slice(&more);
         }
     }
 

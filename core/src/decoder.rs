@@ -55,16 +55,17 @@ pub trait Store: Send + Sync + Sized + 'static {
     /// `Io`, naming the path.
     fn list(&self, path: &str) -> Result<Vec<(String, bool)>>;
 
-    /// How many bytes `path` has.
+    /// How many bytes `path` has; [`ENDLESS`](crate::ENDLESS) where only its end tells, and it can be read just once.
     ///
     /// # Errors
     /// `Io`, naming the path.
     fn size(&self, path: &str) -> Result<u64>;
 
-    /// The bytes of `path` from `offset` on, at most `len`; fewer at the end.
+    /// The bytes of `path` from `offset` on, at most `len`; fewer at the end. Of what has no size those that have come, once some have;
+    /// none at its end.
     ///
     /// # Errors
-    /// `Io`, naming the path.
+    /// `Io`, naming the path; `Unsupported` for what was read before and cannot be again.
     fn read_range(&self, path: &str, offset: u64, len: u64) -> Result<Buffer>;
 
     /// The bytes of `path` where they lie, without reading them; `None` from a store that has them on another machine.

@@ -60,7 +60,7 @@ pub use forebay_abi::{
 };
 
 pub use crate::{
-    blob::{AnyStore, Blob, scheme_of, shown},
+    blob::{AnyStore, Blob, ENDLESS, scheme_of, shown},
     context::{AnyDecoder, Context, Level, Wanted},
     decoder::{Decoder, Store},
     descriptor::{DecoderInfo, Magic, On, Opens, PipeInfo, StoreInfo, Uids},

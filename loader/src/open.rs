@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use forebay_core::{Error, Result, Value, scheme_of};
+use forebay_core::{ENDLESS, Error, Result, Value, scheme_of};
 use serde::Serialize;
 
 use crate::{
@@ -65,6 +65,9 @@ pub struct FileKind {
     pub files: u64,
     /// The first few.
     pub first: Vec<String>,
+    /// Whether it is a pipe or a device.
+    #[serde(skip)]
+    stream: bool,
 }
 
 impl Graph {
@@ -98,6 +101,8 @@ struct Branch {
     /// The pipes that open the files; none for those that are decoded.
     chain: Vec<String>,
     paths: Vec<String>,
+    /// Whether there are pipes among them.
+    streams: bool,
 }
 
 impl Survey {
@@ -127,7 +132,7 @@ impl Survey {
             let at = branches.iter().position(|branch| branch.chain == kind.opened_by);
             let at = at.unwrap_or_else(|| {
                 let chain = kind.opened_by.clone();
-                branches.push(Branch { kinds: Vec::new(), chain, paths: Vec::new() });
+                branches.push(Branch { kinds: Vec::new(), chain, paths: Vec::new(), streams: false });
                 branches.len() - 1
             });
             branches[at].add(kind, file);
@@ -147,6 +152,7 @@ impl Survey {
 impl Branch {
     fn add(&mut self, kind: FileKind, file: &str) {
         self.paths.push(file.to_owned());
+        self.streams |= kind.stream;
         let alike = |known: &&mut FileKind| {
             (&known.decoder, &known.plugin) == (&kind.decoder, &kind.plugin)
                 && (kind.left.is_none() == known.left.is_none())
@@ -174,6 +180,7 @@ impl FileKind {
             left: None,
             files: 1,
             first: vec![file.to_owned()],
+            stream: false,
         }
     }
 
@@ -195,8 +202,10 @@ fn list(path: &str, registry: &Registry) -> Result<Vec<Value>> {
 
 /// What opens or decodes a file.
 fn look(file: &str, registry: &Registry) -> Result<FileKind> {
-    let head = registry.store(scheme_of(file))?.read(file, 0, HEAD as u64)?;
-    let (kind, extension) = (FileKind::new(file), extension(file));
+    let store = registry.store(scheme_of(file))?;
+    let head = store.read(file, 0, HEAD as u64)?;
+    let stream = store.size(file).is_ok_and(|size| size == ENDLESS);
+    let (kind, extension) = (FileKind { stream, ..FileKind::new(file) }, extension(file));
     let decoder = registry.decoder_of(extension, &head);
     let sure = decoder.as_ref().map_or(0, |&(_, _, score)| score);
     for opener in registry.openers(extension, &head)? {
@@ -266,7 +275,10 @@ fn graph(path: &str, branches: &[Branch], alone: bool, classes: &[String]) -> Re
     let pipe = |name: &str| Draft::new(name).option(ON_ERROR, ASIDE);
     let mut ends = Vec::new();
     for (number, branch) in branches.iter().enumerate() {
-        let files = pipe(FILES).inputs([""; 0]);
+        let mut files = pipe(FILES).inputs([""; 0]);
+        if branch.streams && branch.chain.is_empty() {
+            files = files.option("open", "read"); // No worker process can.
+        }
         builder = builder.node(match alone {
             true => files.option("paths", path),
             false => files.option("paths", branch.paths.iter().map(|path| plain(path)).collect::<Vec<_>>()),

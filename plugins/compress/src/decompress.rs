@@ -137,7 +137,7 @@ impl Decompress {
         let packed = match sample.get(field).map(Value::view) {
             Some(View::Bytes(bytes)) => bytes.clone(),
             Some(found) => return Err(Error::invalid(format!("found {found:?}, expected bytes"))),
-            None if field == "bytes" => file(&Blob::of(sample, cx)?, cx)?,
+            None if field == "bytes" => Blob::of(sample, cx)?.whole(cx.limits().bytes)?,
             None => {
                 let names: Vec<_> = sample.schema().names().iter().map(|name| name.as_str()).collect();
                 return Err(Error::invalid(format!("no such field; found: {}", names.join(", "))));
@@ -164,15 +164,6 @@ impl Decompress {
             Some(_) => Err(Error::limit(format!("packed more than {LAYERS} times, one within the other"))),
         }
     }
-}
-
-/// All of a file, which may be far away.
-fn file(blob: &Blob, cx: &Context) -> Result<Buffer> {
-    let (len, limit) = (blob.len(), cx.limits().bytes);
-    if blob.in_memory().is_none() && len > limit {
-        return Err(Error::limit(format!("a file of {len} bytes, at most {limit} are taken into memory")));
-    }
-    blob.read(0..len)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod pattern;
 mod read;
 mod source;
 mod store;
+mod stream;
 mod url;
 
 pub use crate::{

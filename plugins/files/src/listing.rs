@@ -17,6 +17,9 @@ use crate::{
     url,
 };
 
+/// What the path `-` stands for.
+const STDIN: &str = "/dev/stdin";
+
 /// A file that a pattern stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
@@ -78,7 +81,7 @@ struct One {
 
 impl One {
     fn new(text: &str) -> Result<Self> {
-        let text = below_scheme(text)?;
+        let text = if text == "-" { STDIN } else { below_scheme(text)? };
         let plain: Vec<_> =
             text.split('/').take_while(|part| !is_wild_in(text, part) && !part.contains('{')).collect();
         let plain = plain.join("/");

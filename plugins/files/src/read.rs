@@ -13,7 +13,7 @@ use forebay_core::{
 
 use crate::{
     map::map_file,
-    source::read_file,
+    source::{read_file, stream_or},
     store::local,
     url::{is_far, read_far},
 };
@@ -56,8 +56,13 @@ impl Map for Read {
     fn map(&self, sample: &mut Sample, cx: &Context) -> Result<()> {
         self.add(sample, |path| match path.to_str().filter(|path| is_far(path)) {
             Some(url) => read_far(url, cx),
-            None if self.map => map_file(path),
-            None => read_file(path, cx.limits().bytes, |len| cx.alloc(len)),
+            None => {
+                let bytes = match self.map {
+                    true => map_file(path),
+                    false => read_file(path, cx.limits().bytes, |len| cx.alloc(len)),
+                };
+                stream_or(path, bytes, |path| read_far(path, cx).map(Some)).map(Option::unwrap_or_default)
+            }
         })
     }
 }

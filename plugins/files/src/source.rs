@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     listing::{Found, Listing, Place},
     map::{at, map_file, open},
+    stream::is_stream,
     url::{self, read_far},
 };
 
@@ -19,8 +20,8 @@ options! {
     pub struct FilesOptions {
         /// Paths, folders or patterns, one or a list: `*`, `?`, `[..]`, `**`, `{000..099}`, `{a,b}`.
         paths: Texts = required;
-        /// How to open: `mmap` shows the file without a copy, `read` takes it into memory, `none` gives the path alone. Of a URL
-        /// `mmap` gives the path alone too, since who reads it fetches only what it needs.
+        /// How to open: `mmap` shows the file without a copy, `read` takes it into memory, `none` gives the path alone. Of a URL and a
+        /// pipe `mmap` gives the path alone too, since who reads it fetches only what it needs.
         open: String = "mmap", one_of ["mmap", "read", "none"];
     }
 }
@@ -74,8 +75,11 @@ impl Source for Files {
         let far = found.path.to_str().filter(|path| url::is_far(path));
         let bytes = match (self.open.as_str(), far) {
             ("read", Some(url)) => Some(read_far(url, cx)?),
-            ("mmap", None) => Some(map_file(&found.path)?),
-            ("read", None) => Some(read_file(&found.path, cx.limits().bytes, |len| cx.alloc(len))?),
+            ("mmap", None) => stream_or(&found.path, map_file(&found.path), |_| Ok(None))?,
+            ("read", None) => {
+                let bytes = read_file(&found.path, cx.limits().bytes, |len| cx.alloc(len));
+                stream_or(&found.path, bytes, |path| read_far(path, cx).map(Some))?
+            }
             _ => None,
         };
         Ok(Some(self.sample(&found, bytes)))
@@ -135,6 +139,20 @@ impl Files {
             Cow::Owned(safe) => safe.into(),
         });
         Sample::with_schema(found.uid, key, schema, values)
+    }
+}
+
+/// The bytes of a regular file that was opened; of a pipe or device, which is refused there, what `other` makes of it.
+///
+/// Asked only where opening failed, so that it costs other files nothing.
+pub(crate) fn stream_or(
+    path: &Path,
+    opened: Result<Buffer>,
+    other: impl FnOnce(&str) -> Result<Option<Buffer>>,
+) -> Result<Option<Buffer>> {
+    match (opened, path.to_str()) {
+        (Err(_), Some(name)) if is_stream(path) => other(name),
+        (opened, _) => opened.map(Some),
     }
 }
 

@@ -6,19 +6,25 @@ use std::{
     path::Path,
 };
 
-use forebay_core::{Buffer, NoOptions, Result, Store, StoreInfo};
+use forebay_core::{Buffer, ENDLESS, NoOptions, Result, Store, StoreInfo};
 
-use crate::map::{at, map_file, open};
+use crate::{
+    map::{at, map_file, open},
+    stream::{Streams, is_stream},
+};
 
-/// Serves `file://` and plain paths.
-pub struct FileStore;
+/// Serves `file://` and plain paths; pipes and devices too, which are read once, from front to back.
+#[derive(Default)]
+pub struct FileStore {
+    streams: Streams,
+}
 
 impl Store for FileStore {
     const INFO: StoreInfo = StoreInfo { name: "file", summary: "Local files", schemes: &["file"] };
     type Options = NoOptions;
 
     fn new(_: NoOptions) -> Result<Self> {
-        Ok(Self)
+        Ok(Self::default())
     }
 
     fn list(&self, path: &str) -> Result<Vec<(String, bool)>> {
@@ -34,11 +40,17 @@ impl Store for FileStore {
 
     fn size(&self, path: &str) -> Result<u64> {
         let path = local(path);
+        if is_stream(path) {
+            return Ok(ENDLESS);
+        }
         Ok(fs::metadata(path).map_err(|error| at(path, error))?.len())
     }
 
     fn read_range(&self, path: &str, offset: u64, len: u64) -> Result<Buffer> {
         let path = local(path);
+        if is_stream(path) {
+            return self.streams.read(path, offset, len);
+        }
         let mut file = open(path)?;
         file.seek(SeekFrom::Start(offset)).map_err(|error| at(path, error))?;
         // Grows with what is there, not with what was asked for.
@@ -48,7 +60,8 @@ impl Store for FileStore {
     }
 
     fn map(&self, path: &str) -> Result<Option<Buffer>> {
-        map_file(local(path)).map(Some)
+        let path = local(path);
+        if is_stream(path) { Ok(None) } else { map_file(path).map(Some) }
     }
 }
 

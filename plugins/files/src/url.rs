@@ -1,6 +1,6 @@
 //! Files in stores of other plugins: what a URL is, and how what it names is listed and read through the host.
 
-use forebay_core::{Blob, Buffer, Context, Error, Result, scheme_of, shown};
+use forebay_core::{Blob, Buffer, Context, Result, scheme_of, shown};
 
 /// Whether a path is a URL of a store of another plugin.
 pub(crate) fn is_far(path: &str) -> bool {
@@ -22,15 +22,10 @@ pub(crate) fn list(url: &str, cx: &Context<'_>) -> Result<Vec<(String, bool)>> {
     Ok(entries.into_iter().map(name).collect())
 }
 
-/// All bytes of a file in a store, if the host takes so many.
+/// All bytes of a file in a store, or of a stream, if the host takes so many.
 pub(crate) fn read_far(url: &str, cx: &Context<'_>) -> Result<Buffer> {
-    let blob = Blob::open(url, cx)?;
-    let (len, limit) = (blob.len(), cx.limits().bytes);
-    if len > limit {
-        let error = Error::limit(format!("the file has {len} bytes, at most {limit} are read into memory"));
-        return Err(error.context("file", shown(url)));
-    }
-    blob.read(0..len)
+    let bytes = Blob::open(url, cx)?.whole(cx.limits().bytes);
+    bytes.map_err(|error| error.context("file", shown(url)))
 }
 
 #[cfg(test)]

@@ -141,14 +141,14 @@ fn maps_show_the_bytes_and_an_empty_file_has_none() {
 fn the_store_lists_measures_and_reads_ranges() {
     let folder = folder(&["b.txt", "a/x"]);
     let path = |name: &str| format!("file://{}/{name}", folder.path().display());
-    let listed = FileStore.list(&path("")).unwrap();
+    let listed = FileStore::default().list(&path("")).unwrap();
     let listed: Vec<_> =
         listed.iter().map(|(path, folder)| (path.rsplit('/').next().unwrap(), *folder)).collect();
     assert_eq!(listed, [("a", true), ("b.txt", false)]);
-    assert_eq!(FileStore.size(&path("b.txt")).unwrap(), 5);
-    assert_eq!(&*FileStore.map(&path("b.txt")).unwrap().unwrap(), b"b.txt");
-    assert_eq!(&*FileStore.read_range(&path("b.txt"), 2, 2).unwrap(), b"tx");
-    assert_eq!(&*FileStore.read_range(&path("b.txt"), 3, u64::MAX).unwrap(), b"xt");
-    assert!(FileStore.read_range(&path("b.txt"), 99, 1).unwrap().is_empty());
-    assert!(FileStore.size(&path("none")).unwrap_err().get("file").is_some());
+    assert_eq!(FileStore::default().size(&path("b.txt")).unwrap(), 5);
+    assert_eq!(&*FileStore::default().map(&path("b.txt")).unwrap().unwrap(), b"b.txt");
+    assert_eq!(&*FileStore::default().read_range(&path("b.txt"), 2, 2).unwrap(), b"tx");
+    assert_eq!(&*FileStore::default().read_range(&path("b.txt"), 3, u64::MAX).unwrap(), b"xt");
+    assert!(FileStore::default().read_range(&path("b.txt"), 99, 1).unwrap().is_empty());
+    assert!(FileStore::default().size(&path("none")).unwrap_err().get("file").is_some());
 }
