@@ -1,5 +1,7 @@
 //! All damaged forms of a file, by number.
 
+use std::ops::Range;
+
 /// What a byte is changed by: its lowest bit, its highest, all.
 const FLIPS: [u8; 3] = [0x01, 0x80, 0xff];
 /// At each place it is cut off, and the byte there changed.
@@ -11,7 +13,7 @@ const KINDS: usize = 1 + FLIPS.len();
 #[derive(Debug, Clone)]
 pub struct Damage {
     whole: Vec<u8>,
-    step: usize,
+    places: Vec<usize>,
 }
 
 impl Damage {
@@ -19,7 +21,15 @@ impl Damage {
     #[must_use]
     pub fn new(whole: Vec<u8>, places: usize) -> Self {
         let step = whole.len().div_ceil(places.max(1)).max(1);
-        Self { whole, step }
+        let places = (0..whole.len()).step_by(step).collect();
+        Self { whole, places }
+    }
+
+    /// A file is damaged at these places, as far as it has them.
+    #[must_use]
+    pub fn at(whole: Vec<u8>, places: impl IntoIterator<Item = usize>) -> Self {
+        let places = places.into_iter().filter(|place| *place < whole.len()).collect();
+        Self { whole, places }
     }
 
     /// The file as it was.
@@ -31,34 +41,53 @@ impl Damage {
     /// How many forms there are.
     #[must_use]
     pub fn forms(&self) -> usize {
-        self.whole.len().div_ceil(self.step) * KINDS
+        self.places.len() * KINDS
     }
 
     /// The form with this number, from 0; the file as it was beyond the last.
     #[must_use]
     pub fn form(&self, number: usize) -> Vec<u8> {
-        let (place, flip) = self.place(number);
-        let Some(flip) = flip else {
-            return self.whole.get(..place).unwrap_or(&self.whole).to_vec();
-        };
+        self.done(&[number])
+    }
+
+    /// The file with the damage of all these forms.
+    #[must_use]
+    pub fn done(&self, numbers: &[usize]) -> Vec<u8> {
         let mut bytes = self.whole.clone();
-        bytes.get_mut(place).into_iter().for_each(|byte| *byte ^= flip);
+        for (place, flip) in numbers.iter().filter_map(|number| self.place(*number)) {
+            match flip {
+                Some(flip) => bytes.get_mut(place).into_iter().for_each(|byte| *byte ^= flip),
+                None => bytes.truncate(place),
+            }
+        }
         bytes
+    }
+
+    /// What of the file the form with this number does not have as it was: a byte, or all from one on, with the file's end, which
+    /// is at `usize::MAX`.
+    #[must_use]
+    pub fn reach(&self, number: usize) -> Range<usize> {
+        match self.place(number) {
+            None => 0..0,
+            Some((place, None)) => place..usize::MAX,
+            Some((place, Some(_))) => place..place + 1,
+        }
     }
 
     /// What is done to the form with this number, in words.
     #[must_use]
     pub fn describe(&self, number: usize) -> String {
         match self.place(number) {
-            (place, None) => format!("the first {place} bytes"),
-            (place, Some(flip)) => format!("byte {place} changed by {flip:#04x}"),
+            None => "nothing changed".to_owned(),
+            Some((place, None)) => format!("the first {place} bytes"),
+            Some((place, Some(flip))) => format!("byte {place} changed by {flip:#04x}"),
         }
     }
 
     /// Where, and what the byte there is changed by; `None` cuts the file off.
-    fn place(&self, number: usize) -> (usize, Option<u8>) {
+    fn place(&self, number: usize) -> Option<(usize, Option<u8>)> {
         let flip = (number % KINDS).checked_sub(1).and_then(|flip| FLIPS.get(flip)).copied();
-        ((number / KINDS).saturating_mul(self.step), flip)
+        self.places.get(number / KINDS).map(|place| (*place, flip))
     }
 }
 
@@ -77,6 +106,15 @@ mod tests {
         assert_eq!(damage.describe(6), "byte 1 changed by 0x80");
         assert_eq!([damage.form(8), damage.form(usize::MAX)], [[0, 0], [0, 0]]);
         assert_eq!(Damage::new(Vec::new(), 0).forms(), 0);
+    }
+
+    #[test]
+    fn a_form_tells_what_it_lacks_and_several_are_done_to_one_file() {
+        let damage = Damage::at(vec![1, 2, 3], [2, 0, 9]);
+        assert_eq!((damage.forms(), damage.form(1)), (8, vec![1, 2, 2]));
+        assert_eq!([damage.reach(0), damage.reach(3), damage.reach(8)], [2..usize::MAX, 2..3, 0..0]);
+        assert_eq!((damage.done(&[0, 5]), damage.done(&[])), (vec![0, 2], vec![1, 2, 3]));
+        assert_eq!(damage.done(&[3, 5, 8]), [0, 2, 0xfc]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the tests of a plugin need: a small [`Host`], and [`Damage`] done to files.
+//! What the tests of a plugin need: a small [`Host`], [`Damage`] done to files, and what it may cost ([`Costs`]).
 //!
 //! A decoder, run as a host runs it, over a file that is cut off and changed everywhere:
 //!
@@ -41,8 +41,12 @@
 //! }
 //! ```
 
+mod answers;
+mod costs;
 mod damage;
 mod host;
 
+pub use answers::answers;
+pub use costs::Costs;
 pub use damage::Damage;
 pub use host::{Choice, Host, decoder};

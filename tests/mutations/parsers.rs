@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use forebay_core::{
-    Blob, Buffer, BufferMut, DType, Decoder, FlatMap, Items as _, Key, Limits, Options as _, Result, Sample,
-    Value, Wanted,
+    Blob, Buffer, BufferMut, DType, Decoder, FlatMap, Key, Limits, Options as _, Result, Sample, Value,
+    Wanted,
 };
 use forebay_hdf5::{Group, Object, Target};
 use forebay_image::{Format, Frames, Jpeg, Raster, Tiff};
-use forebay_testkit::Host;
+use forebay_testkit::{Host, answers};
 use forebay_unpack::{Codec, Unpacked};
 
 /// What a file may take.
@@ -354,18 +354,9 @@ fn pipe<P: FlatMap>(options: &str) -> P {
 }
 
 /// Calls `more` with each sample that a pipe makes of one, beyond its errors where it goes on, until that says no.
-fn each<P: FlatMap>(pipe: &P, sample: Sample, mut more: impl FnMut(Sample) -> bool) {
+fn each<P: FlatMap>(pipe: &P, sample: Sample, more: impl FnMut(Sample) -> bool) {
     let host = Host::new().limits(LIMITS);
     let cx = &host.context();
     let Ok(mut items) = pipe.open(sample, cx) else { return };
-    for _ in 0..MOST {
-        let goes_on = match items.next(cx) {
-            Ok(Some(made)) => more(made),
-            Ok(None) => false,
-            Err(_) => items.goes_on(),
-        };
-        if !goes_on {
-            break;
-        }
-    }
+    answers(&mut items, cx).take(MOST).filter_map(Result::ok).all(more);
 }

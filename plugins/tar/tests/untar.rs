@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
-use forebay_core::{Buffer, Error, ErrorKind, Items, Sample, Str, Value};
+use forebay_core::{Buffer, Error, ErrorKind, Sample, Str, Value};
 use forebay_tar::{Group, samples};
-use forebay_testkit::Host;
+use forebay_testkit::{Host, answers};
 use tar::{Builder, EntryType, Header};
 
 fn archive(members: &[(&str, &str)]) -> Buffer {
@@ -118,30 +118,21 @@ fn a_sample_that_damage_cuts_is_not_given() {
     assert_eq!(found.len(), 2);
 }
 
-/// As a host reads it: on after an error, for as long as the stream says that there may be more.
-fn answers(shard: Buffer) -> Vec<Result<String, String>> {
+/// As a host reads it: samples, and the members that errors name.
+fn answered(shard: Buffer) -> Vec<Result<String, String>> {
     let mut items = samples(shard, Str::from("shard.tar"), 1, Group::WebDataset);
     let host = Host::new();
-    let mut answers = Vec::new();
-    loop {
-        match Items::next(&mut items, &host.context()) {
-            Ok(Some(sample)) => answers.push(Ok(line(&sample))),
-            Ok(None) => return answers,
-            Err(error) => {
-                answers.push(Err(error.get("member").unwrap_or_default().to_owned()));
-                if !items.goes_on() {
-                    return answers;
-                }
-            }
-        }
-    }
+    let cx = &host.context();
+    let member = |error: Error| error.get("member").unwrap_or_default().to_owned();
+    let answers = answers(&mut items, cx);
+    answers.map(|answer| answer.map(|sample| line(&sample)).map_err(member)).collect()
 }
 
 #[test]
 fn a_stream_goes_on_after_an_error_of_one_sample() {
     let shard = archive(&[("1.jpg", "a"), ("1.JPG", "b"), ("2.jpg", "c"), ("3.jpg", "d"), ("3.jpg", "e")]);
     let wanted = [Err("1.JPG".into()), Ok("shard.tar!/2 jpg=c".into()), Err("3.jpg".into())];
-    assert_eq!(answers(shard), wanted);
+    assert_eq!(answered(shard), wanted);
 }
 
 #[test]
@@ -149,10 +140,10 @@ fn a_member_that_is_cut_takes_no_other_sample_with_it() {
     let shard = archive(&[("1.jpg", "a"), ("2.jpg", "b"), ("3.jpg", "c")]);
     let cut = shard.slice(..shard.len() - 1024 - 512);
     let wanted = [Ok("shard.tar!/1 jpg=a".into()), Ok("shard.tar!/2 jpg=b".into()), Err("3.jpg".into())];
-    assert_eq!(answers(cut), wanted);
+    assert_eq!(answered(cut), wanted);
     let shard = archive(&[("1.jpg", "a"), ("2.jpg", "b"), ("2.cls", "c")]);
     let cut = shard.slice(..shard.len() - 1024 - 512);
-    assert_eq!(answers(cut), [Ok("shard.tar!/1 jpg=a".into()), Err("2.cls".into())]);
+    assert_eq!(answered(cut), [Ok("shard.tar!/1 jpg=a".into()), Err("2.cls".into())]);
 }
 
 #[test]
