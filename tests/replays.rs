@@ -10,9 +10,9 @@ use std::{
     },
 };
 
-use forebay_loader::{Digest, Executor, Graph, Registry, Result, Rng, Sample, Snapshot, audit, graph::Node};
+use forebay_loader::{Error, Executor, Graph, Registry, Rng, Snapshot, audit, graph::Node};
 use forebay_tests::{
-    Setting, build, builder, kill_any, line, placed, registry, uids, unordered, with_random_graphs,
+    Setting, build, builder, kill_any, line, placed, read, registry, uids, unordered, with_random_graphs,
     within_deadline,
 };
 
@@ -30,22 +30,7 @@ const SETTINGS: [Setting; 4] = [
 const SLOW: &str = "spin=200000 at=-1 unordered=true";
 
 /// What was delivered, as one text a sample, and the error that ended it.
-type Outcome = (Vec<String>, Option<String>);
-
-fn read(samples: impl Iterator<Item = Result<Sample>>) -> Outcome {
-    let (mut digests, mut failed) = (Vec::new(), None);
-    for sample in samples {
-        match sample {
-            Ok(sample) => {
-                let mut digest = Digest::default();
-                digest.update(&sample);
-                digests.push(format!("{} {}", sample.uid(), digest.finish()));
-            }
-            Err(error) => failed = Some(error.to_string()),
-        }
-    }
-    (digests, failed)
-}
+type Outcome = (Vec<String>, Option<Error>);
 
 fn replayed(graph: &Graph, registry: &Registry, file: &Path, setting: Setting) -> Outcome {
     let mut loader = builder(graph, setting).replay(file).build(registry).unwrap();
@@ -179,7 +164,7 @@ fn records_that_do_not_fit_are_refused() {
     for setting in REPLAYS {
         let (given, error) = replayed(&line(&text), &registry, &file, setting);
         assert!(
-            error.unwrap().contains("has sample 500 of the input next") && given.len() == 3,
+            error.unwrap().to_string().contains("has sample 500 of the input next") && given.len() == 3,
             "{setting:?}"
         );
     }

@@ -1,26 +1,8 @@
 //! A snapshot taken at any sample, on any executor, goes on anywhere with exactly what would have come.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use forebay_loader::{Digest, Error, Graph, Loader, Registry, Rng, Sample, Snapshot};
-use forebay_tests::{ALL, Setting, build, line, placed, registry, with_random_graphs};
-
-/// The digest of each sample of an epoch, and the error that ended it.
-type Outcome = (Vec<String>, Option<Error>);
-
-fn read(samples: impl Iterator<Item = Result<Sample, Error>>) -> Outcome {
-    let (mut digests, mut failed) = (Vec::new(), None);
-    for sample in samples {
-        match sample {
-            Ok(sample) => {
-                let mut digest = Digest::default();
-                digest.update(&sample);
-                digests.push(format!("{} {}", sample.uid(), digest.finish()));
-            }
-            Err(error) => failed = Some(error),
-        }
-    }
-    (digests, failed)
-}
+use forebay_loader::{Error, Graph, Loader, Registry, Rng, Snapshot};
+use forebay_tests::{ALL, Setting, build, line, placed, read, registry, with_random_graphs};
 
 fn setting(rng: &mut Rng) -> Setting {
     let chunks = [None, Some(1), Some(2), Some(7), Some(64)];

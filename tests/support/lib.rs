@@ -26,8 +26,8 @@ pub use crate::{
     gate::Gate,
     graphs::{placed, random_graph, unordered, with_random_graphs},
     runs::{
-        ALL, Run, Setting, await_workers, build, builder, error_of, kill_any, line, outcome, run, uids,
-        worker,
+        ALL, Run, Setting, await_workers, build, builder, digest, error_of, kill_any, line, outcome, read,
+        run, uids, worker,
     },
 };
 

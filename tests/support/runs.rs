@@ -113,6 +113,26 @@ pub fn run(loader: &mut Loader, epoch: u64) -> Result<Run> {
     Ok(Run { samples, digest: digest.finish() })
 }
 
+/// A sample's uid and the digest of its values, as text.
+#[must_use]
+pub fn digest(sample: &Sample) -> String {
+    let mut digest = Digest::default();
+    digest.update(sample);
+    format!("{} {}", sample.uid(), digest.finish())
+}
+
+/// The digest of each sample, and the error that ended them.
+pub fn read(samples: impl Iterator<Item = Result<Sample>>) -> (Vec<String>, Option<Error>) {
+    let (mut digests, mut failed) = (Vec::new(), None);
+    for sample in samples {
+        match sample {
+            Ok(sample) => digests.push(digest(&sample)),
+            Err(error) => failed = Some(error),
+        }
+    }
+    (digests, failed)
+}
+
 /// What an epoch gave, and the error that ended it. `each` is called after each sample, with how many there were.
 pub fn outcome(
     loader: &mut Loader,
