@@ -93,7 +93,7 @@ pub struct UnzipItems {
     joins: bool,
     /// The number of its sample and the place in the directory, of each file; in order.
     files: Vec<(u32, usize)>,
-    /// How many of those were passed, and how many samples were given.
+    /// How many of those were passed, and how many samples they are.
     passed: usize,
     index: u64,
     origin: Str,
@@ -139,8 +139,9 @@ impl UnzipItems {
         let rest = self.files.get(self.passed..).unwrap_or_default();
         let Some(&(number, place)) = rest.first() else { return Ok(None) };
         let count = rest.iter().take_while(|(other, _)| *other == number).count();
-        let from = self.passed;
-        self.passed += count;
+        // A sample that cannot be given counts too: those behind it are called what they are in a whole archive.
+        let (from, index) = (self.passed, self.index);
+        (self.passed, self.index) = (from + count, index + 1);
         let first = self.directory.member(place)?;
         let name = match split_name(first.name.as_bytes()).filter(|_| self.joins) {
             Some((key, _)) => Str::from(first.name.get(..key.len()).unwrap_or(&first.name)),
@@ -151,8 +152,7 @@ impl UnzipItems {
             false => vec![name.clone().into(), self.read(&first, cx)?],
         };
         let uid = xxh3_64_with_seed(&first.offset.to_le_bytes(), self.uid);
-        let key = Key { origin: self.origin.clone(), name, index: self.index };
-        self.index += 1;
+        let key = Key { origin: self.origin.clone(), name, index };
         Ok(Some(Sample::with_schema(uid, key, self.schema.clone(), values)))
     }
 

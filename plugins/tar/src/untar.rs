@@ -264,7 +264,11 @@ impl UntarItems {
             Group::WebDataset => self.collect(memory),
             Group::None => self.single(memory),
         };
-        found.map_err(|error| error.context("file", &self.origin))
+        found.map_err(|error| {
+            // It counts: samples behind it have the numbers that they have in an archive without errors.
+            self.index += 1;
+            error.context("file", &self.origin)
+        })
     }
 
     fn single(&mut self, memory: Memory<'_>) -> Result<Option<Sample>> {
