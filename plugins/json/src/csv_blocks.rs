@@ -167,7 +167,8 @@ impl CsvBlocksItems {
                     // A carriage return at the end may have its line feed behind it.
                     End::Line(next) if next < bytes.len() || end == len => at = next,
                     End::Bytes if end == len => at = bytes.len(),
-                    open if end == len && at < bytes.len() => {
+                    // The records before one whose quotes do not close are a block without it.
+                    open if end == len && at == 0 && !bytes.is_empty() => {
                         at = closed(open, bytes.len(), from)?;
                     }
                     _ => break,
