@@ -6,8 +6,8 @@ use std::{
 };
 
 use forebay_core::{
-    Buffer, Context, DType, DataPipe, Error, FlatMap, Items, Key, NoOptions, PipeInfo, Result, Sample,
-    Schema, State, StateExt as _, Str, Tensor, TensorExt as _, Value, View,
+    Buffer, Context, DType, DataPipe, Error, ErrorKind, FlatMap, Items, Key, NoOptions, PipeInfo, Result,
+    Sample, Schema, State, StateExt as _, Str, Tensor, TensorExt as _, Value, View,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -93,7 +93,7 @@ impl FlatMap for Hdf5Rows {
             let open = self.opened(origin, Vec::new(), root, cx)?;
             Samples::Groups { open, names, groups: groups.into_iter().zip(addresses).collect() }
         };
-        Ok(Rows { sample, uid, start, end, next: start, samples })
+        Ok(Rows { sample, uid, start, end, next: start, samples, goes_on: true })
     }
 }
 
@@ -136,6 +136,8 @@ pub struct Rows {
     end: u64,
     next: u64,
     samples: Samples,
+    /// Whether more may come behind the last error.
+    goes_on: bool,
 }
 
 enum Samples {
@@ -143,13 +145,10 @@ enum Samples {
     Groups { open: Arc<Open>, names: Vec<Str>, groups: Vec<(Str, u64)> },
 }
 
-impl Items for Rows {
-    fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
-        if self.next >= self.end {
-            return Ok(None);
-        }
+impl Rows {
+    /// The row or the group that is next.
+    fn read(&self, cx: &Context) -> Result<Option<Sample>> {
         let row = self.next;
-        self.next += 1;
         let nth = size(row - self.start)?;
         let (schema, values, name) = match &self.samples {
             Samples::Rows(table) => {
@@ -165,6 +164,25 @@ impl Items for Rows {
         let key = Key { origin: self.sample.key().origin.clone(), name, index: row };
         let uid = xxh3_64_with_seed(&row.to_le_bytes(), self.uid);
         Ok(Some(Sample::with_schema(uid, key, schema, values)))
+    }
+}
+
+impl Items for Rows {
+    fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
+        if self.next >= self.end {
+            return Ok(None);
+        }
+        let found = self.read(cx);
+        self.next += 1;
+        found.inspect_err(|error| {
+            // Groups differ; what is not supported in one row is not in the next either.
+            let groups = matches!(self.samples, Samples::Groups { .. });
+            self.goes_on = groups || error.kind() == ErrorKind::Corrupt;
+        })
+    }
+
+    fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     /// The next row or group.
