@@ -147,13 +147,13 @@ impl Opened {
 
     /// The pieces that may have rows that are wanted, in order.
     pub(crate) fn pieces(self: Arc<Self>, blob: &Blob, wanted: Wanted) -> Result<Pieces> {
-        let (rows, keep) = match &self.document {
+        let (rows, keep, broken) = match &self.document {
             Document::Parquet(file) => {
                 let rows = file.rows()?;
                 let keep = wanted.filter.as_ref().map(|filter| file.may_pass(blob, filter)).transpose()?;
-                (rows, keep)
+                (rows, keep, None)
             }
-            Document::Ipc(file) => (file.rows(), None),
+            Document::Ipc(file) => (file.rows(), None, file.broken().cloned()),
         };
         // Columns that are not there are told before the first piece.
         let known = self.schema().fields();
@@ -167,7 +167,7 @@ impl Opened {
                 return Err(crate::predicate::missing(name, known));
             }
         }
-        Ok(Pieces { opened: self, wanted, rows, keep, part: 0, skip: 0, row: 0 })
+        Ok(Pieces { opened: self, wanted, rows, keep, broken, part: 0, skip: 0, row: 0 })
     }
 
     /// Reads the rows of a piece that are wanted, at most so many in a batch.
@@ -198,6 +198,8 @@ pub(crate) struct Pieces {
     rows: Vec<u64>,
     /// Which of them may have rows that are wanted.
     keep: Option<Vec<bool>>,
+    /// What is told behind the last piece.
+    broken: Option<Error>,
     part: usize,
     skip: u64,
     row: u64,
@@ -223,7 +225,7 @@ impl Pieces {
 
     /// Leaves out all pieces that are left.
     pub(crate) fn go_to_end(&mut self) {
-        (self.part, self.skip) = (self.rows.len(), 0);
+        (self.part, self.skip, self.broken) = (self.rows.len(), 0, None);
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<Piece>> {
@@ -246,7 +248,7 @@ impl Pieces {
             }
             return Ok(Some(piece));
         }
-        Ok(None)
+        self.broken.take().map_or(Ok(None), Err)
     }
 
     /// How many parts and rows the next piece has, when its first part has `left` rows left.
@@ -273,6 +275,11 @@ impl Batches {
             Self::Parquet(batches) => batches.next(),
             Self::Ipc(batches) => batches.next(),
         }
+    }
+
+    /// Whether more may come behind an error: record batches stand by themselves, the pages of a row group do not.
+    pub(crate) fn goes_on(&self) -> bool {
+        matches!(self, Self::Ipc(_))
     }
 }
 

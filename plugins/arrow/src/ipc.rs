@@ -10,7 +10,7 @@ use arrow_ipc::{MessageHeader, MetadataVersion};
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use bytes::Bytes;
-use forebay_core::{Blob, Buffer, Error, Result};
+use forebay_core::{Blob, Buffer, Error, ErrorKind, Result};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::{
@@ -30,6 +30,56 @@ pub(crate) struct IpcFile {
     swapped: bool,
     dictionaries: Vec<Block>,
     batches: Vec<Place>,
+    /// Why there are no more batches in a stream that is cut off or damaged.
+    broken: Option<Error>,
+}
+
+/// A stream, as far as it was walked over.
+#[derive(Default)]
+struct Walk {
+    at: u64,
+    hash: Xxh3,
+    schema: Option<(SchemaRef, bool)>,
+    dictionaries: Vec<Block>,
+    batches: Vec<Place>,
+}
+
+impl Walk {
+    /// Passes over a message; says whether there was one.
+    fn step(&mut self, blob: &Blob, limit: u64) -> Result<bool> {
+        let Some((block, head)) = next_message(blob, self.at)? else { return Ok(false) };
+        let end = block.end().filter(|&end| end <= blob.len()).ok_or_else(|| short(block, blob.len()))?;
+        with_message(&head, block, |message| {
+            match (message.header_type(), &self.schema) {
+                (MessageHeader::Schema, None) => {
+                    let schema = message
+                        .header_as_schema()
+                        .ok_or_else(|| Error::corrupt("a schema without its body"))?;
+                    self.schema = Some(schema_of(schema, |bytes| {
+                        arrow_ipc::root_as_message(bytes).ok()?.header_as_schema()
+                    })?);
+                }
+                (MessageHeader::DictionaryBatch, Some(_)) => self.dictionaries.push(block),
+                (MessageHeader::RecordBatch, Some(_)) => {
+                    let rows = rows_of(&message, limit)?;
+                    self.batches.push(Place { block, rows, dictionaries: self.dictionaries.len() });
+                }
+                (MessageHeader::Tensor | MessageHeader::SparseTensor, _) => {
+                    return Err(Error::unsupported("a tensor message of Arrow IPC"));
+                }
+                (kind, schema) => {
+                    let expected = if schema.is_some() { "a batch" } else { "a schema" };
+                    return Err(Error::corrupt(format!(
+                        "found a message of kind {kind:?}, expected {expected}"
+                    )));
+                }
+            }
+            Ok(())
+        })?;
+        self.hash.update(&head);
+        self.at = end;
+        Ok(true)
+    }
 }
 
 /// A record batch.
@@ -76,50 +126,33 @@ impl IpcFile {
             let rows = with_message(&head, block, |message| rows_of(&message, limit))?;
             batches.push(Place { block, rows, dictionaries: dictionaries.len() });
         }
-        Ok((xxh3_64(&footer), Self { schema, swapped, dictionaries, batches }))
+        Ok((xxh3_64(&footer), Self { schema, swapped, dictionaries, batches, broken: None }))
     }
 
     fn open_stream(blob: &Blob, limit: u64) -> Result<(u64, Self)> {
-        let mut at = 0;
-        let mut hash = Xxh3::new();
-        let (mut found, mut dictionaries, mut batches) = (None, Vec::new(), Vec::new());
-        while let Some((block, head)) = next_message(blob, at)? {
-            hash.update(&head);
-            with_message(&head, block, |message| {
-                match (message.header_type(), &found) {
-                    (MessageHeader::Schema, None) => {
-                        let schema = message
-                            .header_as_schema()
-                            .ok_or_else(|| Error::corrupt("a schema without its body"))?;
-                        found = Some(schema_of(schema, |bytes| {
-                            arrow_ipc::root_as_message(bytes).ok()?.header_as_schema()
-                        })?);
-                    }
-                    (MessageHeader::DictionaryBatch, Some(_)) => dictionaries.push(block),
-                    (MessageHeader::RecordBatch, Some(_)) => {
-                        let rows = rows_of(&message, limit)?;
-                        batches.push(Place { block, rows, dictionaries: dictionaries.len() });
-                    }
-                    (MessageHeader::Tensor | MessageHeader::SparseTensor, _) => {
-                        return Err(Error::unsupported("a tensor message of Arrow IPC"));
-                    }
-                    (kind, _) => {
-                        let expected = if found.is_some() { "a batch" } else { "a schema" };
-                        return Err(Error::corrupt(format!(
-                            "found a message of kind {kind:?}, expected {expected}"
-                        )));
-                    }
-                }
-                Ok(())
-            })?;
-            at = block.end().filter(|&end| end <= blob.len()).ok_or_else(|| short(block, blob.len()))?;
-        }
-        let (schema, swapped) = found.ok_or_else(|| Error::corrupt("expected Arrow IPC, found no schema"))?;
-        Ok((hash.digest(), Self { schema, swapped, dictionaries, batches }))
+        let mut walk = Walk::default();
+        let broken = loop {
+            match walk.step(blob, limit) {
+                Ok(true) => {}
+                Ok(false) => break None,
+                // What came before can be read: a program that died has left as much.
+                Err(error) if walk.schema.is_some() && error.kind() != ErrorKind::Io => break Some(error),
+                Err(error) => return Err(error),
+            }
+        };
+        let Walk { hash, schema, dictionaries, batches, .. } = walk;
+        let (schema, swapped) =
+            schema.ok_or_else(|| Error::corrupt("expected Arrow IPC, found no schema"))?;
+        Ok((hash.digest(), Self { schema, swapped, dictionaries, batches, broken }))
     }
 
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// What is told behind the last batch.
+    pub(crate) fn broken(&self) -> Option<&Error> {
+        self.broken.as_ref()
     }
 
     /// How many rows each record batch has.
@@ -277,7 +310,7 @@ pub(crate) struct IpcBatches {
     dictionaries: HashMap<i64, ArrayRef>,
     /// How many dictionary messages were read.
     known: usize,
-    /// How many batches of the piece were read, and the first row of the next.
+    /// How many batches of the piece were read, or could not be, and the first row of the next.
     at: u64,
     row: u64,
     /// The most rows to give at a time, and what is still to be given of a batch.
@@ -298,15 +331,16 @@ impl IpcBatches {
             if self.at == self.piece.parts {
                 return Ok(None);
             }
-            self.held = self.load().map_err(|error| error.context("batch", self.piece.part + self.at))?;
+            let (at, first) = (self.piece.part + self.at, self.row);
             self.at += 1;
+            self.held = self.load(at as usize, first).map_err(|error| error.context("batch", at))?;
         }
     }
 
-    /// The rows of the next batch that are wanted, if there are any.
-    fn load(&mut self) -> Result<Option<Batch>> {
-        let at = (self.piece.part + self.at) as usize;
+    /// The rows of this batch that are wanted, if there are any; it begins with row `first`.
+    fn load(&mut self, at: usize, first: u64) -> Result<Option<Batch>> {
         let place = self.file.batches.get(at).ok_or_else(|| Error::invalid("no such record batch"))?;
+        self.row = first.saturating_add(place.rows);
         while self.known < place.dictionaries {
             let block = self.file.dictionaries.get(self.known).copied();
             let block = block.ok_or_else(|| Error::bug("a dictionary that was counted is not there"))?;
@@ -316,8 +350,6 @@ impl IpcBatches {
         let columns =
             self.file.read_batch(&self.blob, place, &self.dictionaries, self.read.as_deref(), self.limit)?;
         Limited::new(self.limit).check(&columns)?;
-        let first = self.row;
-        self.row = self.row.saturating_add(columns.num_rows() as u64);
         let (columns, rows) = match &self.wanted.filter {
             None => (columns, Rows::Span(first)),
             Some(filter) => {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use forebay_core::{Blob, Error, Key, Result, Sample, Str, Struct, Value, View};
+use forebay_core::{Blob, Error, ErrorKind, Key, Result, Sample, Str, Struct, Value, View};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
@@ -131,6 +131,13 @@ impl Reading {
 
     pub(crate) fn next(&mut self) -> Result<Option<Batch>> {
         self.batches.next().map_err(|error| error.context("file", &self.origin))
+    }
+
+    /// Whether more may come behind this error, which came of a batch (or else of what is in it).
+    pub(crate) fn goes_on(&self, error: &Error, batch: bool) -> bool {
+        // What is not supported in one batch is not in the next either.
+        let bytes = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Limit);
+        bytes && (!batch || self.batches.goes_on())
     }
 
     /// The fields that go on, without those that a column takes the place of.

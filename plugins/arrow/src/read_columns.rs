@@ -56,7 +56,7 @@ impl ReadColumns {
     /// What a piece of the file in `blob` has.
     pub(crate) fn read(&self, sample: &Sample, blob: &Blob, limit: u64) -> Result<ColumnItems> {
         let reading = Reading::open(sample, blob, &self.footers, self.options.size, limit)?;
-        Ok(ColumnItems { reading, arrow: self.options.arrow, given: 0, schema: None })
+        Ok(ColumnItems { reading, arrow: self.options.arrow, answers: 0, schema: None, goes_on: true })
     }
 }
 
@@ -64,9 +64,11 @@ impl ReadColumns {
 pub struct ColumnItems {
     reading: Reading,
     arrow: bool,
-    /// How many batches were given.
-    given: u64,
+    /// How many batches were given, and errors told.
+    answers: u64,
     schema: Option<Schema>,
+    /// Whether more may come behind the last error.
+    goes_on: bool,
 }
 
 impl ColumnItems {
@@ -90,15 +92,24 @@ impl ColumnItems {
     }
 
     pub(crate) fn next_sample(&mut self) -> Result<Option<Sample>> {
-        let Some(batch) = self.reading.next()? else { return Ok(None) };
-        self.given += 1;
-        self.sample(&batch).map(Some)
+        let found = self.reading.next();
+        let is_read = found.is_ok();
+        let found = found.and_then(|batch| batch.map(|batch| self.sample(&batch)).transpose());
+        self.answers += u64::from(!matches!(found, Ok(None)));
+        found.inspect_err(|error| self.goes_on = self.reading.goes_on(error, !is_read))
     }
 
     pub(crate) fn go_to(&mut self, state: &State) -> Result<()> {
-        let given: u64 = state.parse(STATE)?;
-        while self.given < given && self.reading.next()?.is_some() {
-            self.given += 1;
+        let answers: u64 = state.parse(STATE)?;
+        while self.answers < answers {
+            match self.reading.next() {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                // It was told before.
+                Err(error) if self.reading.goes_on(&error, true) => {}
+                Err(error) => return Err(error),
+            }
+            self.answers += 1;
         }
         Ok(())
     }
@@ -109,8 +120,12 @@ impl Items for ColumnItems {
         self.next_sample()
     }
 
+    fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
     fn state(&self) -> Result<State> {
-        State::json(STATE, &self.given)
+        State::json(STATE, &self.answers)
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {

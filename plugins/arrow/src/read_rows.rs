@@ -48,7 +48,7 @@ impl ReadRows {
     /// What a piece of the file in `blob` has.
     pub(crate) fn read(&self, sample: &Sample, blob: &Blob, limit: u64) -> Result<RowItems> {
         let reading = Reading::open(sample, blob, &self.footers, ROWS, limit)?;
-        Ok(RowItems { reading, held: None, schema: None, given: 0 })
+        Ok(RowItems { reading, held: None, schema: None, answers: 0, goes_on: true })
     }
 }
 
@@ -108,8 +108,10 @@ pub struct RowItems {
     reading: Reading,
     held: Option<Held>,
     schema: Option<Schema>,
-    /// How many rows were given.
-    given: u64,
+    /// How many rows were given, and errors told.
+    answers: u64,
+    /// Whether more may come behind the last error.
+    goes_on: bool,
 }
 
 struct Held {
@@ -139,27 +141,41 @@ impl RowItems {
     }
 
     pub(crate) fn next_sample(&mut self) -> Result<Option<Sample>> {
+        let found = self.row();
+        self.answers += u64::from(!matches!(found, Ok(None)));
+        found.inspect_err(|error| self.goes_on = self.reading.goes_on(error, self.held.is_none()))
+    }
+
+    fn row(&mut self) -> Result<Option<Sample>> {
         let Some(held) = self.held()? else { return Ok(None) };
-        let row = held.batch.row(held.at);
+        let at = held.at;
+        held.at += 1;
+        let row = held.batch.row(at);
         let mut values = Vec::with_capacity(held.others.len() + held.rows.columns.len());
         values.extend_from_slice(&held.others);
         for column in &held.rows.columns {
-            values.push(column.value(held.at)?);
+            values.push(column.value(at)?);
         }
-        held.at += 1;
-        self.given += 1;
         let schema = self.schema.clone().unwrap_or_default();
         Ok(Some(Sample::with_schema(self.reading.uid(row), self.reading.key(row), schema, values)))
     }
 
     pub(crate) fn go_to(&mut self, state: &State) -> Result<()> {
-        let given: u64 = state.parse(STATE)?;
-        while self.given < given {
-            let left = usize::try_from(given - self.given).unwrap_or(usize::MAX);
-            let Some(held) = self.held()? else { break };
-            let passed = left.min(held.rows.len() - held.at);
-            held.at += passed;
-            self.given += passed as u64;
+        let answers: u64 = state.parse(STATE)?;
+        while self.answers < answers {
+            let left = usize::try_from(answers - self.answers).unwrap_or(usize::MAX);
+            let pass = |held: &mut Held| {
+                let passed = left.min(held.rows.len() - held.at);
+                held.at += passed;
+                passed as u64
+            };
+            match self.held().map(|held| held.map(pass)) {
+                Ok(Some(passed)) => self.answers += passed,
+                Ok(None) => break,
+                // It was told before.
+                Err(error) if self.reading.goes_on(&error, true) => self.answers += 1,
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
@@ -170,8 +186,12 @@ impl Items for RowItems {
         self.next_sample()
     }
 
+    fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
     fn state(&self) -> Result<State> {
-        State::json(STATE, &self.given)
+        State::json(STATE, &self.answers)
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {

@@ -337,6 +337,40 @@ fn a_row_group_without_lists_is_cut_into_pieces() {
 }
 
 #[test]
+fn a_batch_that_cannot_be_read_is_one_answer_and_a_place_behind_it_can_be_saved() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/mutations/seeds/batches.arrow");
+    let mut bytes = std::fs::read(file).unwrap();
+    bytes[784] ^= 0xff; // Where the second of its three batches, of two rows each, is packed.
+    let bytes = Buffer::from(bytes);
+    let blob: Blob = bytes.clone().into();
+    let (reader, piece) = (ReadRows::default(), &pieces(&bytes, "{}").unwrap()[0]);
+    let columns = ReadColumns::new(ReadColumnsOptions::parse(r#"{"size": 1}"#).unwrap()).unwrap();
+    let told = |answer: &Result<Option<Sample>>| match answer {
+        Ok(sample) => Ok(sample.as_ref().map(|sample| (sample.uid(), sample.key().to_string()))),
+        Err(error) => Err(error.to_string()),
+    };
+    macro_rules! check {
+        ($open:expr) => {
+            let (mut items, mut answers) = ($open, Vec::new());
+            loop {
+                let mut rest = $open;
+                rest.go_to(&forebay_core::Items::state(&items).unwrap()).unwrap();
+                let next = items.next_sample();
+                assert_eq!(told(&rest.next_sample()), told(&next));
+                match next {
+                    Ok(None) => break,
+                    answer => answers.push(answer.is_ok()),
+                }
+                assert!(forebay_core::Items::goes_on(&items));
+            }
+            assert_eq!(answers, [true, true, false, true, true]);
+        };
+    }
+    check!(reader.read(piece, &blob, LIMIT).unwrap());
+    check!(columns.read(piece, &blob, LIMIT).unwrap());
+}
+
+#[test]
 fn every_place_can_be_saved() {
     for (form, bytes) in files(130) {
         let blob: Blob = bytes.clone().into();
