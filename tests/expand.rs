@@ -66,6 +66,27 @@ fn only_its_own_failures_are_lost_where_a_stream_goes_on() {
 }
 
 #[test]
+fn a_stream_that_goes_on_is_not_opened_again() {
+    within_deadline(|| {
+        let registry = registry();
+        for executor in [Executor::Inline, Executor::Threads(2), Executor::Processes(2)] {
+            let gate = Gate::new();
+            let text = "range 4 | rogue_burst most=1000 refuse=4 on_error=skip gate=";
+            let graph = line(&format!("{text}{}", gate.path()));
+            let mut loader = build(&graph, &registry, Setting { executor, ..Setting::INLINE }).unwrap();
+            let run = std::thread::spawn(move || {
+                let given = loader.epoch(0).filter(Result::is_ok).count();
+                (given, loader.stats().nodes[1].lost)
+            });
+            // Each is opened once, however often it fails.
+            (0..4).for_each(|_| drop(gate.arrival()));
+            let (given, lost) = run.join().unwrap();
+            assert!(given > 100 && lost > 100, "{executor:?}: {given} and {lost}");
+        }
+    });
+}
+
+#[test]
 fn a_place_is_kept_also_where_as_many_came_out_as_went_in() {
     let graph = line("range 60 | rogue_burst most=2");
     let mut even = 0;

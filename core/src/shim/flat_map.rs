@@ -1,5 +1,10 @@
 //! What a flat map does in each entry of the table.
 
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+};
+
 use forebay_abi::{Chunk, Outcome, Port, State};
 
 use super::{
@@ -12,12 +17,21 @@ use crate::{Context, Error, ErrorKind, FlatMap, Io, Items, Result, Sample, State
 /// How many samples of one stream are made before it is looked whether the run was stopped.
 const STRETCH: u64 = 64;
 
+/// How many streams that failed are kept; one more than that is opened anew.
+const PARKED: usize = 64;
+
 pub(super) struct FlatMapOf<T: FlatMap> {
     pipe: T,
     open: Option<Open<T::Items>>,
     /// Where to go on in the next sample that is opened.
     place: Option<Place>,
+    /// Streams that failed and go on: the host comes back for each at once, and to open it anew would read again what came before
+    /// every error.
+    parked: Mutex<VecDeque<(Whose, Open<T::Items>)>>,
 }
+
+/// What tells streams apart: epoch, pass, and the uid of the sample.
+type Whose = [u64; 3];
 
 /// The stream of one sample, and how many answers it has given: samples, and errors that it went on after.
 struct Open<I> {
@@ -39,7 +53,7 @@ const PLACE: u32 = 1;
 
 impl<T: FlatMap> From<T> for FlatMapOf<T> {
     fn from(pipe: T) -> Self {
-        Self { pipe, open: None, place: None }
+        Self { pipe, open: None, place: None, parked: Mutex::default() }
     }
 }
 
@@ -129,14 +143,29 @@ impl<T: FlatMap> FlatMapOf<T> {
         out: &mut Chunk,
         cx: &Context,
     ) -> Result<(), (Error, Option<u64>)> {
-        let mut open = self.open(sample, cx).map_err(|error| (error, None))?;
-        open.pass_over(at, cx).map_err(|error| (error, None))?;
+        let whose = [cx.epoch(), cx.pass(), sample.uid()];
+        let mut open = match self.parked(whose, at, &sample) {
+            Some(open) => open,
+            None => {
+                let mut open = self.open(sample, cx).map_err(|error| (error, None))?;
+                open.pass_over(at, cx).map_err(|error| (error, None))?;
+                open
+            }
+        };
         let mut sample = Sample::default();
         loop {
             match open.next(&mut sample, cx) {
                 Ok(true) => out.push_sample(&mut sample),
                 Ok(false) => return Ok(()),
-                Err((error, goes_on)) => return Err((error, goes_on.then_some(open.given))),
+                Err((error, false)) => return Err((error, None)),
+                Err((error, true)) => {
+                    let given = open.given;
+                    let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+                    // Of a run that was stopped nobody comes back.
+                    parked.truncate(PARKED - 1);
+                    parked.push_front((whose, open));
+                    return Err((error, Some(given)));
+                }
             }
             if open.given % STRETCH == 0 && cx.cancelled() {
                 return Err((Error::new(ErrorKind::Cancelled, "the run was stopped"), None));
@@ -145,9 +174,22 @@ impl<T: FlatMap> FlatMapOf<T> {
     }
 }
 
+impl<T: FlatMap> FlatMapOf<T> {
+    /// The stream of this sample that has given so many answers, if it is kept.
+    fn parked(&self, whose: Whose, at: u64, sample: &Sample) -> Option<Open<T::Items>> {
+        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |(of, open): &(Whose, Open<T::Items>)| {
+            at > 0 && *of == whose && open.given == at && open.key == *sample.key()
+        };
+        let place = parked.iter().position(is_it)?;
+        parked.remove(place).map(|(_, open)| open)
+    }
+}
+
 impl<T: FlatMap> Calls for FlatMapOf<T> {
     fn reset(&mut self, _: &Context) -> Result<()> {
         (self.open, self.place) = (None, None);
+        self.parked.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
         Ok(())
     }
 
