@@ -1,22 +1,22 @@
 //! What every format must do, whatever plugin reads it: refuse or read damaged files, alike on every executor and within a bound of memory,
-//! and go on from a snapshot at every sample.
+//! go on from a snapshot at every sample, and lose no more of a file than damage to it costs.
 //!
 //! The formats are in `table.rs`; a decoder or a pipe that is not there fails the test. Each is checked in a child process, through
 //! the plugin's library, as any graph runs it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod behind;
+mod framing;
 mod table;
 
 use std::{collections::BTreeSet, fs, path::Path, sync::OnceLock};
 
-use forebay_loader::{
-    Digest, ErrorKind, Executor, Graph, Limits, Registry, Sample, Snapshot, Value, graph::Class,
-};
+use forebay_loader::{ErrorKind, Executor, Graph, Limits, Registry, Sample, Snapshot, Value, graph::Class};
 use forebay_testkit::Damage;
 use forebay_tests::{
     Run, Setting, build, builder,
     child::{self, Outcome},
-    line, outcome, registry, root,
+    digest, line, outcome, registry, root,
 };
 use serde_json::json;
 use table::{FORMATS, Format};
@@ -125,15 +125,19 @@ fn each_format(test: &str, check: fn(&Format) -> usize) {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
+/// The plugins, which all formats share.
+fn plugins() -> &'static Registry {
+    static REGISTRY: OnceLock<Registry> = OnceLock::new();
+    REGISTRY.get_or_init(registry)
+}
+
 /// The plugins, and the map `with_bytes`, which sets this field to the bytes that `make` makes of the sample's number.
 fn with_bytes(field: &'static str, make: impl Fn(usize) -> Vec<u8> + Send + Sync + 'static) -> Registry {
-    static REGISTRY: OnceLock<Registry> = OnceLock::new();
     let set = move |sample: &mut Sample| {
         let number = sample.take("value").and_then(|value| value.as_i64()).unwrap();
         sample.set(field, Value::from(forebay_loader::Buffer::from(make(usize::try_from(number).unwrap()))));
     };
-    let registry = REGISTRY.get_or_init(registry);
-    registry
+    plugins()
         .with_map("with_bytes", move |sample, _| {
             set(sample);
             Ok(())
@@ -182,12 +186,6 @@ fn whole(graph: &Graph, registry: &Registry, executor: Executor) -> (Vec<String>
     let lost = loader.quarantine();
     assert!(all.is_empty() || lost.is_empty(), "{:?}", lost);
     (all, snapshots)
-}
-
-fn digest(sample: &Sample) -> String {
-    let mut digest = Digest::default();
-    digest.update(sample);
-    format!("{} {}", sample.uid(), digest.finish())
 }
 
 /// A file of `tests/mutations/seeds`.

@@ -1,4 +1,8 @@
-//! Every format: pipes that read it, and small files of it.
+//! Every format: pipes that read it, small files of it, and what it promises when they are damaged.
+
+use forebay_testkit::Costs;
+
+use crate::framing;
 
 /// Pipes behind a sample that has a file's bytes in a field, and files for them, in `tests/mutations/seeds`.
 pub(crate) struct Format {
@@ -6,6 +10,15 @@ pub(crate) struct Format {
     pub(crate) field: &'static str,
     pub(crate) pipes: &'static [&'static str],
     pub(crate) files: &'static [&'static str],
+    /// What damage to a file may cost.
+    pub(crate) costs: fn(&[u8]) -> Costs,
+}
+
+impl Format {
+    /// With this promise of what damage may cost.
+    const fn costs(self, costs: fn(&[u8]) -> Costs) -> Self {
+        Self { costs, ..self }
+    }
 }
 
 /// A format whose files pipes open.
@@ -14,7 +27,7 @@ const fn opened(
     pipes: &'static [&'static str],
     files: &'static [&'static str],
 ) -> Format {
-    Format { name, field: "bytes", pipes, files }
+    Format { name, field: "bytes", pipes, files, costs: framing::nothing }
 }
 
 /// A format that a decoder of this name reads.
@@ -25,12 +38,14 @@ macro_rules! decoded {
             field: "data",
             pipes: &[concat!("decode fields=['data'] decoders=['data=", $name, "']")],
             files: &$files,
+            costs: framing::nothing,
         }
     };
 }
 
 pub(crate) const FORMATS: &[Format] = &[
-    opened("csv", &["csv_blocks block=16", "csv"], &["birds.csv"]),
+    opened("csv", &["csv_blocks block=16", "csv"], &["birds.csv", "legs.csv"]).costs(framing::csv),
+    opened("csv_whole", &["csv_blocks", "csv"], &["birds.csv", "legs.csv"]).costs(framing::csv),
     opened(
         "decompress",
         &["decompress", "lines", "json_lines"],
@@ -43,18 +58,25 @@ pub(crate) const FORMATS: &[Format] = &[
             "rows.jsonl.Z",
         ],
     ),
-    opened("hdf5", &["hdf5_pieces piece_bytes=8", "hdf5_rows"], &["chunks.h5", "newer.h5", "words.h5"]),
-    opened("json_array", &["json_array"], &["list.json"]),
-    opened("json_lines", &["lines block=16", "json_lines"], &["rows.jsonl", "two.jsonl"]),
-    opened("read_columns", &["row_groups", "read_columns size=2"], COLUMNS),
-    opened("read_rows", &["row_groups", "read_rows"], COLUMNS),
-    opened("split_safetensors", &["split_safetensors"], &["two.safetensors"]),
-    opened("tar_pieces", &["tar_pieces", "untar_pieces"], &["gnu.tar", "pax.tar"]),
-    opened("text_lines", &["lines rows=1", "text_lines"], &["words.txt", "two.jsonl"]),
-    opened("tfrecords", &["tfrecords", "parse_example"], &["examples.tfrecord"]),
-    opened("untar", &["untar"], &["gnu.tar", "pax.tar"]),
-    opened("unzip", &["unzip"], &["two.zip", "bzip2.zip"]),
-    opened("unzip_members", &["unzip group=none"], &["two.zip"]),
+    opened("hdf5", &["hdf5_pieces piece_bytes=8", "hdf5_rows"], &["chunks.h5", "newer.h5", "words.h5"])
+        .costs(framing::hdf5),
+    // Rows whose text is elsewhere, all in one piece.
+    opened("hdf5_whole", &["hdf5_pieces", "hdf5_rows"], &["words.h5"]).costs(framing::hdf5),
+    opened("json_array", &["json_array"], &["list.json"]).costs(framing::json_array),
+    opened("json_lines", &["lines block=16", "json_lines"], &["rows.jsonl", "two.jsonl"])
+        .costs(framing::json_lines),
+    opened("read_columns", &["row_groups", "read_columns size=2"], COLUMNS).costs(framing::batches),
+    opened("read_rows", &["row_groups", "read_rows"], COLUMNS).costs(framing::rows),
+    opened("split_safetensors", &["split_safetensors"], &["two.safetensors"]).costs(framing::safetensors),
+    opened("tar_pieces", &["tar_pieces samples=2", "untar_pieces"], &["gnu.tar", "pax.tar", "birds.tar"])
+        .costs(framing::tar),
+    opened("text_lines", &["lines rows=1", "text_lines"], &["words.txt", "two.jsonl"])
+        .costs(framing::text_lines),
+    opened("tfrecords", &["tfrecords", "parse_example"], &["examples.tfrecord"]).costs(framing::tfrecord),
+    opened("untar", &["untar"], &["gnu.tar", "pax.tar", "birds.tar"]).costs(framing::tar),
+    opened("untar_files", &["untar group=none"], &["birds.tar"]).costs(framing::tar_files),
+    opened("unzip", &["unzip"], &["two.zip", "bzip2.zip", "birds.zip"]).costs(framing::zip),
+    opened("unzip_members", &["unzip group=none"], &["two.zip", "birds.zip"]).costs(framing::zip),
     opened("parse_example", &["parse_example"], &["one.example"]),
     opened("parse_sequence_example", &["parse_example sequence=true"], &["sequence.example"]),
     // Pictures, by the pipes that take them encoded, and by those behind.
@@ -101,6 +123,15 @@ pub(crate) const FORMATS: &[Format] = &[
     decoded!("zstd", ["rows.jsonl.zst"]),
 ];
 
-const COLUMNS: &[&str] =
-    &["flat.parquet", "nested.parquet", "delta.parquet", "flat.arrow", "packed.arrows", "words.arrows"];
+const COLUMNS: &[&str] = &[
+    "flat.parquet",
+    "nested.parquet",
+    "delta.parquet",
+    "groups.parquet",
+    "flat.arrow",
+    "batches.arrow",
+    "batches.arrows",
+    "packed.arrows",
+    "words.arrows",
+];
 const PICTURES: &[&str] = &["baseline.jpg", "progressive.jpg", "rgb.png", "rgb.tif", "rgb.qoi", "lossy.webp"];
