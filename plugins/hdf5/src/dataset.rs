@@ -101,6 +101,11 @@ impl Dataset {
         self.shape().map_or(0, |shape| shape.first().copied().unwrap_or(1))
     }
 
+    /// Whether there is an axis to count rows along; a single element has none, nor has a dataset without any.
+    pub(crate) fn has_rows(&self) -> bool {
+        self.shape().is_some_and(|shape| !shape.is_empty())
+    }
+
     /// The shape of a row.
     #[must_use]
     pub fn row_shape(&self) -> &[u64] {
@@ -196,12 +201,7 @@ impl Dataset {
         if len > limit {
             return Err(Error::limit(format!("rows of {len} bytes, at most {limit} are taken")));
         }
-        if inner.external {
-            return Err(Error::unsupported("the elements lie in other files"));
-        }
-        if matches!(inner.layout, Layout::Virtual) {
-            return Err(Error::unsupported("a virtual dataset: its elements lie in other datasets"));
-        }
+        self.lies_here()?;
         if len == 0 {
             return Ok(Buffer::EMPTY);
         }
@@ -223,6 +223,32 @@ impl Dataset {
             }
             Layout::Chunked(chunked) => self.read_chunks(chunked, &rows, size(len)?, alloc),
         }
+    }
+
+    fn lies_here(&self) -> Result<()> {
+        if self.0.external {
+            return Err(Error::unsupported("the elements lie in other files"));
+        }
+        if matches!(self.0.layout, Layout::Virtual) {
+            return Err(Error::unsupported("a virtual dataset: its elements lie in other datasets"));
+        }
+        Ok(())
+    }
+
+    /// Whether rows can be read, as far as that can be told without reading all; none of them may have more than `limit` bytes.
+    ///
+    /// # Errors
+    /// That of the rows.
+    pub(crate) fn check(&self, limit: u64) -> Result<()> {
+        let len = self.row_len();
+        if len > limit {
+            let error = Error::limit(format!("rows of {len} bytes, at most {limit} are taken"));
+            return Err(self.at(error));
+        }
+        self.lies_here().map_err(|error| self.at(error))?;
+        // Of a filter that may be left out chunks can say that it was.
+        let unknown = self.0.filters.iter().any(|filter| !filter::is_known(filter.id));
+        if unknown { self.bytes(0..self.rows().min(1), &heap_memory).map(drop) } else { Ok(()) }
     }
 
     fn read_chunks(

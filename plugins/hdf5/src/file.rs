@@ -22,7 +22,7 @@ const PAGE: u64 = 1 << 16;
 /// How many such pieces are kept.
 const PAGES_KEPT: usize = 64;
 /// How many objects are looked at to find all datasets.
-const OBJECTS_LIMIT: usize = 1 << 16;
+pub(crate) const OBJECTS_LIMIT: usize = 1 << 16;
 /// How many soft links may lead to one another.
 const LINKS_LIMIT: usize = 16;
 
@@ -128,33 +128,55 @@ impl File {
         }
     }
 
-    /// All datasets below `root`, depth first, by name; each once, however many links lead to it. Soft links and links to
-    /// other files are not followed.
+    /// All datasets below `root`, depth first, by name; each once, however many links lead to it. Soft links are not followed.
     ///
     /// # Errors
-    /// `Corrupt`, `Unsupported`; `Limit` for more than 65,536 objects.
+    /// `Corrupt`, `Unsupported`, also for a link to another file; `Limit` for more than 65,536 objects.
     pub fn datasets(&self, root: &Group) -> Result<Vec<crate::Dataset>> {
+        self.walk(root, OBJECTS_LIMIT, &mut Err::<(), Error>)
+    }
+
+    /// As [`datasets`](File::datasets), of at most `most` objects; `refused` is told of each that cannot be read, and says whether to go on.
+    pub(crate) fn walk(
+        &self,
+        root: &Group,
+        most: usize,
+        refused: &mut dyn FnMut(Error) -> Result<()>,
+    ) -> Result<Vec<crate::Dataset>> {
         let mut seen = BTreeSet::from([root.address()]);
         let mut found = Vec::new();
-        let mut open = vec![Object::Group(root.clone())];
+        let mut open = vec![Ok(Object::Group(root.clone()))];
         while let Some(object) = open.pop() {
-            let group = match object {
-                Object::Group(group) => group,
-                Object::Dataset(dataset) => {
+            let links = match object {
+                Ok(Object::Group(group)) => group.links().map(|links| (group, links)),
+                Ok(Object::Dataset(dataset)) => {
                     found.push(*dataset);
                     continue;
                 }
-                Object::Datatype(_) => continue,
+                Ok(Object::Datatype(_)) => continue,
+                Err(error) => Err(error),
             };
-            let mut links = group.links()?;
+            let (group, mut links) = match links {
+                Ok(found) => found,
+                Err(error) => {
+                    refused(error)?;
+                    continue;
+                }
+            };
             links.sort_by(|one, two| two.name.cmp(&one.name));
             for link in links {
-                if matches!(link.target, Target::Object(address) if seen.insert(address)) {
-                    open.push(group.follow(&link)?);
+                let new = match link.target {
+                    Target::Object(address) => seen.insert(address),
+                    // What it leads to has a name of its own, in this file.
+                    Target::Soft(_) => false,
+                    Target::External(..) | Target::Other(_) => true,
+                };
+                if new {
+                    open.push(group.follow(&link));
                 }
             }
-            if seen.len() > OBJECTS_LIMIT {
-                return Err(Error::limit(format!("more than {OBJECTS_LIMIT} objects; name the datasets")));
+            if seen.len() > most {
+                return Err(Error::limit(format!("more than {most} objects; name the datasets")));
             }
         }
         Ok(found)

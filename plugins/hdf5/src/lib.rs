@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod bytes;
+mod choice;
 mod dataset;
 mod datatype;
 mod file;

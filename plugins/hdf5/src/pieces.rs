@@ -7,15 +7,16 @@ use forebay_core::{
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
-    Dataset, File, Group,
+    Dataset, File,
+    choice::{self, Chosen},
     origin::Origin,
-    structure::{link::Target, superblock::SIGNATURE},
+    structure::superblock::SIGNATURE,
 };
 
 /// The field of a piece that says what it is.
 pub(crate) const PIECE: &str = "piece";
 /// The version of a saved position.
-const STATE: u32 = 1;
+const STATE: u32 = 2;
 /// Groups in a piece.
 const GROUPS: u64 = 32;
 
@@ -26,8 +27,8 @@ options! {
         datasets: OneOrMany<String> = [];
         /// The group where paths start.
         root: String = "/";
-        /// What a sample is: `row` takes row after row of datasets that have equally many, `group` the datasets of each group in `root`.
-        by: String = "row", one_of ["row", "group"];
+        /// What a sample is: `row` takes row after row of datasets that have equally many, `group` the datasets of each group in `root`; `auto` what the file's structure says.
+        by: String = "auto", one_of ["auto", "row", "group"];
         /// About how many bytes the rows of a piece take; whole chunks, but at least one.
         piece_bytes: u64 = 4194304, in 1..=1073741824;
     }
@@ -83,21 +84,22 @@ impl Hdf5Pieces {
         let file = File::open_limited(blob, cx.limits())?;
         let options = &self.options;
         let root = file.group(&options.root)?;
-        let (cut, count, step) = if options.by == "group" {
-            let groups = groups(&root)?;
-            let count = groups.len() as u64;
-            (Cut::Groups { names: texts(&options.datasets.0), groups }, count, GROUPS)
-        } else {
-            let datasets = chosen(&file, &root, &options.datasets.0)?;
-            fits(&datasets, cx.limits().bytes)?;
-            let count = datasets.first().map_or(0, Dataset::rows);
-            let step = rows_in_piece(&datasets, options.piece_bytes);
-            (Cut::Rows { names: texts(&relative(&datasets, &root)) }, count, step)
+        let (cut, root, left, count, step) = match choice::chosen(&file, &root, options, cx.limits().bytes)? {
+            Chosen::Groups { root, groups } => {
+                let count = groups.len() as u64;
+                let names = texts(&options.datasets.0);
+                (Cut::Groups { names, groups }, root, Vec::new(), count, GROUPS)
+            }
+            Chosen::Rows { datasets, left, count } => {
+                let step = rows_in_piece(&datasets, options.piece_bytes);
+                let names = texts(&choice::relative(&datasets, &root));
+                (Cut::Rows { names }, options.root.as_str().into(), left, count, step)
+            }
         };
         if matches!(origin, Origin::Path { .. }) {
             sample.take("bytes");
         }
-        Ok(Pieces { sample, origin, root: options.root.as_str().into(), cut, count, step, next: 0 })
+        Ok(Pieces { sample, origin, root, cut, left, told: 0, count, step, next: 0 })
     }
 }
 
@@ -108,6 +110,9 @@ pub struct Pieces {
     origin: Origin,
     root: Str,
     cut: Cut,
+    /// Why datasets were left out, each of which is told before the first piece; and how many were.
+    left: Vec<Error>,
+    told: usize,
     /// Rows or groups, in all and in a piece.
     count: u64,
     step: u64,
@@ -121,6 +126,10 @@ enum Cut {
 
 impl Items for Pieces {
     fn next(&mut self, _: &Context) -> Result<Option<Sample>> {
+        if let Some(error) = self.left.get(self.told) {
+            self.told += 1;
+            return Err(error.clone());
+        }
         if self.next >= self.count {
             return Ok(None);
         }
@@ -163,17 +172,22 @@ impl Items for Pieces {
         Ok(Some(piece))
     }
 
-    /// The next row or group.
+    /// What was left out leaves all else as it is.
+    fn goes_on(&self) -> bool {
+        true
+    }
+
+    /// What was told of what is left out, and the next row or group.
     fn state(&self) -> Result<State> {
-        State::json(STATE, &self.next)
+        State::json(STATE, &(self.told, self.next))
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        let next = state.parse::<u64>(STATE)?;
+        let (told, next) = state.parse::<(usize, u64)>(STATE)?;
         if next > self.count || next % self.step != 0 && next != self.count {
             return Err(Error::invalid(format!("the saved place is {next} of {}", self.count)));
         }
-        self.next = next;
+        (self.told, self.next) = (told, next);
         Ok(())
     }
 }
@@ -182,80 +196,12 @@ fn texts(names: &[String]) -> Value {
     Value::list(names.iter().map(|name| name.as_str().into()).collect())
 }
 
-/// The paths of the datasets from `root` on.
-fn relative(datasets: &[Dataset], root: &Group) -> Vec<String> {
-    let start = format!("{}/", root.path());
-    datasets
-        .iter()
-        .map(|dataset| dataset.path().strip_prefix(&start).unwrap_or(dataset.path()).to_owned())
-        .collect()
-}
-
-/// The datasets with these paths, or all that have rows; all of them have equally many rows.
-fn chosen(file: &File, root: &Group, paths: &[String]) -> Result<Vec<Dataset>> {
-    let mut datasets = match paths {
-        [] => file.datasets(root)?,
-        _ => paths.iter().map(|path| dataset(root, path)).collect::<Result<_>>()?,
-    };
-    if paths.is_empty() {
-        datasets.retain(|dataset| dataset.shape().is_some_and(|shape| !shape.is_empty()));
-    }
-    let Some(first) = datasets.first() else {
-        return Err(Error::invalid(format!("no dataset with rows in `{}/`", root.path())));
-    };
-    let plain = datasets.iter().find(|dataset| dataset.shape().is_none_or(<[u64]>::is_empty));
-    if let Some(plain) = plain {
-        return Err(Error::invalid(format!(
-            "`{}` has no rows: it is a single element or empty",
-            plain.path()
-        )));
-    }
-    if datasets.iter().any(|dataset| dataset.rows() != first.rows()) {
-        let each =
-            datasets.iter().take(20).map(|dataset| format!("`{}` has {}", dataset.path(), dataset.rows()));
-        let each = each.collect::<Vec<_>>().join(", ");
-        return Err(Error::invalid(format!("the datasets differ in rows, choose with `datasets`: {each}")));
-    }
-    Ok(datasets)
-}
-
-fn dataset(root: &Group, path: &str) -> Result<Dataset> {
-    match root.object(path)? {
-        crate::Object::Dataset(dataset) => Ok(*dataset),
-        _ => Err(Error::invalid("expected a dataset, found another object").context("object", path)),
-    }
-}
-
-/// The groups in `root`, each with the address of its header, by name.
-fn groups(root: &Group) -> Result<Vec<(Str, u64)>> {
-    let mut groups = Vec::new();
-    for link in root.links()? {
-        // What is no group is told by whoever opens it, so that a file of a million groups is not read to list them.
-        if let Target::Object(address) = link.target {
-            groups.push((Str::from(link.name), address));
-        }
-    }
-    groups.sort_unstable_by(|(one, _), (two, _)| one.as_str().cmp(two.as_str()));
-    Ok(groups)
-}
-
-/// Refuses once what each of millions of rows would be refused for.
-fn fits(datasets: &[Dataset], limit: u64) -> Result<()> {
-    match datasets.iter().find(|dataset| dataset.row_len() > limit) {
-        Some(dataset) => {
-            let len = dataset.row_len();
-            let error = Error::limit(format!("rows of {len} bytes, at most {limit} are taken"));
-            Err(error.context("dataset", dataset.path()))
-        }
-        None => Ok(()),
-    }
-}
-
 /// Rows in a piece: whole chunks of the dataset with the highest ones, and about so many bytes.
 fn rows_in_piece(datasets: &[Dataset], bytes: u64) -> u64 {
-    let heights = datasets.iter().filter_map(|dataset| dataset.chunk_shape()?.first().copied());
+    let datasets = || datasets.iter().filter(|dataset| dataset.has_rows());
+    let heights = datasets().filter_map(|dataset| dataset.chunk_shape()?.first().copied());
     let height = heights.max().unwrap_or(1).max(1);
-    let row = datasets.iter().fold(0_u64, |sum, dataset| sum.saturating_add(dataset.row_len())).max(1);
+    let row = datasets().fold(0_u64, |sum, dataset| sum.saturating_add(dataset.row_len())).max(1);
     (bytes / row / height).max(1).saturating_mul(height)
 }
 

@@ -85,6 +85,8 @@ impl FlatMap for Hdf5Rows {
         let root = piece.get("root").and_then(Value::as_str).unwrap_or("/");
         let (uid, start, end) = (number(piece, "uid")?, number(piece, "start")?, number(piece, "end")?);
         let samples = if piece.get("groups").is_none() {
+            // A dataset takes the place of a field with its name.
+            names.iter().for_each(|name| drop(sample.take(name)));
             let open = self.opened(origin, names, root, cx)?;
             Samples::Rows(Table::read(&open, &sample, start, end, cx)?)
         } else {
@@ -210,8 +212,15 @@ struct Table {
     heap: GlobalHeap,
 }
 
+/// What a dataset has for some rows.
+enum Column {
+    Rows(Cells),
+    /// A single element, or null: the same in every row.
+    Same(Value),
+}
+
 /// The rows of one dataset.
-struct Column {
+struct Cells {
     dataset: Dataset,
     /// In this machine's form, if they are numbers.
     bytes: Buffer,
@@ -224,7 +233,10 @@ struct Column {
 impl Table {
     fn read(open: &Open, sample: &Sample, start: u64, end: u64, cx: &Context) -> Result<Self> {
         let heap = GlobalHeap::new(&open.file);
-        let column = |dataset: &Dataset| Column::read(dataset, &heap, start, end, cx);
+        let column = |dataset: &Dataset| match dataset.has_rows() {
+            true => Cells::read(dataset, &heap, start, end, cx).map(Column::Rows),
+            false => whole(dataset, &heap, cx).map(Column::Same),
+        };
         let columns = open.datasets.iter().map(column).collect::<Result<Vec<_>>>()?;
         let schema = Schema::new(sample.schema().names().iter().chain(&open.names).cloned());
         Ok(Self { schema, columns, heap })
@@ -234,14 +246,18 @@ impl Table {
         let mut values = Vec::with_capacity(self.schema.len());
         values.extend_from_slice(sample.values());
         for column in &self.columns {
-            let value = column.value(nth, &self.heap, cx);
-            values.push(value.map_err(|error| error.context("dataset", column.dataset.path()))?);
+            values.push(match column {
+                Column::Rows(cells) => cells
+                    .value(nth, &self.heap, cx)
+                    .map_err(|error| error.context("dataset", cells.dataset.path()))?,
+                Column::Same(value) => value.clone(),
+            });
         }
         Ok(values)
     }
 }
 
-impl Column {
+impl Cells {
     fn read(dataset: &Dataset, heap: &GlobalHeap, start: u64, end: u64, cx: &Context) -> Result<Self> {
         let alloc = |len| cx.alloc(len);
         let mut bytes = dataset.bytes(start..end, &alloc)?;
@@ -283,7 +299,7 @@ fn group(
 ) -> Result<(Schema, Vec<Value>)> {
     let Object::Group(group) = Object::at(file, address, name)? else {
         return Err(Error::invalid(format!(
-            "`{name}` is no group; with `by = \"group\"` all objects in `root` are"
+            "`{name}` is no group, and left out, since each group beside it is a sample; `datasets` and `by = \"row\"` read it"
         )));
     };
     let mut datasets = match wanted {
@@ -307,18 +323,23 @@ fn group(
             }
         }
     }
-    let (alloc, heap) = (|len| cx.alloc(len), GlobalHeap::new(file));
-    let names = sample.schema().names().iter().cloned();
-    let schema = Schema::new(names.chain(datasets.iter().map(|(path, _)| path.clone())));
-    let mut values = sample.values().to_vec();
-    for (_, dataset) in &datasets {
-        let Some(shape) = dataset.shape() else {
-            values.push(Value::NULL);
-            continue;
-        };
-        let dims = shape.iter().map(|&axis| size(axis)).collect::<Result<Vec<_>>>()?;
-        let bytes = dataset.bytes(0..dataset.rows(), &alloc)?;
-        values.push(Values::new(&heap, &alloc).make(dataset.datatype(), &dims, &bytes)?);
+    let heap = GlobalHeap::new(file);
+    let kept = sample.fields().filter(|(name, _)| datasets.iter().all(|(path, _)| path != *name));
+    let (mut names, mut values): (Vec<Str>, Vec<Value>) =
+        kept.map(|(name, value)| (name.clone(), value.clone())).unzip();
+    for (path, dataset) in datasets {
+        values.push(whole(&dataset, &heap, cx)?);
+        names.push(path);
     }
-    Ok((schema, values))
+    Ok((Schema::new(names), values))
+}
+
+/// All of a dataset as one value; null for one that never has elements.
+fn whole(dataset: &Dataset, heap: &GlobalHeap, cx: &Context) -> Result<Value> {
+    let Some(shape) = dataset.shape() else { return Ok(Value::NULL) };
+    let alloc = |len| cx.alloc(len);
+    let dims = shape.iter().map(|&axis| size(axis)).collect::<Result<Vec<_>>>()?;
+    let bytes = dataset.bytes(0..dataset.rows(), &alloc)?;
+    let value = Values::new(heap, &alloc).make(dataset.datatype(), &dims, &bytes);
+    value.map_err(|error| error.context("dataset", dataset.path()))
 }

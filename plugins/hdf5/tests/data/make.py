@@ -46,3 +46,36 @@ with h5py.File("groups.h5", "w", libver="latest") as f:
         g = f.create_group(f"sample_{i:03}")
         g["pixels"] = np.full((i % 3 + 1, 2), i, dtype="u1")
         g["caption"] = f"picture {i}"
+
+# Datasets that are rows together, and such as cannot be: of another length, elsewhere, by a filter that is not known.
+with h5py.File("mixed.h5", "w") as f:
+    f["image"] = np.arange(6 * 4 * 3, dtype="u1").reshape(6, 4, 3)
+    f["label"] = np.arange(6, dtype="<i4") * 2
+    f["rate"] = np.float32(0.5)
+    f["note"] = "of all rows"
+    f["nothing"] = h5py.Empty("<f4")
+    f["names"] = np.array([b"heron", b"stork"])
+    f.create_dataset("more/axis", data=np.arange(5))
+    f.create_dataset("more/packed", data=np.arange(60, dtype="<f4").reshape(6, 10), chunks=(6, 10), **hdf5plugin.Zfp())
+    f.create_dataset("outside", (6,), dtype="<i2", external=[("none.bin", 0, 12)])
+    layout = h5py.VirtualLayout((6,), dtype="<i4")
+    layout[:] = h5py.VirtualSource("mixed.h5", "label", (6,))
+    f.create_virtual_dataset("virtual", layout)
+    f["elsewhere"] = h5py.ExternalLink("none.h5", "/image")
+    f["again"] = h5py.SoftLink("/image")
+
+# Samples in groups beside a dataset about all of them, below a group that is alone; some lack a field.
+with h5py.File("below.h5", "w", libver="latest") as f:
+    for i in range(3):
+        g = f.create_group(f"data/{i:04}")
+        g["image"] = np.full((4, 5), i, dtype="u1")
+        g["label"] = i
+        if i != 1:
+            g["about/note"] = f"note {i}"
+    f["data/names"] = np.array([b"heron", b"stork"])
+
+# Two cameras beside what was done: all rows, though the groups are alike.
+with h5py.File("cameras.h5", "w", libver="latest") as f:
+    f["action"] = np.arange(8, dtype="<f4").reshape(4, 2)
+    for camera in ("left", "right"):
+        f[f"{camera}/image"] = np.full((4, 2, 2), len(camera), dtype="u1")

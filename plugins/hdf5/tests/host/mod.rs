@@ -7,9 +7,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use forebay_core::{
-    Buffer, Context, FlatMap, Items, Key, Limits, NoOptions, Result, Sample, Store, StoreInfo, Value,
-};
+use forebay_core::{Buffer, Key, Limits, NoOptions, Result, Sample, Store, StoreInfo, Value};
 use forebay_testkit::Host;
 
 /// Bytes that were fetched from the store.
@@ -67,17 +65,4 @@ pub(crate) fn sample(bytes: Buffer) -> Sample {
     sample.set("split", "train");
     sample.set("bytes", Value::from(bytes));
     sample
-}
-
-/// What a flat map makes of a sample. After each sample the stream is saved, and made again from there.
-pub(crate) fn all(pipe: &impl FlatMap, sample: &Sample, cx: &Context) -> Result<Vec<Sample>> {
-    let mut items = pipe.open(sample.clone(), cx)?;
-    let mut made = Vec::new();
-    while let Some(one) = items.next(cx)? {
-        made.push(one);
-        let state = items.state()?;
-        items = pipe.open(sample.clone(), cx)?;
-        items.restore(&state, cx)?;
-    }
-    Ok(made)
 }
