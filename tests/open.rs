@@ -3,8 +3,8 @@
 
 use std::{fs, io::Write as _, path::Path};
 
-use forebay_loader::{Executor, Graph, Loader, Registry, Sample, Survey};
-use forebay_tests::{Setting, build, builder, registry, run, within_deadline};
+use forebay_loader::{Executor, Graph, Loader, Registry, Sample, Survey, Value};
+use forebay_tests::{Setting, build, builder, line, registry, run, within_deadline};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -177,5 +177,51 @@ fn folders_of_one_kind_are_classes() {
         let text = graph.to_string();
         assert!(text.starts_with("files ") && text.contains(&format!("paths={path} ")), "{graph}");
         assert!(Graph::open(&format!("{path}/none"), &registry).is_err());
+    });
+}
+
+/// The folder with small files of every kind.
+const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/mutations/seeds");
+
+#[test]
+fn of_a_files_own_fields_its_path_and_bytes_stay_behind_and_the_others_go_on() {
+    within_deadline(|| {
+        let registry = registry();
+        for (file, pipes) in [
+            ("gnu.tar", "untar"),
+            ("gnu.tar", "tar_pieces | untar_pieces"),
+            ("two.zip", "unzip"),
+            ("two.zip", "unzip group=none"),
+            ("flat.parquet", "row_groups | read_rows"),
+            ("flat.parquet", "row_groups | read_columns"),
+            ("words.arrows", "row_groups | read_rows"),
+            ("chunks.h5", "hdf5_pieces | hdf5_rows"),
+            ("examples.tfrecord", "tfrecords"),
+            ("examples.tfrecord", "tfrecords | parse_example"),
+            ("rows.jsonl", "lines | json_lines"),
+            ("words.txt", "lines | text_lines"),
+            ("list.json", "json_array"),
+            ("birds.csv", "csv_blocks | csv"),
+            ("two.safetensors", "split_safetensors"),
+        ] {
+            for open in ["mmap", "none"] {
+                let folder = Path::new(SEEDS).parent().unwrap().display();
+                let files = format!("files '{SEEDS}/{file}' open={open}");
+                let graph = line(&format!(
+                    "{files} | label ['other', 'seeds'] root='{folder}' field=place name=folder | {pipes}"
+                ));
+                let mut loader = build(&graph, &registry, Setting::INLINE).unwrap();
+                let samples: Vec<_> = loader.epoch(0).collect::<Result<_, _>>().unwrap();
+                assert!(!samples.is_empty(), "{file} | {pipes}");
+                for sample in samples {
+                    let told = || format!("{file} | {pipes}: {}", shown(&sample));
+                    assert_eq!(sample.get("place").and_then(Value::as_i64), Some(1), "{}", told());
+                    assert_eq!(sample.get("folder").and_then(Value::as_str), Some("seeds"), "{}", told());
+                    assert_eq!(sample.get("path"), None, "{}", told());
+                    let own = matches!(pipes, "unzip group=none" | "tfrecords");
+                    assert_eq!(sample.get("bytes").is_some(), own, "{}", told());
+                }
+            }
+        }
     });
 }

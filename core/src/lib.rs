@@ -45,6 +45,7 @@ mod kept;
 pub mod manifest;
 pub mod names;
 pub mod options;
+mod others;
 mod pipe;
 pub mod random;
 pub mod shim;
@@ -68,6 +69,7 @@ pub use crate::{
     export::{Registrar, StaticPlugin},
     kept::{Keep, Stamp, local_path},
     options::{Any, NoOptions, OneOrMany, OptionType, Options},
+    others::Others,
     pipe::{DataPipe, FlatMap, Io, Items, Map, Output, Source, Step, Stream},
     random::Rng,
     state::{StateExt, TensorExt},

@@ -123,7 +123,7 @@ impl Reading {
         let opened = footers.get(cut.piece.file, blob, limit);
         let batches = opened.and_then(|opened| opened.read(blob, cut.piece, &cut.wanted, rows, limit));
         let batches = batches.map_err(|error| error.context("file", &origin))?;
-        let goes_on = |name: &Str| !matches!(name.as_str(), FIELD | "bytes");
+        let goes_on = |name: &Str| !matches!(name.as_str(), FIELD | "bytes" | "path");
         let others = sample.fields().filter(|(name, _)| goes_on(name));
         let others = others.map(|(name, value)| (name.clone(), value.clone())).collect();
         Ok(Self { batches, origin, uid: cut.uid, others })

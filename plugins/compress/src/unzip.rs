@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use forebay_core::{
-    Blob, Context, DataPipe, Error, FlatMap, Items, Key, Magic, Opens, PipeInfo, Result, Sample, Schema,
-    State, StateExt as _, Str, Value,
+    Blob, Context, DataPipe, Error, FlatMap, Items, Key, Magic, Opens, Others, PipeInfo, Result, Sample,
+    Schema, State, StateExt as _, Str, Value,
     names::{field_name, split_name},
     options,
 };
@@ -62,7 +62,9 @@ impl FlatMap for Unzip {
         let origin = sample.key().origin.clone();
         let (uid, limit) = (sample.uid(), cx.limits().bytes);
         let open = || UnzipItems::open(&Blob::of(&sample, cx)?, origin.clone(), uid, limit, self.joins);
-        open().map_err(|error| error.context("file", &origin))
+        let mut items = open().map_err(|error| error.context("file", &origin))?;
+        items.others = Others::of(&sample, &[]);
+        Ok(items)
     }
 }
 
@@ -100,6 +102,8 @@ pub struct UnzipItems {
     uid: u64,
     /// That of the last sample, which the next one's most often is too.
     schema: Schema,
+    /// The fields of the archive's sample that go on.
+    others: Others,
 }
 
 impl Items for UnzipItems {
@@ -132,7 +136,8 @@ impl UnzipItems {
         let mut directory = Directory::open(blob, limit)?;
         let files = files(&mut directory, joins)?;
         let schema = Schema::new(["name", "bytes"].map(Str::from_static));
-        Ok(Self { directory, joins, files, passed: 0, index: 0, origin, uid, schema })
+        let others = Others::default();
+        Ok(Self { directory, joins, files, passed: 0, index: 0, origin, uid, schema, others })
     }
 
     fn advance(&mut self, cx: &Context) -> Result<Option<Sample>> {
@@ -147,13 +152,14 @@ impl UnzipItems {
             Some((key, _)) => Str::from(first.name.get(..key.len()).unwrap_or(&first.name)),
             None => Str::from(&*first.name),
         };
-        let values = match self.joins {
+        let mut values = match self.joins {
             true => self.fields(from, count, cx)?,
             false => vec![name.clone().into(), self.read(&first, cx)?],
         };
         let uid = xxh3_64_with_seed(&first.offset.to_le_bytes(), self.uid);
         let key = Key { origin: self.origin.clone(), name, index };
-        Ok(Some(Sample::with_schema(uid, key, self.schema.clone(), values)))
+        let schema = self.others.join(self.schema.clone(), &mut values);
+        Ok(Some(Sample::with_schema(uid, key, schema, values)))
     }
 
     /// The fields of a sample, whose schema becomes that of this.

@@ -84,6 +84,8 @@ impl FlatMap for Hdf5Rows {
         let groups: Vec<Str> = list(piece, "groups").iter().filter_map(text).collect();
         let root = piece.get("root").and_then(Value::as_str).unwrap_or("/");
         let (uid, start, end) = (number(piece, "uid")?, number(piece, "start")?, number(piece, "end")?);
+        // Its rows are named by their key.
+        sample.take("path");
         let samples = if piece.get("groups").is_none() {
             // A dataset takes the place of a field with its name.
             names.iter().for_each(|name| drop(sample.take(name)));

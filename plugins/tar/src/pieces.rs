@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use forebay_core::{
-    Blob, Context, DataPipe, Error, FlatMap, Items, Keep, Key, NoOptions, PipeInfo, Result, Sample, Schema,
-    Stamp, State, StateExt as _, Str, Value, View, local_path, options,
+    Blob, Context, DataPipe, Error, FlatMap, Items, Keep, Key, NoOptions, Others, PipeInfo, Result, Sample,
+    Schema, Stamp, State, StateExt as _, Str, Value, View, local_path, options,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -18,6 +18,8 @@ use crate::{
 const STATE: u32 = 1;
 /// The fields of a piece behind its `path` or `bytes`: the shard's uid, the bytes from and to which it reaches, and its first sample's number.
 const FIELDS: [&str; 4] = ["shard", "start", "end", "first"];
+/// And which members make a sample.
+const GROUP: &str = "group";
 /// How many open archives `untar_pieces` keeps.
 const OPEN: usize = 16;
 
@@ -77,7 +79,9 @@ impl TarPieces {
             _ => Index::build(&blob, self.group)?,
         };
         let first = if path.is_some() { "path" } else { "bytes" };
-        let names = [first].into_iter().chain(FIELDS).chain(["group"]).map(Str::from);
+        let own = [first].into_iter().chain(FIELDS).chain([GROUP]);
+        let others = Others::of(sample, &own.clone().collect::<Vec<_>>());
+        let names = own.map(Str::from).chain(others.fields().iter().map(|(name, _)| name.clone()));
         Ok(TarPiecesItems {
             blob,
             path,
@@ -88,6 +92,7 @@ impl TarPieces {
             uid: sample.uid(),
             group: self.group,
             schema: Schema::new(names),
+            others,
         })
     }
 }
@@ -104,6 +109,7 @@ pub struct TarPiecesItems {
     uid: u64,
     group: Group,
     schema: Schema,
+    others: Others,
 }
 
 impl Items for TarPiecesItems {
@@ -121,7 +127,9 @@ impl Items for TarPiecesItems {
         let uid = xxh3_64_with_seed(&[start, end].map(u64::to_le_bytes).concat(), self.uid);
         let key = Key { origin: self.origin.clone(), name: Str::EMPTY, index: first };
         let numbers = [self.uid, start, end, first].map(Value::from);
-        let values = [place].into_iter().chain(numbers).chain([self.group.name().into()]).collect();
+        let values = [place].into_iter().chain(numbers).chain([self.group.name().into()]);
+        let others = self.others.fields().iter().map(|(_, value)| value.clone());
+        let values = values.chain(others).collect();
         Ok(Some(Sample::with_schema(uid, key, self.schema.clone(), values)))
     }
 
@@ -179,7 +187,7 @@ impl UntarPieces {
         }
         let [uid, start, end, first] = numbers;
         let group =
-            sample.get("group").and_then(Value::as_str).map(Group::of).ok_or_else(|| not_a_piece("group"))?;
+            sample.get(GROUP).and_then(Value::as_str).map(Group::of).ok_or_else(|| not_a_piece(GROUP))?;
         let bytes = match (sample.get("bytes").map(Value::view), sample.get("path").map(Value::view)) {
             (Some(View::Bytes(bytes)), _) => bytes.clone(),
             (_, Some(View::Str(path))) => {
@@ -191,7 +199,9 @@ impl UntarPieces {
             }
             _ => return Err(not_a_piece("path")),
         };
-        Ok(piece(bytes, start, first, sample.key().origin.clone(), uid, group))
+        let mut items = piece(bytes, start, first, sample.key().origin.clone(), uid, group);
+        items.others = Others::of(sample, &[&FIELDS[..], &[GROUP]].concat());
+        Ok(items)
     }
 
     fn opened(&self, path: &str, cx: &Context) -> Result<Blob> {

@@ -3,8 +3,8 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use forebay_core::{
-    Blob, Buffer, Context, DataPipe, Error, FlatMap, Items, Key, Magic, Opens, PipeInfo, Result, Sample,
-    Schema, State, StateExt as _, Str, Value, names::split_name, options,
+    Blob, Buffer, Context, DataPipe, Error, FlatMap, Items, Key, Magic, Opens, Others, PipeInfo, Result,
+    Sample, Schema, State, StateExt as _, Str, Value, names::split_name, options,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -102,6 +102,7 @@ impl FlatMap for Untar {
         let opened =
             Blob::of(&sample, cx).and_then(|blob| open(&blob, origin.clone(), sample.uid(), self.group));
         let mut items = opened.map_err(|error| error.context("file", &origin))?;
+        items.others = Others::of(&sample, &[]);
         if self.follow {
             items = items.following_links();
         }
@@ -150,6 +151,7 @@ pub struct UntarItems {
     shard: Buffer,
     origin: Str,
     uid: u64,
+    pub(crate) others: Others,
     group: Group,
     place: Place,
     /// The member that begins the next sample: it had to be read to see where the last one ends.
@@ -228,6 +230,7 @@ impl UntarItems {
             shard,
             origin,
             uid,
+            others: Others::default(),
             group,
             place: Place::default(),
             held: None,
@@ -445,7 +448,8 @@ impl UntarItems {
         shared.map_or_else(|| Str::from(&*String::from_utf8_lossy(part.key(&self.names))), text)
     }
 
-    fn sample(&mut self, offset: u64, name: Str, schema: Schema, values: Vec<Value>) -> Sample {
+    fn sample(&mut self, offset: u64, name: Str, schema: Schema, mut values: Vec<Value>) -> Sample {
+        let schema = self.others.join(schema, &mut values);
         let uid = xxh3_64_with_seed(&offset.to_le_bytes(), self.uid);
         let key = Key { origin: self.origin.clone(), name, index: self.index };
         self.index += 1;

@@ -27,7 +27,7 @@ options! {
 /// Turns a sample that is about a safetensors file into a sample for each of its tensors.
 ///
 /// Takes `bytes`, or else `path`, of which only the header and the tensors asked for are read. Gives the fields `name` and `tensor`, and
-/// the other fields as they came, in the order in which the tensors lie in the file. State: how many were given.
+/// the file's other fields but `path`, in the order in which the tensors lie in the file. State: how many were given.
 #[derive(Debug)]
 pub struct SplitSafetensors {
     names: Option<Vec<String>>,
@@ -85,7 +85,7 @@ pub fn tensors(file: &Blob, sample: &Sample, names: Option<&[String]>) -> Result
         let names: std::collections::HashSet<_> = names.iter().map(String::as_str).collect();
         entries.retain(|entry| names.contains(&*entry.name));
     }
-    let ours = ["bytes", NAME, TENSOR];
+    let ours = ["bytes", "path", NAME, TENSOR];
     let kept = sample.fields().filter(|(name, _)| !ours.contains(&name.as_str()));
     let (names, values): (Vec<Str>, Vec<Value>) =
         kept.map(|(name, value)| (name.clone(), value.clone())).unzip();
@@ -169,6 +169,7 @@ mod tests {
     fn open(names: Option<&[String]>) -> Result<Tensors> {
         let mut sample = Sample::new(5, Key { origin: "w.safetensors".into(), ..Key::default() });
         sample.set("bytes", Buffer::EMPTY);
+        sample.set("path", "w.safetensors");
         sample.set("label", 7_i64);
         tensors(&file(TWO, &[1, 2, 3, 4, 5, 6, 7]).into(), &sample, names)
     }

@@ -30,7 +30,7 @@ options! {
 
 /// Turns a sample that is about a TFRecord file into a sample for each of its records.
 ///
-/// Takes `bytes`, or else `path`. Gives the field `bytes`, which shares the file's memory, and the other fields as they came. State: the
+/// Takes `bytes`, or else `path`. Gives the field `bytes`, which shares the file's memory, and the file's other fields but `path`. State: the
 /// byte and the number of the next record, so a resume reads nothing before it.
 #[derive(Debug)]
 pub struct TfRecords {
@@ -87,7 +87,7 @@ impl FlatMap for TfRecords {
 /// ```
 #[must_use]
 pub fn records(file: Blob, sample: &Sample, check: bool) -> Records {
-    let kept = sample.fields().filter(|(name, _)| name.as_str() != BYTES);
+    let kept = sample.fields().filter(|(name, _)| !matches!(name.as_str(), BYTES | "path"));
     let (names, values): (Vec<Str>, Vec<Value>) =
         kept.map(|(name, value)| (name.clone(), value.clone())).unzip();
     Records {
@@ -278,6 +278,7 @@ mod tests {
     fn open(file: Vec<u8>, check: bool) -> Records {
         let mut sample = Sample::new(5, Key { origin: "a.tfrecord".into(), ..Key::default() });
         sample.set("bytes", Buffer::EMPTY);
+        sample.set("path", "a.tfrecord");
         sample.set("label", 7_i64);
         records(Buffer::from(file).into(), &sample, check)
     }
@@ -296,6 +297,7 @@ mod tests {
         for (index, (sample, data)) in samples.iter().zip(THREE).enumerate() {
             assert_eq!(&**sample.get("bytes").unwrap().as_bytes().unwrap(), data);
             assert_eq!((sample.key().index, sample.get("label")), (index as u64, Some(&7_i64.into())));
+            assert_eq!(sample.get("path"), None, "the key has it");
             assert!(sample.schema().is(samples[0].schema()));
         }
         assert_eq!(samples.len(), 3);
