@@ -225,3 +225,21 @@ fn of_a_files_own_fields_its_path_and_bytes_stay_behind_and_the_others_go_on() {
         }
     });
 }
+
+#[test]
+fn records_that_are_examples_come_parsed() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        fs::copy(format!("{SEEDS}/three.tfrecord"), folder.path().join("birds.tfrecord")).unwrap();
+        let plain = b"\x01\0\0\0\0\0\0\0\x01\x75\xde\x41\x37\x80\x57\x9a\x9e";
+        fs::write(folder.path().join("plain.tfrecord"), plain).unwrap();
+        let found = survey(folder.path(), &registry);
+        let opened: Vec<_> = found.kinds.iter().map(|kind| kind.opened_by.join(" | ")).collect();
+        assert_eq!(opened, ["tfrecords | parse_example", "tfrecords"]);
+        let mut loader = build(&found.graph, &registry, Setting::INLINE).unwrap();
+        let samples: Vec<_> = loader.epoch(0).map(Result::unwrap).collect();
+        let names = |sample: &Sample| sample.fields().map(|(name, _)| name.to_string()).collect::<Vec<_>>();
+        assert_eq!(names(&samples[0]), ["id", "name", "x"]);
+        assert_eq!(names(samples.last().unwrap()), ["bytes"]);
+    });
+}

@@ -47,7 +47,8 @@ pub struct Opens {
     /// Any of these makes it a candidate, whatever the extension; an empty one makes it a candidate for every file. With none
     /// at all the extension must match.
     pub magic: &'static [Magic],
-    /// The pipe that turns its pieces into samples; empty where it gives samples itself.
+    /// The pipe that turns its pieces into samples, or does more with them; empty where none follows. It is left out for a
+    /// file of which its own [`probe`](crate::DataPipe::probe) says 0.
     pub then: &'static str,
 }
 

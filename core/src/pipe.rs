@@ -22,8 +22,8 @@ pub trait DataPipe: Send + Sized + 'static {
 
     /// How sure it is, from 0 (no) to 255, that a file that begins with `head` (at most 4 KiB) is one for it to open.
     ///
-    /// Of a map or flat map that [opens](PipeInfo::opens) files. The extension is a hint and may be wrong. Asked only when a
-    /// magic or the extension matched; the default trusts them.
+    /// Of a map or flat map that [opens](PipeInfo::opens) files, or follows one that does. The extension is a hint and may be wrong.
+    /// Asked only when a magic or the extension of the former matched; the default trusts them.
     fn probe(_head: &[u8], _extension: &str) -> u8 {
         128
     }

@@ -17,7 +17,7 @@ use crate::{
 pub struct Opener {
     /// The pipe, by a name that only it has.
     pub pipe: String,
-    /// The pipe that turns its pieces into samples; empty where it gives samples itself.
+    /// The pipe that goes on with what it gives; empty where none does.
     pub then: String,
     /// Its plugin, with version.
     pub plugin: String,
@@ -34,6 +34,8 @@ pub(super) struct OpenerSlot {
     extensions: Vec<String>,
     magic: Vec<(usize, Vec<u8>)>,
     made: OnceLock<Result<PipeHandle>>,
+    /// The pipe that follows.
+    then: OnceLock<Result<PipeHandle>>,
 }
 
 impl OpenerSlot {
@@ -44,7 +46,8 @@ impl OpenerSlot {
             // A malformed one is none, and no empty one, which every file begins with.
             let magic = opens.magic.iter().filter_map(|magic| Some((magic.offset, magic.decode()?)));
             let (extensions, magic) = (opens.extensions.clone(), magic.collect());
-            Some(Self { plugin, index, extensions, magic, made: OnceLock::new() })
+            let (made, then) = (OnceLock::new(), OnceLock::new());
+            Some(Self { plugin, index, extensions, magic, made, then })
         })
     }
 
@@ -77,17 +80,26 @@ impl Registry {
             };
             let made = slot.made.get_or_init(|| self.make_pipe(&pipe, "{}"));
             let handle = made.as_ref().map_err(Error::clone)?;
-            let score = handle.probe(&head[..head.len().min(HEAD)], extension);
-            let score = score.map_err(|error| record.blame(error).context("pipe", &pipe))?;
+            let head = &head[..head.len().min(HEAD)];
+            let blame = |error: Error, pipe: &str| record.blame(error).context("pipe", pipe);
+            let score = handle.probe(head, extension).map_err(|error| blame(error, &pipe))?;
+            if score == 0 {
+                continue;
+            }
             let then = spec.opens.as_ref().map_or("", |opens| opens.then.as_str());
-            let then = match self.pipe(&format!("{}:{then}", record.manifest.name)) {
+            let mut then = match self.pipe(&format!("{}:{then}", record.manifest.name)) {
                 Some(_) if shadowed => format!("{}:{then}", record.manifest.name),
                 _ => then.to_owned(),
             };
-            if score > 0 {
-                let (plugin, unpacks) = (record.label(), spec.class == Class::Map);
-                openers.push(Opener { pipe, then, plugin, score, unpacks });
+            if !then.is_empty() {
+                let made = slot.then.get_or_init(|| self.make_pipe(&then, "{}"));
+                let handle = made.as_ref().map_err(Error::clone)?;
+                if handle.probe(head, extension).map_err(|error| blame(error, &then))? == 0 {
+                    then.clear();
+                }
             }
+            let (plugin, unpacks) = (record.label(), spec.class == Class::Map);
+            openers.push(Opener { pipe, then, plugin, score, unpacks });
         }
         openers.sort_by(|one, two| (Reverse(one.score), &one.pipe).cmp(&(Reverse(two.score), &two.pipe)));
         Ok(openers)

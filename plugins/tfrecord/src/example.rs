@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use forebay_core::{Buffer, BufferMut, DType, Error, Limits, Result, Str, Tensor, TensorExt as _, Value};
 
-use crate::proto::{Message, Wire, varints};
+use crate::proto::{Message, Wire, number, varints};
 
 /// What a caller expects of one feature.
 #[derive(Debug, Clone, PartialEq)]
@@ -123,6 +123,51 @@ pub(crate) fn sequence_example(message: &Buffer, wishes: &[Wish], alloc: Alloc) 
         Found::One(feature) => feature.value(message, wish, alloc),
         Found::Steps(list) => stack(list, message, wish, alloc),
     })
+}
+
+/// Whether a message of `len` bytes, of which these are the first, is an Example: features alone, and the first of them a name and a list,
+/// each as long as what is around it says.
+pub(crate) fn begins_example(mut bytes: &[u8], len: u64) -> bool {
+    let mut first = || {
+        let features = part(&mut bytes, &[1], len)?.filter_whole()?;
+        let entry = part(&mut bytes, &[1], features)?;
+        let name = part(&mut bytes, &[1], entry.len)?;
+        let (text, rest) = bytes.split_at_checked(usize::try_from(name.len).ok()?)?;
+        std::str::from_utf8(text).ok()?;
+        bytes = rest;
+        let value = part(&mut bytes, &[2], name.left)?.filter_whole()?;
+        match value {
+            0 => Some(()),
+            _ => part(&mut bytes, &[1, 2, 3], value)?.filter_whole().map(drop),
+        }
+    };
+    first().is_some()
+}
+
+/// A message within another.
+struct Part {
+    len: u64,
+    /// How much of the other one follows.
+    left: u64,
+}
+
+impl Part {
+    /// Its length, if nothing follows it.
+    fn filter_whole(self) -> Option<u64> {
+        (self.left == 0).then_some(self.len)
+    }
+}
+
+/// Takes off the front of a message within one that has `len` bytes left, which is one of these fields.
+fn part(bytes: &mut &[u8], fields: &[u8], len: u64) -> Option<Part> {
+    let (tag, rest) = bytes.split_first()?;
+    let end = rest.iter().take(10).position(|byte| byte & 0x80 == 0)? + 1;
+    let (length, rest) = rest.split_at_checked(end)?;
+    let known = fields.iter().any(|field| field << 3 | 2 == *tag);
+    let inner = number(length).ok().filter(|_| known)?;
+    *bytes = rest;
+    let left = len.checked_sub(1 + end as u64)?.checked_sub(inner)?;
+    Some(Part { len: inner, left })
 }
 
 /// A feature of a sequence.

@@ -6,7 +6,10 @@ use forebay_core::{
     BufferMut, Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Schema, Str, Value, View, options,
 };
 
-use crate::example::{Kind, Wish, example, sequence_example, within};
+use crate::{
+    example::{Kind, Wish, begins_example, example, sequence_example, within},
+    tfrecords::first_record,
+};
 
 options! {
     /// Options of `parse_example`.
@@ -38,6 +41,12 @@ impl DataPipe for ParseExample {
         ..PipeInfo::DEFAULT
     };
     type Options = ParseExampleOptions;
+
+    /// Behind `tfrecords`: whether the first record is an Example.
+    fn probe(head: &[u8], _: &str) -> u8 {
+        let example = first_record(head).is_some_and(|(len, data)| begins_example(data, len));
+        if example { 255 } else { 0 }
+    }
 
     fn new(options: ParseExampleOptions) -> Result<Self> {
         let wishes: Vec<_> = options.features.iter().map(|text| wish(text)).collect::<Result<_>>()?;
@@ -250,6 +259,32 @@ mod tests {
         assert_eq!(sample.get("id").unwrap(), &word(b"x"));
         let single = parse(r#"{"sequence": true, "features": ["even=int64[1,2]"]}"#, &sequence()).unwrap();
         assert_eq!(tensor(&single, "even").0, [2, 1, 2]);
+    }
+
+    #[test]
+    fn an_example_is_told_by_how_it_begins() {
+        let tells = |message: &[u8], seen: usize| {
+            let len = (message.len() as u64).to_le_bytes();
+            let sum = crc32c::crc32c(&len).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes();
+            let head = [&len[..], &sum, message].concat();
+            ParseExample::probe(&head[..head.len().min(12 + seen)], "") > 0
+        };
+        let whole = message();
+        for seen in 0..=whole.len() {
+            // The first feature is called `z`: 4 bytes of lengths, 3 of the name, 4 of the list's.
+            assert_eq!(tells(&whole, seen), seen >= 11, "{seen}");
+        }
+        assert!(tells(&field(1, &entry("e", &[])), 4096));
+        for other in [b"heron", &b""[..], b"\x0a\x00", &sequence()] {
+            assert!(!tells(other, 4096), "{other:?}");
+        }
+        // Any length that is another no longer adds up.
+        for at in [1, 3, 5, 8, 10] {
+            let mut changed = whole.clone();
+            changed[at] ^= 1;
+            assert!(!tells(&changed, 4096), "{at}");
+        }
+        assert_eq!(ParseExample::probe(&[], "tfrecord"), 0);
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl DataPipe for TfRecords {
         opens: Some(Opens {
             extensions: &["tfrecord", "tfrecords"],
             magic: &[Magic { offset: 0, bytes: b"" }],
-            then: "",
+            then: "parse_example",
         }),
         ..PipeInfo::DEFAULT
     };
@@ -56,8 +56,7 @@ impl DataPipe for TfRecords {
     }
 
     fn probe(head: &[u8], extension: &str) -> u8 {
-        let checked =
-            head.first_chunk::<12>().is_some_and(|head| verify(&head[..8], &head[8..], "length").is_ok());
+        let checked = first_record(head).is_some();
         let named = matches!(extension.to_ascii_lowercase().as_str(), "tfrecord" | "tfrecords");
         // Of one called so that is broken, or packed, it had better be told than left as bytes.
         if checked { 255 } else { u8::from(named) * 64 }
@@ -173,6 +172,16 @@ impl Records {
         (self.at, self.index) = (at, index);
         Ok(())
     }
+}
+
+/// The length of the first record of a file that begins with `head`, and what of its data is in there; `None` if it is no such file.
+pub(crate) fn first_record(head: &[u8]) -> Option<(u64, &[u8])> {
+    let (frame, data) = head.split_at_checked(HEAD as usize)?;
+    let (len, sum) = frame.split_first_chunk::<8>()?;
+    verify(len, sum, "length").ok()?;
+    let len = u64::from_le_bytes(*len);
+    let most = usize::try_from(len).unwrap_or(usize::MAX).min(data.len());
+    Some((len, data.get(..most)?))
 }
 
 /// A file, and the part of it that was read last, where it is far away.
