@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use forebay_loader::{Executor, View};
+use forebay_loader::{Executor, Graph, Value, View};
 use forebay_tests::{ALL, Run, Setting, build, line, registry, run, within_deadline};
 
 /// An Arrow stream of two columns and three batches, as pyarrow 26 wrote it: `id` int32 0 to 8, `bird` text.
@@ -67,5 +67,30 @@ fn arrow_columns_come_out_of_worker_processes_as_they_are() {
             seen.push(all);
         }
         assert_eq!(seen[0], seen[1]);
+    });
+}
+
+#[test]
+fn folders_of_partitions_that_are_opened_by_path_are_fields() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        let path = folder.path().to_str().unwrap();
+        for year in ["2025", "2026"] {
+            let place = folder.path().join(format!("year={year}/place=grey%20heron"));
+            fs::create_dir_all(&place).unwrap();
+            fs::write(place.join("part-0.parquet"), include_bytes!("columns/birds.parquet")).unwrap();
+        }
+        let graph = Graph::open(path, &registry).unwrap();
+        assert!(graph.to_string().contains("hive=true"), "{graph}");
+        let mut loader = build(&graph, &registry, Setting::INLINE).unwrap();
+        let rows: Vec<_> = loader.epoch(0).map(|sample| sample.unwrap()).collect();
+        let years: Vec<_> =
+            rows.iter().map(|row| row.get("year").and_then(Value::as_i64).unwrap()).collect();
+        assert!(years.len() > 2 && years.is_sorted(), "{years:?}");
+        assert_eq!((years[0], years[years.len() - 1]), (2025, 2026));
+        assert_eq!(rows[0].get("place").and_then(Value::as_str), Some("grey heron"));
+        // A file in no such folder has no such field.
+        let one = format!("{path}/year=2025/place=grey%20heron");
+        assert!(!Graph::open(&one, &registry).unwrap().to_string().contains("hive"));
     });
 }

@@ -4,14 +4,17 @@
 //! extension are one sample. Each kind of file has a branch of its own, and the branches come one after the other in the order in
 //! which their first files do.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::BTreeSet,
+    path::{Component, Path},
+};
 
 use forebay_core::{ENDLESS, Error, Result, Value, scheme_of};
 use serde::Serialize;
 
 use crate::{
     Executor, Loader, Registry,
-    graph::{Draft, Graph, ON_ERROR},
+    graph::{Catalog as _, Draft, Graph, ON_ERROR, PipeSpec},
     registry::HEAD,
 };
 
@@ -23,6 +26,8 @@ const GROUP: &str = "group";
 const DECODE: &str = "decode";
 const CONCAT: &str = "concat";
 
+/// The option of pipes that make fields of folders called `name=value`.
+const HIVE: &str = "hive";
 /// What happens to a file or sample that fails: it is listed, and the others come.
 const ASIDE: &str = "quarantine";
 /// The scheme of paths.
@@ -74,7 +79,8 @@ impl Graph {
     /// The graph that reads whatever is at a path: a file, a folder or a pattern.
     ///
     /// Each file's first bytes say what opens or decodes it, so all are looked into once, now. Of a folder whose files all lie in folders below it,
-    /// samples have a `label`, the place of the first folder's name among all, sorted, and a `class`, that name. Every pipe
+    /// samples have a `label`, the place of the first folder's name among all, sorted, and a `class`, that name. A pipe
+    /// with the option `hive` has it set where its files lie in folders called `name=value` below the path. Every pipe
     /// quarantines what it fails on, so one bad file ends nothing.
     ///
     /// ```no_run
@@ -143,7 +149,7 @@ impl Survey {
         };
         // A pattern that stands for one kind of file stays one, and what is added later is read too.
         let alone = branches.len() == 1 && whole;
-        let graph = graph(path, &branches, alone, &classes)?;
+        let graph = graph(path, &branches, alone, &classes, registry)?;
         let kinds = branches.into_iter().flat_map(|branch| branch.kinds).collect();
         Ok(Self { graph, kinds, unreadable, classes })
     }
@@ -270,7 +276,22 @@ fn classes(path: &str, files: &[String]) -> Vec<String> {
     folders.into_iter().collect()
 }
 
-fn graph(path: &str, branches: &[Branch], alone: bool, classes: &[String]) -> Result<Graph> {
+/// Whether any of the files lies, below `path`, in a folder called `name=value`.
+fn partitioned(path: &str, files: &[String]) -> bool {
+    let named = |folder: Component<'_>| {
+        folder.as_os_str().to_str().and_then(|name| name.split_once('=')).is_some_and(|(name, _)| !name.is_empty())
+    };
+    let below = |file: &String| Some(Path::new(file).strip_prefix(path).ok()?.parent()?.to_owned());
+    files.iter().filter_map(below).any(|folders| folders.components().any(named))
+}
+
+fn graph(
+    path: &str,
+    branches: &[Branch],
+    alone: bool,
+    classes: &[String],
+    registry: &Registry,
+) -> Result<Graph> {
     let mut builder = Graph::builder();
     let pipe = |name: &str| Draft::new(name).option(ON_ERROR, ASIDE);
     let mut ends = Vec::new();
@@ -293,8 +314,11 @@ fn graph(path: &str, branches: &[Branch], alone: bool, classes: &[String]) -> Re
             }
             builder = builder.node(pipe(GROUP));
         }
+        let partitioned = partitioned(path, &branch.paths);
         for name in &branch.chain {
-            builder = builder.node(pipe(name));
+            let takes = |spec: &PipeSpec| spec.options.iter().any(|option| option.name == HIVE);
+            let hive = partitioned && registry.pipe(name).is_some_and(takes);
+            builder = builder.node(if hive { pipe(name).option(HIVE, true) } else { pipe(name) });
         }
         let end = if number == 0 { DECODE.to_owned() } else { format!("{DECODE}-{}", number + 1) };
         builder = builder.node(pipe(DECODE).name(&end));
@@ -347,6 +371,17 @@ mod tests {
         assert!(classes("d", &files(&["b/1.jpg", "2.jpg"])).is_empty());
         assert!(classes("d", &files(&["b/1.jpg", "b/2.jpg"])).is_empty());
         assert!(classes("d/*/*", &files(&["a/1.jpg", "b/2.jpg"])).is_empty());
+    }
+
+    #[test]
+    fn folders_below_the_path_are_partitions() {
+        let files = ["d=1/t/year=2026/a.parquet".to_owned(), "d=1/t/_metadata".to_owned()];
+        for (path, expected) in
+            [("d=1/t", true), ("d=1/t/", true), ("d=1/t/year=2026", false), ("d=1/t/year=2026/a.parquet", false)]
+        {
+            assert_eq!(partitioned(path, &files), expected, "{path}");
+        }
+        assert!(!partitioned("t", &["t/=x/y/a=b.parquet".to_owned()]));
     }
 
     #[test]
