@@ -243,3 +243,24 @@ fn records_that_are_examples_come_parsed() {
         assert_eq!(names(samples.last().unwrap()), ["bytes"]);
     });
 }
+
+#[test]
+fn files_that_are_known_and_not_read_are_told_by_what_they_are() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+        write("classic.nc", b"CDF\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        write("secret.parquet", b"PAREsecretPARE");
+        write("part-1.h5", &[7; 600]);
+        let found = survey(folder.path(), &registry);
+        let left: Vec<_> = found.kinds.iter().filter_map(|kind| kind.left.as_deref()).collect();
+        assert!(matches!(&left[..], [only] if only.contains("called `.h5`") && only.contains("hdf5_pieces")), "{left:?}");
+        let mut loader = build(&found.graph, &registry, Setting::INLINE).unwrap();
+        assert_eq!(loader.epoch(0).map(Result::unwrap).count(), 1, "the part comes as bytes");
+        let lost: Vec<_> = loader.quarantine().iter().map(|lost| lost.error.to_string()).collect();
+        for (error, parts) in lost.iter().zip([["classic.nc", "NetCDF-3"], ["secret.parquet", "encrypted"]]) {
+            assert!(parts.iter().all(|part| error.contains(part)) && error.contains("not supported"), "{error}");
+        }
+        assert_eq!(lost.len(), 2, "{lost:?}");
+    });
+}

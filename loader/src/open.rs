@@ -237,7 +237,16 @@ fn look(file: &str, registry: &Registry) -> Result<FileKind> {
     }
     Ok(match decoder {
         Ok((decoder, plugin, _)) => FileKind { decoder: Some(decoder), plugin: Some(plugin), ..kind },
-        Err(error) => FileKind::left(file, &error),
+        Err(error) => match registry.strangers(extension, &head).as_slice() {
+            [] => FileKind::left(file, &error),
+            pipes => {
+                let pipes = pipes.join(", ");
+                let left = format!(
+                    "called `.{extension}` as the files that {pipes} opens, but it does not begin as they do: broken, a part of one, or something else"
+                );
+                FileKind { left: Some(left), ..kind }
+            }
+        },
     })
 }
 
@@ -279,7 +288,11 @@ fn classes(path: &str, files: &[String]) -> Vec<String> {
 /// Whether any of the files lies, below `path`, in a folder called `name=value`.
 fn partitioned(path: &str, files: &[String]) -> bool {
     let named = |folder: Component<'_>| {
-        folder.as_os_str().to_str().and_then(|name| name.split_once('=')).is_some_and(|(name, _)| !name.is_empty())
+        folder
+            .as_os_str()
+            .to_str()
+            .and_then(|name| name.split_once('='))
+            .is_some_and(|(name, _)| !name.is_empty())
     };
     let below = |file: &String| Some(Path::new(file).strip_prefix(path).ok()?.parent()?.to_owned());
     files.iter().filter_map(below).any(|folders| folders.components().any(named))
@@ -376,9 +389,12 @@ mod tests {
     #[test]
     fn folders_below_the_path_are_partitions() {
         let files = ["d=1/t/year=2026/a.parquet".to_owned(), "d=1/t/_metadata".to_owned()];
-        for (path, expected) in
-            [("d=1/t", true), ("d=1/t/", true), ("d=1/t/year=2026", false), ("d=1/t/year=2026/a.parquet", false)]
-        {
+        for (path, expected) in [
+            ("d=1/t", true),
+            ("d=1/t/", true),
+            ("d=1/t/year=2026", false),
+            ("d=1/t/year=2026/a.parquet", false),
+        ] {
             assert_eq!(partitioned(path, &files), expected, "{path}");
         }
         assert!(!partitioned("t", &["t/=x/y/a=b.parquet".to_owned()]));

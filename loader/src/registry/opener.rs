@@ -61,6 +61,14 @@ impl OpenerSlot {
 }
 
 impl Registry {
+    /// The pipes that open files with this extension, but none that begins so.
+    pub(crate) fn strangers(&self, extension: &str, head: &[u8]) -> Vec<&str> {
+        let named =
+            |slot: &&OpenerSlot| slot.extensions.iter().any(|known| known.eq_ignore_ascii_case(extension));
+        let slots = self.0.openers.iter().filter(named).filter(|slot| !slot.may_open(extension, head));
+        slots.map(|slot| self.0.plugins[slot.plugin].manifest.pipes[slot.index].name.as_str()).collect()
+    }
+
     /// The pipes that open a file with this extension and head, those first that are surest of it.
     ///
     /// Libraries of candidates are loaded, no others.

@@ -29,6 +29,8 @@ impl Decoder for Arrow {
         ],
         magic: &[
             Magic { offset: 0, bytes: b"PAR1" },
+            // Encrypted, to say that it is.
+            Magic { offset: 0, bytes: b"PARE" },
             Magic { offset: 0, bytes: b"ARROW1" },
             Magic { offset: 0, bytes: &[0xff, 0xff, 0xff, 0xff] },
         ],
@@ -41,7 +43,7 @@ impl Decoder for Arrow {
     }
 
     fn probe(&self, head: &[u8], extension: &str) -> u8 {
-        let magic = head.starts_with(b"PAR1") || head.starts_with(b"ARROW1");
+        let magic = [&b"PAR1"[..], b"PARE", b"ARROW1"].iter().any(|magic| head.starts_with(magic));
         let stream = matches!(extension.to_ascii_lowercase().as_str(), "arrow" | "arrows" | "ipc");
         match (magic, stream) {
             (true, _) => 224,

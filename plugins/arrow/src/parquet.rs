@@ -51,7 +51,11 @@ pub(crate) fn footer(blob: &Blob) -> Result<Buffer> {
     let end = end.ok_or_else(|| Error::corrupt(format!("expected a Parquet file, found {len} bytes")))?;
     match &end[4..] {
         MAGIC => {}
-        b"PARE" => return Err(Error::unsupported("an encrypted Parquet footer")),
+        b"PARE" => {
+            return Err(Error::unsupported(
+                "an encrypted Parquet file, footer and all, which is not supported",
+            ));
+        }
         found => {
             let message =
                 format!("expected PAR1 at the end of a Parquet file, found {}", found.escape_ascii());

@@ -42,6 +42,8 @@ impl DataPipe for RowGroups {
             extensions: &["parquet", "arrow", "arrows", "feather", "ipc"],
             magic: &[
                 Magic { offset: 0, bytes: b"PAR1" },
+                // Encrypted, to say that it is.
+                Magic { offset: 0, bytes: b"PARE" },
                 Magic { offset: 0, bytes: b"ARROW1" },
                 Magic { offset: 0, bytes: &[0xff; 4] },
             ],

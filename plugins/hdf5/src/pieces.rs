@@ -10,7 +10,7 @@ use crate::{
     Dataset, File,
     choice::{self, Chosen},
     origin::Origin,
-    structure::superblock::SIGNATURE,
+    structure::superblock::{NETCDF, SIGNATURE},
 };
 
 /// The field of a piece that says what it is.
@@ -54,6 +54,10 @@ impl DataPipe for Hdf5Pieces {
                 Magic { offset: 512, bytes: &SIGNATURE },
                 Magic { offset: 1024, bytes: &SIGNATURE },
                 Magic { offset: 2048, bytes: &SIGNATURE },
+                // To say what they are.
+                Magic { offset: 0, bytes: NETCDF[0] },
+                Magic { offset: 0, bytes: NETCDF[1] },
+                Magic { offset: 0, bytes: NETCDF[2] },
             ],
             then: "hdf5_rows",
         }),

@@ -5,6 +5,8 @@ use forebay_core::{Blob, Error, Result};
 use crate::bytes::{Cursor, Sizes};
 
 pub(crate) const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+/// What files of NetCDF before its version 4 begin with: they are no HDF5, and called alike.
+pub(crate) const NETCDF: [&[u8]; 3] = [b"CDF\x01", b"CDF\x02", b"CDF\x05"];
 /// More than any version of it takes.
 const MOST: u64 = 128;
 
@@ -31,6 +33,10 @@ pub(crate) fn find(blob: &Blob) -> Result<Superblock> {
         at = if at == 0 { 512 } else { at * 2 };
     }
     let head = blob.read(0..blob.len().min(8))?;
+    if NETCDF.iter().any(|start| head.starts_with(start)) {
+        let message = "a file of NetCDF-3 (classic), which is no HDF5 and not supported; `nccopy -k nc4` makes NetCDF-4 of it, which is";
+        return Err(Error::unsupported(message));
+    }
     let (found, expected) = (head.escape_ascii(), SIGNATURE.escape_ascii());
     Err(Error::corrupt(format!(
         "no HDF5 file: it begins with \"{found}\", and \"{expected}\" stands neither there nor at 512, 1024, 2048, ..."
@@ -50,7 +56,9 @@ fn read(blob: &Blob, base: u64, head: &[u8]) -> Result<Superblock> {
     let end = end.saturating_sub(stored_base).saturating_add(base);
     if end > blob.len() {
         let len = blob.len();
-        return Err(Error::corrupt(format!("the file was cut short: {len} bytes, expected {end}")));
+        return Err(Error::corrupt(format!(
+            "the file was cut short, or is the first of several that one was split into (family), which are not supported: {len} bytes, expected {end}"
+        )));
     }
     Ok(superblock)
 }
@@ -74,7 +82,7 @@ fn read_old(mut cursor: Cursor<'_>, base: u64, version: u8) -> Result<(Superbloc
     let _free_space = cursor.address()?;
     let end = cursor.address_of("the end of the file")?;
     if cursor.address()?.is_some() {
-        return Err(Error::unsupported("the file is split over several files").context("byte", base));
+        return Err(Error::unsupported("the file is split over several files (family or multi), which are not supported: `h5repart` joins them").context("byte", base));
     }
     let _name = cursor.uint(sizes.address)?;
     let root = cursor.address_of("the root group")?;
