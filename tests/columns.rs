@@ -9,6 +9,9 @@ use forebay_tests::{ALL, Run, Setting, build, line, registry, run, within_deadli
 /// An Arrow stream of two columns and three batches, as pyarrow 26 wrote it: `id` int32 0 to 8, `bird` text.
 const BIRDS: &[u8] = include_bytes!("columns/birds.arrows");
 
+/// A stream as Arrow 0.14.1 wrote it (apache/arrow-testing, generated_map.stream): messages begin with their length alone.
+const OLD: &[u8] = include_bytes!("columns/old.stream");
+
 fn graph(rest: &str) -> (tempfile::TempDir, forebay_loader::Graph) {
     let folder = tempfile::tempdir().unwrap();
     for name in ["one.arrows", "two.arrows"] {
@@ -84,13 +87,32 @@ fn folders_of_partitions_that_are_opened_by_path_are_fields() {
         assert!(graph.to_string().contains("hive=true"), "{graph}");
         let mut loader = build(&graph, &registry, Setting::INLINE).unwrap();
         let rows: Vec<_> = loader.epoch(0).map(|sample| sample.unwrap()).collect();
-        let years: Vec<_> =
-            rows.iter().map(|row| row.get("year").and_then(Value::as_i64).unwrap()).collect();
+        let years: Vec<_> = rows.iter().map(|row| row.get("year").and_then(Value::as_i64).unwrap()).collect();
         assert!(years.len() > 2 && years.is_sorted(), "{years:?}");
         assert_eq!((years[0], years[years.len() - 1]), (2025, 2026));
         assert_eq!(rows[0].get("place").and_then(Value::as_str), Some("grey heron"));
         // A file in no such folder has no such field.
         let one = format!("{path}/year=2025/place=grey%20heron");
         assert!(!Graph::open(&one, &registry).unwrap().to_string().contains("hive"));
+    });
+}
+
+#[test]
+fn streams_are_found_by_their_bytes_of_whatever_age() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        for (name, bytes, expected) in
+            [("old", OLD, true), ("new", BIRDS, true), ("cut", &OLD[..200], false), ("no", &OLD[4..], false)]
+        {
+            let path = folder.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            let graph = Graph::open(path.to_str().unwrap(), &registry).unwrap();
+            assert_eq!(graph.to_string().contains("row_groups"), expected, "{name}: {graph}");
+            if expected {
+                let mut loader = build(&graph, &registry, Setting::INLINE).unwrap();
+                assert!(loader.epoch(0).inspect(|row| assert!(row.is_ok(), "{row:?}")).count() > 1, "{name}");
+                assert_eq!(loader.quarantine().len(), 0, "{name}");
+            }
+        }
     });
 }

@@ -86,6 +86,20 @@ pub(crate) fn next_message(blob: &Blob, at: u64) -> Result<Option<(Block, Buffer
     Ok(Some((block, head)))
 }
 
+/// Whether a stream as Arrow wrote it before 0.15, a length without anything before it, begins so: its schema must be whole.
+pub(crate) fn begins_old_stream(head: &[u8]) -> bool {
+    let schema = || {
+        let (length, rest) = head.split_first_chunk::<4>()?;
+        let bytes = aligned(rest.get(..usize::try_from(u32::from_le_bytes(*length)).ok()?)?);
+        let is_schema = || {
+            let message = arrow_ipc::root_as_message(&bytes).map_err(|error| broken(&error))?;
+            Ok(message.bodyLength() == 0 && message.header_as_schema().is_some())
+        };
+        shielded(is_schema).ok()
+    };
+    schema() == Some(true)
+}
+
 /// What `read` makes of the message in `head`.
 pub(crate) fn with_message<T>(
     head: &Buffer,

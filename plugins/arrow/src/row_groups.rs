@@ -10,6 +10,7 @@ use forebay_core::{
 use crate::{
     document::{Opened, Pieces, Wanted},
     hive,
+    messages::{MAGIC, begins_old_stream},
     piece::{Cut, FIELD, uid_of},
     predicate::Predicate,
 };
@@ -46,6 +47,9 @@ impl DataPipe for RowGroups {
                 Magic { offset: 0, bytes: b"PARE" },
                 Magic { offset: 0, bytes: b"ARROW1" },
                 Magic { offset: 0, bytes: &[0xff; 4] },
+                // Streams of before 0.15 begin with the length of a head, whose root stands at one of these places.
+                Magic { offset: 4, bytes: &[0x10, 0, 0, 0] },
+                Magic { offset: 4, bytes: &[0x14, 0, 0, 0] },
             ],
             then: "read_rows",
         }),
@@ -61,7 +65,12 @@ impl DataPipe for RowGroups {
 
     fn probe(head: &[u8], extension: &str) -> u8 {
         let stream = matches!(extension.to_ascii_lowercase().as_str(), "arrow" | "arrows" | "ipc");
-        let Some(rest) = head.strip_prefix(&[0xff; 4]) else { return 240 };
+        if [&b"PAR1"[..], b"PARE", MAGIC].iter().any(|magic| head.starts_with(magic)) {
+            return 240;
+        }
+        let Some(rest) = head.strip_prefix(&[0xff; 4]) else {
+            return if begins_old_stream(head) { 200 } else { 0 };
+        };
         // Four bytes of ones begin other things too: in a stream the length of a head follows.
         let length = rest.first_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length));
         match (1..=1 << 26).contains(&length) && length % 8 == 0 {
