@@ -62,6 +62,35 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
+fn small_and_large_integers_are_one_column_of_a_table() {
+    within_deadline(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let (small, large, minus) = ("5", "18446744073709551615", "-5");
+        for (rows, expected) in [
+            ([small, large, minus], ["n=UInt(5)", "n=UInt(18446744073709551615)"]),
+            ([large, minus, small], ["n=UInt(18446744073709551615)", "n=UInt(5)"]),
+            ([small, minus, large], ["n=Int(5)", "n=Int(-5)"]),
+        ] {
+            let text: String = rows.iter().map(|row| format!("{{\"n\": {row}}}\n")).collect();
+            fs::write(at("in.jsonl"), text).unwrap();
+            for (writer, name) in [("write_parquet", "out.parquet"), ("write_ipc", "out.arrow")] {
+                let (from, to) = (at("in.jsonl"), at(name));
+                let graph = format!(
+                    "files '{from}' | lines | json_lines | {writer} '{to}' overwrite=true on_error=skip:1"
+                );
+                write(&graph);
+                assert_eq!(
+                    read(&format!("files '{to}' | row_groups | read_rows")),
+                    expected,
+                    "{writer} {rows:?}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
 fn samples_go_from_any_format_to_any() {
     within_deadline(|| {
         let folder = tempfile::tempdir().unwrap();

@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Null,
     Bool,
     Number(DType),
+    /// int64 of which none is negative: beside larger ones they are uint64.
+    Natural,
     Text,
     Bytes,
     /// Blocks of numbers of one type; the lengths of all axes but the first are always these.
@@ -41,6 +43,7 @@ impl Kind {
         Ok(match value.view() {
             View::Null => Self::Null,
             View::Bool(_) => Self::Bool,
+            View::Int(0..) if value.dtype() == Some(DType::I64) => Self::Natural,
             View::Int(_) | View::UInt(_) | View::Float(_) => {
                 let dtype = value.dtype().unwrap_or(DType::ANY);
                 number(dtype)?;
@@ -77,7 +80,8 @@ impl Kind {
         })
     }
 
-    /// The type that values of both have: an integer and a float are float64, a field that one struct lacks is null there.
+    /// The type that values of both have: an integer and a float are float64, integers of which none is
+    /// negative and larger ones uint64, a field that one struct lacks is null there.
     ///
     /// # Errors
     /// `Invalid` when there is none.
@@ -85,7 +89,15 @@ impl Kind {
         Ok(match (self, other) {
             (Self::Null, kind) | (kind, Self::Null) => kind,
             (one, other) if one == other => one,
-            (Self::Number(one), Self::Number(other)) if wide(one) && wide(other) => Self::Number(DType::F64),
+            (Self::Natural, Self::Number(other)) | (Self::Number(other), Self::Natural) if wide(other) => {
+                Self::Number(other)
+            }
+            (Self::Number(DType::F64), Self::Number(other))
+            | (Self::Number(other), Self::Number(DType::F64))
+                if wide(other) =>
+            {
+                Self::Number(DType::F64)
+            }
             (Self::List(one), Self::List(other)) => Self::List(Box::new(one.join(*other)?)),
             (Self::Struct(mut fields), Self::Struct(others)) => {
                 for (name, kind) in others {
@@ -102,11 +114,24 @@ impl Kind {
         })
     }
 
+    /// What it is once a file says so: what comes later changes it no more.
+    fn settled(self) -> Self {
+        match self {
+            Self::Natural => Self::Number(DType::I64),
+            Self::List(items) => Self::List(Box::new(items.settled())),
+            Self::Struct(fields) => {
+                Self::Struct(fields.into_iter().map(|(name, kind)| (name, kind.settled())).collect())
+            }
+            kind => kind,
+        }
+    }
+
     fn name(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
             Self::Bool => "bool".to_owned(),
             Self::Number(dtype) => dtype.to_string(),
+            Self::Natural => DType::I64.to_string(),
             Self::Text => "text".to_owned(),
             Self::Bytes => "bytes".to_owned(),
             Self::Block(dtype, inner) => format!("a tensor of {dtype} whose last axes are {inner:?}"),
@@ -121,6 +146,7 @@ impl Kind {
             Self::Null => DataType::Null,
             Self::Bool => DataType::Boolean,
             Self::Number(dtype) => number(*dtype)?,
+            Self::Natural => DataType::Int64,
             Self::Text => DataType::LargeUtf8,
             Self::Bytes => DataType::LargeBinary,
             Self::Block(dtype, inner) => {
@@ -149,10 +175,11 @@ impl Kind {
                 let bits = values.iter().map(|value| value.bits() != 0 || scalar(value).first() == Some(&1));
                 data.add_buffer(BooleanBuffer::from_iter(bits).into_inner())
             }
-            Self::Number(dtype) => {
+            Self::Number(_) | Self::Natural => {
+                let dtype = if let Self::Number(dtype) = self { *dtype } else { DType::I64 };
                 let mut bytes = Vec::with_capacity(values.len() * dtype.size());
                 for value in values {
-                    push_number(value, *dtype, &mut bytes)?;
+                    push_number(value, dtype, &mut bytes)?;
                 }
                 data.add_buffer(ArrowBuffer::from(bytes))
             }
@@ -237,6 +264,11 @@ impl Columns {
             }
         }
         Ok(Self { fields })
+    }
+
+    /// The columns of a file that is begun with them.
+    pub(crate) fn settled(self) -> Self {
+        Self { fields: self.fields.into_iter().map(|(name, kind)| (name, kind.settled())).collect() }
     }
 
     /// Whether rows of `other` are rows of these columns.

@@ -162,6 +162,7 @@ impl<T: Table> Rows<T> {
     }
 
     fn flush(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        self.columns = std::mem::take(&mut self.columns).settled();
         let to = match &mut self.to {
             Some(to) => to,
             none => none.insert(self.table.begin(self.columns.schema()?, self.shared.clone())?),
