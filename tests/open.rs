@@ -208,7 +208,7 @@ fn of_a_files_own_fields_its_path_and_bytes_stay_behind_and_the_others_go_on() {
                 let folder = Path::new(SEEDS).parent().unwrap().display();
                 let files = format!("files '{SEEDS}/{file}' open={open}");
                 let graph = line(&format!(
-                    "{files} | label ['other', 'seeds'] root='{folder}' field=place name=folder | {pipes}"
+                    "{files} | label ['other', 'seeds'] root='{folder}' field=place | {pipes}"
                 ));
                 let mut loader = build(&graph, &registry, Setting::INLINE).unwrap();
                 let samples: Vec<_> = loader.epoch(0).collect::<Result<_, _>>().unwrap();
@@ -216,7 +216,7 @@ fn of_a_files_own_fields_its_path_and_bytes_stay_behind_and_the_others_go_on() {
                 for sample in samples {
                     let told = || format!("{file} | {pipes}: {}", shown(&sample));
                     assert_eq!(sample.get("place").and_then(Value::as_i64), Some(1), "{}", told());
-                    assert_eq!(sample.get("folder").and_then(Value::as_str), Some("seeds"), "{}", told());
+                    assert_eq!(sample.get("class").and_then(Value::as_str), Some("seeds"), "{}", told());
                     assert_eq!(sample.get("path"), None, "{}", told());
                     let own = matches!(pipes, "unzip group=none" | "tfrecords");
                     assert_eq!(sample.get("bytes").is_some(), own, "{}", told());
@@ -254,13 +254,62 @@ fn files_that_are_known_and_not_read_are_told_by_what_they_are() {
         write("part-1.h5", &[7; 600]);
         let found = survey(folder.path(), &registry);
         let left: Vec<_> = found.kinds.iter().filter_map(|kind| kind.left.as_deref()).collect();
-        assert!(matches!(&left[..], [only] if only.contains("called `.h5`") && only.contains("hdf5_pieces")), "{left:?}");
+        assert!(
+            matches!(&left[..], [only] if only.contains("called `.h5`") && only.contains("hdf5_pieces")),
+            "{left:?}"
+        );
         let mut loader = build(&found.graph, &registry, Setting::INLINE).unwrap();
         assert_eq!(loader.epoch(0).map(Result::unwrap).count(), 1, "the part comes as bytes");
         let lost: Vec<_> = loader.quarantine().iter().map(|lost| lost.error.to_string()).collect();
         for (error, parts) in lost.iter().zip([["classic.nc", "NetCDF-3"], ["secret.parquet", "encrypted"]]) {
-            assert!(parts.iter().all(|part| error.contains(part)) && error.contains("not supported"), "{error}");
+            assert!(
+                parts.iter().all(|part| error.contains(part)) && error.contains("not supported"),
+                "{error}"
+            );
         }
         assert_eq!(lost.len(), 2, "{lost:?}");
+    });
+}
+
+#[test]
+fn of_hdf5_files_all_comes_that_can_and_the_rest_is_named_on_every_executor() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../plugins/hdf5/tests/data");
+        for name in ["below.h5", "mixed.h5"] {
+            fs::copy(format!("{data}/{name}"), folder.path().join(name)).unwrap();
+        }
+        let graph = survey(folder.path(), &registry).graph;
+        for executor in [Executor::Inline, Executor::Threads(3), Executor::Processes(2)] {
+            let setting = Setting { executor, ..Setting::INLINE };
+            let mut loader = build(&graph, &registry, setting).unwrap();
+            let samples: Vec<_> = loader.epoch(0).map(|sample| shown(&sample.unwrap())).collect();
+            assert_eq!(samples.len(), 9, "{samples:?}");
+            for (nth, sample) in samples.iter().take(3).enumerate() {
+                assert!(
+                    sample.contains("image=") && sample.contains(&format!("label=Int({nth})")),
+                    "{sample}"
+                );
+            }
+            assert!(samples[3..].iter().all(|sample| sample.contains("rate=Float(0.5)")), "{samples:?}");
+            let lost = loader.quarantine();
+            let lost: Vec<_> = lost.iter().map(|lost| format!("{:?} {}", lost.key, lost.error)).collect();
+            for part in [
+                "below.h5",
+                "`names` is no group",
+                "mixed.h5",
+                "/virtual",
+                "/outside",
+                "/elsewhere",
+                "zfp",
+                "`/names` has 2",
+            ] {
+                assert!(
+                    lost.iter().any(|lost| lost.contains(part)),
+                    "{executor:?}: {part} is not in {lost:#?}"
+                );
+            }
+            assert_eq!(lost.len(), 6, "{lost:#?}");
+        }
     });
 }
