@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod codec;
+mod forward;
 mod input;
 mod lz4;
 mod lzw;
@@ -10,6 +11,7 @@ mod whole;
 
 pub use crate::{
     codec::Codec,
+    forward::{Forward, peek},
     input::Input,
     stream::{LAYERS, Unpacked, error_of},
     whole::{crc32, inflate, unpack},

@@ -44,6 +44,8 @@ type Source = Counted<Box<dyn BufRead + Send>>;
 /// ```
 pub struct Unpacked {
     codec: Codec,
+    /// How many layers of packing there are down to what it gives, as far as it opened them.
+    layers: usize,
     /// How many packed bytes were taken, and how many bytes were given.
     taken: Arc<AtomicU64>,
     given: u64,
@@ -85,7 +87,7 @@ impl Unpacked {
             Codec::Lz4 => Decoder::Lz4(Lz4::new(source)),
             Codec::Compress => Decoder::Compress(Lzw::new(source)),
         };
-        Ok(Self { codec, taken, given: 0, decoder })
+        Ok(Self { codec, layers: 1, taken, given: 0, decoder })
     }
 
     /// What is in `blob` beneath all layers of packing; none when it is not packed at all.
@@ -96,11 +98,11 @@ impl Unpacked {
         let head = blob.read(0..blob.len().min(Codec::HEAD as u64))?;
         let Some(codec) = Codec::of(&head) else { return Ok(None) };
         let mut reader = buffered(Self::new(codec, Box::new(Input::new(blob.clone(), 0)))?);
-        for _ in 1..LAYERS {
+        for layers in 2..=LAYERS {
             let Some(codec) = Codec::of(reader.fill_buf().map_err(error_of)?) else {
                 return Ok(Some(reader));
             };
-            reader = buffered(Self::new(codec, Box::new(reader))?);
+            reader = buffered(Self { layers, ..Self::new(codec, Box::new(reader))? });
         }
         match Codec::of(reader.fill_buf().map_err(error_of)?) {
             Some(_) => Err(Error::limit(format!("packed more than {LAYERS} times, one within the other"))),
@@ -112,6 +114,12 @@ impl Unpacked {
     #[must_use]
     pub fn codec(&self) -> Codec {
         self.codec
+    }
+
+    /// How many layers of packing it takes off: 1, or as many as [`open`](Self::open) has found.
+    #[must_use]
+    pub fn layers(&self) -> usize {
+        self.layers
     }
 
     fn describe(&self, error: io::Error) -> Error {

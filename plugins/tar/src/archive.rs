@@ -1,12 +1,9 @@
 //! Where an archive lies: in memory or in a map, far away in a store, or packed.
 
-use std::{
-    borrow::Cow,
-    io::{self, BufReader, Read as _},
-};
+use std::{borrow::Cow, io::Read as _};
 
 use forebay_core::{Blob, Buffer, BufferMut, Context, Error, Limits, Result};
-use forebay_unpack::{Codec, Unpacked, error_of};
+use forebay_unpack::{Codec, Forward, error_of, peek};
 
 use crate::{
     header::{BLOCK, Header},
@@ -17,25 +14,17 @@ use crate::{
 
 /// How much of an archive far away is fetched at once, so that small members do not cost a call each.
 const FETCH: u64 = 1 << 20;
-/// How much is asked for at first for a member whose bytes have yet to arrive.
-const FIRST: usize = 1 << 20;
 
 /// How sure it is that a file that begins so is an archive: by the checksum of its first header, packed or not.
 pub(crate) fn probe(head: &[u8], extension: &str) -> u8 {
     let is_header =
         |bytes: &[u8]| bytes.get(..BLOCK).is_some_and(|block| Header::parse(block.into()).is_ok());
-    let mut unpacked = Vec::new();
-    if Codec::of(head).is_some()
-        && let Ok(Some(reader)) = Unpacked::open(&Blob::from(Buffer::from(head.to_vec())))
-    {
-        // It breaks off with an error where the head does, most often behind the header.
-        let _ = reader.take(BLOCK as u64).read_to_end(&mut unpacked);
-    }
+    let inside = peek(head, BLOCK);
     let named = extension.eq_ignore_ascii_case("tar");
-    match (is_header(head) || is_header(&unpacked), named) {
+    match (is_header(head) || inside.as_deref().is_some_and(is_header), named) {
         (true, _) => 255,
         // Of some packings the head gives nothing, as a block of them is longer.
-        (false, true) if Codec::of(head).is_some() => 240,
+        (false, true) if inside.is_some() => 240,
         // An empty archive; else a broken one had better be told than left as bytes.
         (false, true) if head.iter().all(|&byte| byte == 0) && !head.is_empty() => 255,
         (false, true) if !head.is_empty() => 16,
@@ -62,7 +51,7 @@ pub(crate) enum Archive {
     /// In memory or mapped, from some byte of it on: contents are slices of it.
     Here(Window, u64),
     Far(Far),
-    Packed(Box<Packed>),
+    Packed(Box<Forward>),
 }
 
 impl Archive {
@@ -86,9 +75,9 @@ impl Archive {
         let is_tar = head.len() == BLOCK && Header::parse(Cow::Borrowed(&head)).is_ok();
         if !is_tar
             && Codec::of(&head).is_some()
-            && let Some(reader) = Unpacked::open(blob)?
+            && let Some(packed) = Forward::open(blob)?
         {
-            return Ok((Self::Packed(Box::new(Packed { reader, at: 0 })), Buffer::EMPTY));
+            return Ok((Self::Packed(Box::new(packed)), Buffer::EMPTY));
         }
         Ok((archive, shard))
     }
@@ -243,30 +232,8 @@ impl<'a> Input<'a> for FarInput<'_, '_> {
 }
 
 /// An archive that is unpacked as it is read: only forwards.
-pub(crate) struct Packed {
-    reader: BufReader<Unpacked>,
-    at: u64,
-}
-
-impl Packed {
-    /// Goes on to `at`, which lies further only where a stream was restored.
-    fn go_to(&mut self, at: u64) -> Result<()> {
-        let wanted = at.saturating_sub(self.at);
-        match self.pass(wanted)? {
-            found if found == wanted => Ok(()),
-            found => Err(Error::invalid(format!("the saved place is byte {at} of {}", at - wanted + found))),
-        }
-    }
-
-    fn pass(&mut self, len: u64) -> Result<u64> {
-        let passed = io::copy(&mut self.reader.by_ref().take(len), &mut io::sink()).map_err(error_of)?;
-        self.at += passed;
-        Ok(passed)
-    }
-}
-
 struct PackedInput<'x, 'c> {
-    packed: &'x mut Packed,
+    packed: &'x mut Forward,
     memory: Memory<'c>,
 }
 
@@ -276,36 +243,14 @@ impl<'a> Input<'a> for PackedInput<'_, '_> {
     fn head(&mut self, at: u64, len: u64) -> Result<Cow<'a, [u8]>> {
         self.packed.go_to(at)?;
         let mut bytes = Vec::new();
-        self.packed.reader.by_ref().take(len).read_to_end(&mut bytes).map_err(error_of)?;
-        self.packed.at += bytes.len() as u64;
+        self.packed.by_ref().take(len).read_to_end(&mut bytes).map_err(error_of)?;
         Ok(Cow::Owned(bytes))
     }
 
     fn take(&mut self, at: u64, len: u64) -> Result<Buffer> {
         self.packed.go_to(at)?;
         let len = within(len, self.memory.limit())?;
-        if len == 0 {
-            return Ok(Buffer::EMPTY);
-        }
-        // Grows with what arrives, not with what a header claims.
-        let mut bytes = self.memory.alloc(len.min(FIRST))?;
-        let mut filled = 0;
-        loop {
-            match self.packed.reader.read(&mut bytes[filled..]) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error_of(error)),
-            }
-            if filled == bytes.len() && filled < len {
-                let mut more = self.memory.alloc(filled.saturating_mul(4).min(len))?;
-                more[..filled].copy_from_slice(&bytes);
-                bytes = more;
-            }
-        }
-        bytes.truncate(filled);
-        self.packed.at += filled as u64;
-        Ok(bytes.freeze())
+        self.packed.part(len, &mut |len| self.memory.alloc(len))
     }
 
     fn skip(&mut self, at: u64, len: u64) -> Result<u64> {
