@@ -167,6 +167,12 @@ fn a_bad_line_is_an_error_with_its_place_or_left_out() {
         (Some("15"), Some(file.as_str()), 1),
         "{error}"
     );
+    // Not that of the block, which is that of its first row.
+    assert_eq!(error.get("sample"), Some(file.as_str()), "{error}");
+    let quotes = write(folder.path(), "quotes.csv", "a,b\n1,2\n3,\"4\n5,6\n");
+    let graph = line(&format!("files {quotes} | csv_blocks | csv"));
+    let (error, before) = error_of(&graph, &registry, Setting::INLINE);
+    assert_eq!((error.get("byte"), before), (Some("10"), 1), "{error}");
     let kept = read(&format!("files {file} | lines | json_lines on_error=skip"), Setting::INLINE);
     assert_eq!(kept.len(), 2);
     let cases = [

@@ -1,16 +1,20 @@
 //! `csv_blocks`: a CSV file to blocks of whole records, with what its header says.
 
 use forebay_core::{
-    Blob, Context, DataPipe, Error, FlatMap, Items, Opens, PipeInfo, Result, Sample, State, Str, Value,
-    options,
+    Context, DataPipe, Error, FlatMap, Items, Opens, PipeInfo, Result, Sample, State, Str, Value, options,
 };
+use forebay_unpack::peek;
 
 use crate::{
     MARK,
-    piece::{Cutter, save, saved},
+    piece::{Cutter, save},
     record::{Dialect, End, closed},
+    source::{Rest, Source},
     text::is_text,
 };
+
+/// So many bytes are looked at first for the end of a record.
+const WINDOW: u64 = 4096;
 
 options! {
     /// Options of `csv_blocks`.
@@ -81,7 +85,8 @@ impl DataPipe for CsvBlocks {
     }
 
     fn probe(head: &[u8], _: &str) -> u8 {
-        if is_text(head) { 160 } else { 0 }
+        let inside = peek(head, WINDOW as usize);
+        if is_text(inside.as_deref().unwrap_or(head)) { 160 } else { 0 }
     }
 }
 
@@ -89,30 +94,36 @@ impl FlatMap for CsvBlocks {
     type Items = CsvBlocksItems;
 
     fn open(&self, sample: Sample, cx: &Context) -> Result<CsvBlocksItems> {
-        let blob = Blob::of(&sample, cx)?;
-        let origin = sample.key().origin.to_ascii_lowercase();
-        let tabs = origin.ends_with(".tsv") || origin.ends_with(".tab");
-        let separator = self.separator.unwrap_or(if tabs { b'\t' } else { b',' });
+        let origin = sample.key().origin.clone();
+        self.items(sample, cx).map_err(|error| error.context("file", origin))
+    }
+}
+
+impl CsvBlocks {
+    fn items(&self, sample: Sample, cx: &Context) -> Result<CsvBlocksItems> {
+        let source = Source::of(&sample, cx)?;
+        let tabs = || has_tabs(&sample.key().origin, source.is_packed());
+        let separator = self.separator.unwrap_or_else(|| if tabs() { b'\t' } else { b',' });
         let dialect = Dialect { separator, ..self.dialect };
-        let (header, names, block) = (self.header, self.names.clone(), self.block);
-        let mut items = CsvBlocksItems {
-            blob,
-            cutter: Cutter::new(sample),
-            dialect,
-            header,
-            names,
-            block,
-            at: 0,
-            more: Value::NULL,
-        };
-        items.begin(cx).map_err(|error| error.context("file", items.cutter.origin()))?;
+        let (header, names, block) = (self.header, self.names.clone(), source.block(self.block, cx));
+        let cutter = Cutter::new(sample, &source);
+        let more = Value::NULL;
+        let mut items = CsvBlocksItems { source, cutter, dialect, header, names, block, at: 0, more };
+        items.begin(cx)?;
         Ok(items)
     }
 }
 
+/// Whether a name is one of a file with tabs; that of a packed file may have an ending for that.
+fn has_tabs(origin: &str, packed: bool) -> bool {
+    let name = origin.to_ascii_lowercase();
+    let named = |name: &str| name.ends_with(".tsv") || name.ends_with(".tab");
+    named(&name) || packed && name.rsplit_once('.').is_some_and(|(name, _)| named(name))
+}
+
 /// The blocks of one file, in its order.
 pub struct CsvBlocksItems {
-    blob: Blob,
+    source: Source,
     cutter: Cutter,
     dialect: Dialect,
     header: bool,
@@ -125,16 +136,20 @@ pub struct CsvBlocksItems {
 impl CsvBlocksItems {
     /// Reads the header, and goes to the first record behind it.
     fn begin(&mut self, cx: &Context) -> Result<()> {
-        let mark = self.blob.read(0..self.blob.len().min(MARK.len() as u64))?;
-        self.at = if *mark == *MARK { MARK.len() as u64 } else { 0 };
-        let mut first = Vec::new();
-        let mut end = self.at;
-        while first.is_empty() && end < self.blob.len() {
-            let bytes = self.blob.read(end..self.cut(end, 1, cx)?)?;
+        let mark = self.source.ahead(0, MARK.len() as u64, cx)?.0.starts_with(MARK);
+        self.at = if mark { MARK.len() as u64 } else { 0 };
+        let (mut first, mut end) = (Vec::new(), self.at);
+        while first.is_empty() {
+            let behind = self.cut(end, 1, cx)?;
+            if behind == end {
+                break;
+            }
+            // Of what is unpacked more may be at hand.
+            let bytes = self.source.ahead(end, behind - end, cx)?.0.slice(..(behind - end) as usize);
             let mut fields = Vec::new();
             closed(self.dialect.record(&bytes, 0, |field| fields.push(field)), bytes.len(), end)?;
             first = fields.iter().map(|field| self.dialect.text(&bytes, field)).collect::<Result<_>>()?;
-            end += bytes.len() as u64;
+            end = behind;
         }
         if self.header {
             self.at = end;
@@ -154,30 +169,27 @@ impl CsvBlocksItems {
     }
 
     /// The end of the first record that ends `wanted` bytes behind `from` or later; or of one before that, when the next is not
-    /// yet at hand.
-    fn cut(&self, from: u64, wanted: u64, cx: &Context) -> Result<u64> {
-        let (len, most) = (self.blob.len(), cx.limits().bytes);
-        let mut size = wanted.max(4096);
+    /// yet at hand, or broken.
+    fn cut(&mut self, from: u64, wanted: u64, cx: &Context) -> Result<u64> {
+        let most = cx.limits().bytes;
+        let mut size = wanted.max(WINDOW);
         loop {
-            let end = from.saturating_add(size).min(len);
-            let bytes = self.blob.read(from..end)?;
+            let (bytes, rest) = self.source.ahead(from, size, cx)?;
             let mut at = 0;
-            loop {
+            while at < bytes.len() && (at as u64) < wanted {
                 match self.dialect.record(&bytes, at, |_| {}) {
                     // A carriage return at the end may have its line feed behind it.
-                    End::Line(next) if next < bytes.len() || end == len => at = next,
-                    End::Bytes if end == len => at = bytes.len(),
+                    End::Line(next) if next < bytes.len() || rest != Rest::More => at = next,
+                    End::Bytes if rest == Rest::End => at = bytes.len(),
                     // The records before one whose quotes do not close are a block without it.
-                    open if end == len && at == 0 && !bytes.is_empty() => {
-                        at = closed(open, bytes.len(), from)?;
-                    }
+                    open if rest == Rest::End && at == 0 => at = closed(open, bytes.len(), from)?,
                     _ => break,
                 }
-                if at >= bytes.len() || at as u64 >= wanted {
-                    break;
-                }
             }
-            if at > 0 || end == len {
+            if at == 0 && rest == Rest::Damage {
+                self.source.damage()?;
+            }
+            if at > 0 || rest == Rest::End {
                 return Ok(from + at as u64);
             }
             if size >= most {
@@ -187,19 +199,20 @@ impl CsvBlocksItems {
             size = size.saturating_mul(2).min(most);
         }
     }
+
+    fn piece(&mut self, cx: &Context) -> Result<Option<Sample>> {
+        let (from, end) = (self.at, self.cut(self.at, self.block, cx)?);
+        if from == end {
+            return Ok(None);
+        }
+        self.at = end;
+        self.cutter.piece(&mut self.source, (from, end), self.more.clone(), cx).map(Some)
+    }
 }
 
 impl Items for CsvBlocksItems {
     fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
-        let from = self.at;
-        if from >= self.blob.len() {
-            return Ok(None);
-        }
-        let piece = self.cut(from, self.block, cx).and_then(|end| {
-            self.at = end;
-            self.cutter.piece(&self.blob, from, end, self.more.clone())
-        });
-        piece.map(Some).map_err(|error| error.context("file", self.cutter.origin()))
+        self.piece(cx).map_err(|error| error.context("file", self.cutter.origin()))
     }
 
     /// Where the next block starts.
@@ -208,7 +221,7 @@ impl Items for CsvBlocksItems {
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        self.at = saved(state, self.blob.len())?;
+        self.at = self.source.restore(state)?;
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ mod rows;
 mod scan;
 mod select;
 mod shapes;
+mod source;
 mod text;
 mod text_lines;
 mod unique;

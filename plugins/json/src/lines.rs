@@ -4,12 +4,14 @@ use forebay_core::{
     Blob, Context, DataPipe, Error, FlatMap, Items, Keep, Magic, Opens, PipeInfo, Result, Sample, State,
     Value, options,
 };
+use forebay_unpack::peek;
 
 use crate::{
     MARK,
     ends::Ends,
     parse,
-    piece::{Cutter, save, saved},
+    piece::{Cutter, save},
+    source::{Rest, Source},
     text::is_text,
 };
 
@@ -61,17 +63,20 @@ impl DataPipe for Lines {
         Ok(Self { block, rows, keep: index.as_deref().map(Keep::of) })
     }
 
-    /// Two lines that are JSON objects are lines of JSON, whatever they are called.
+    /// Two lines that are JSON objects are lines of JSON, whatever they are called; so they are where a head of packed bytes shows them.
     fn probe(head: &[u8], extension: &str) -> u8 {
         let named = matches!(extension.to_ascii_lowercase().as_str(), "jsonl" | "ndjson");
-        let mut lines = head.strip_prefix(MARK).unwrap_or(head).split_inclusive(|&byte| byte == b'\n');
+        let inside = peek(head, WINDOW as usize);
+        let text = inside.as_deref().unwrap_or(head);
+        let mut lines = text.strip_prefix(MARK).unwrap_or(text).split_inclusive(|&byte| byte == b'\n');
         let mut object = || {
             let line = lines.next().filter(|line| line.starts_with(b"{") && line.ends_with(b"\n"))?;
             parse(&line.to_vec().into()).ok()
         };
         match object().and_then(|_| object()) {
             Some(_) => 224,
-            None if named && is_text(head) => 200,
+            // Less than who unpacks it to look.
+            None if named && is_text(text) => 200 - 40 * u8::from(inside.is_some()),
             None => 0,
         }
     }
@@ -81,42 +86,65 @@ impl FlatMap for Lines {
     type Items = LinesItems;
 
     fn open(&self, sample: Sample, cx: &Context) -> Result<LinesItems> {
-        let blob = Blob::of(&sample, cx)?;
-        let block = if blob.in_memory().is_some() { self.block } else { self.block.max(FAR) };
-        let ends = self.rows.map(|rows| {
-            let path = sample.get("path").and_then(Value::as_str).zip(self.keep.as_ref());
-            Ends::of(&blob, rows, path, cx.limits().bytes)
-        });
-        let ends = ends.transpose().map_err(|error| error.context("file", &sample.key().origin))?;
-        Ok(LinesItems { blob, cutter: Cutter::new(sample), block, ends, at: 0 })
+        let origin = sample.key().origin.clone();
+        self.items(sample, cx).map_err(|error| error.context("file", origin))
+    }
+}
+
+impl Lines {
+    fn items(&self, sample: Sample, cx: &Context) -> Result<LinesItems> {
+        let source = Source::of(&sample, cx)?;
+        let (mut block, mut ends) = (source.block(self.block, cx), None);
+        if let Source::Plain(blob) = &source {
+            if blob.in_memory().is_none() {
+                block = block.max(FAR);
+            }
+            if let Some(rows) = self.rows {
+                let path = sample.get("path").and_then(Value::as_str).zip(self.keep.as_ref());
+                ends = Some(Ends::of(blob, rows, path, cx.limits().bytes)?);
+            }
+        }
+        let cutter = Cutter::new(sample, &source);
+        Ok(LinesItems { source, cutter, block, rows: self.rows, ends, at: 0 })
     }
 }
 
 /// The blocks of one file, in its order.
 pub struct LinesItems {
-    blob: Blob,
+    source: Source,
     cutter: Cutter,
     block: u64,
-    /// Where blocks end that have so many lines.
+    rows: Option<u64>,
+    /// Where blocks end that have so many lines, of a plain file.
     ends: Option<Ends>,
     at: u64,
 }
 
-impl Items for LinesItems {
-    fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
-        if self.at >= self.blob.len() {
+impl LinesItems {
+    /// Where the next block ends; where it starts, if there is none.
+    fn end(&mut self, cx: &Context) -> Result<u64> {
+        let most = cx.limits().bytes;
+        match (&mut self.source, &self.ends) {
+            (Source::Plain(blob), _) if self.at >= blob.len() => Ok(self.at),
+            (Source::Plain(_), Some(ends)) => ends.after(self.at),
+            (Source::Plain(blob), None) => cut(blob, self.at.saturating_add(self.block), self.at, most),
+            (source, _) => cut_unpacked(source, self.at, self.block, self.rows, cx),
+        }
+    }
+
+    fn piece(&mut self, cx: &Context) -> Result<Option<Sample>> {
+        let (from, end) = (self.at, self.end(cx)?);
+        if from == end {
             return Ok(None);
         }
-        let from = self.at;
-        let end = match &self.ends {
-            Some(ends) => ends.after(from),
-            None => cut(&self.blob, from.saturating_add(self.block), from, cx.limits().bytes),
-        };
-        let piece = end.and_then(|end| {
-            self.at = end;
-            self.cutter.piece(&self.blob, from, end, Value::NULL)
-        });
-        piece.map(Some).map_err(|error| error.context("file", self.cutter.origin()))
+        self.at = end;
+        self.cutter.piece(&mut self.source, (from, end), Value::NULL, cx).map(Some)
+    }
+}
+
+impl Items for LinesItems {
+    fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
+        self.piece(cx).map_err(|error| error.context("file", self.cutter.origin()))
     }
 
     /// Where the next block starts.
@@ -125,7 +153,7 @@ impl Items for LinesItems {
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        self.at = saved(state, self.blob.len())?;
+        self.at = self.source.restore(state)?;
         Ok(())
     }
 }
@@ -149,4 +177,40 @@ fn cut(blob: &Blob, target: u64, from: u64, most: u64) -> Result<u64> {
         (at, window) = (end, window.saturating_mul(2).min(1 << 24));
     }
     Ok(len)
+}
+
+/// The end of the block that starts at `from` in what is unpacked, as [`cut`] would have it, or behind so many lines. Before damage it ends
+/// with the last line that is whole.
+///
+/// # Errors
+/// `Limit` when the block has more bytes than one value may; what broke the file, where nothing whole lies before that.
+fn cut_unpacked(source: &mut Source, from: u64, block: u64, rows: Option<u64>, cx: &Context) -> Result<u64> {
+    let most = cx.limits().bytes;
+    let least = rows.map_or(block, |_| 1);
+    // No more than half the limit, which is of what is in memory.
+    let (skipped, mut size) = (least as usize - 1, least.saturating_add(WINDOW));
+    loop {
+        let (text, rest) = source.ahead(from, size, cx)?;
+        let mut ends = memchr::memchr_iter(b'\n', text.as_slice().get(skipped..).unwrap_or_default());
+        let found = ends.nth(rows.map_or(0, |rows| rows as usize - 1)).map(|at| skipped + at + 1);
+        let end = match (found, rest) {
+            (Some(end), _) => end,
+            (None, Rest::End) => text.len(),
+            (None, Rest::Damage) => memchr::memrchr(b'\n', &text).map_or(0, |at| at + 1),
+            (None, Rest::More) if text.len() as u64 <= most => {
+                size = size.saturating_mul(2).min(most + 1);
+                continue;
+            }
+            (None, Rest::More) => text.len(),
+        };
+        if end as u64 > most {
+            let what = rows.filter(|rows| *rows > 1).map_or("a line".into(), |rows| format!("{rows} lines"));
+            let error = format!("{what} of more than {most} bytes, which are the most that are taken");
+            return Err(Error::limit(error).context("byte", from));
+        }
+        if end == 0 {
+            source.damage()?;
+        }
+        return Ok(from + end as u64);
+    }
 }

@@ -6,7 +6,7 @@ use forebay_core::{
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::rows::Whose;
+use crate::{rows::Whose, source::Source};
 
 /// Where a piece lies in its file: `from`, `to`, and the `uid` of the file's sample.
 pub(crate) const BLOCK: &str = "block";
@@ -14,7 +14,7 @@ const BYTES: &str = "bytes";
 const PATH: &str = "path";
 
 /// The version of a saved place.
-const STATE: u32 = 1;
+pub(crate) const STATE: u32 = 1;
 
 /// A byte to go on at, to be saved.
 pub(crate) fn save(at: u64) -> Result<State> {
@@ -44,8 +44,9 @@ pub(crate) struct Cutter {
 }
 
 impl Cutter {
-    pub(crate) fn new(sample: Sample) -> Self {
-        let holds = matches!(sample.get(BYTES).map(Value::view), Some(View::Bytes(_)));
+    /// For the file in `source`: a range of one that is packed is nothing that could be read again.
+    pub(crate) fn new(sample: Sample, source: &Source) -> Self {
+        let holds = source.is_packed() || matches!(sample.get(BYTES).map(Value::view), Some(View::Bytes(_)));
         let others = sample.fields().filter(|(name, _)| !matches!(name.as_str(), BYTES | BLOCK));
         let (mut names, values): (Vec<_>, Vec<_>) =
             others.map(|(name, value)| (name.clone(), value.clone())).unzip();
@@ -60,15 +61,21 @@ impl Cutter {
         &self.sample.key().origin
     }
 
-    /// The piece with these bytes; `more` is what its reader must know of the file beside.
-    pub(crate) fn piece(&self, blob: &Blob, from: u64, to: u64, more: Value) -> Result<Sample> {
-        let bytes = if self.holds { Some(Value::from(blob.read(from..to)?)) } else { None };
+    /// The piece with these bytes; `more` is what its reader must know of the file beside. Its key is the file's: that of the
+    /// byte where it starts is the key of its first row.
+    pub(crate) fn piece(
+        &self,
+        source: &mut Source,
+        (from, to): (u64, u64),
+        more: Value,
+        cx: &Context<'_>,
+    ) -> Result<Sample> {
+        let bytes = if self.holds { Some(Value::from(source.read(from, to, cx)?)) } else { None };
         let place = vec![from.into(), to.into(), self.sample.uid().into(), more];
         let block = Value::with_schema(self.place.clone(), place);
         let values = self.values.iter().cloned().chain(bytes).chain([block]).collect();
         let uid = xxh3_64_with_seed(&from.to_le_bytes(), self.sample.uid());
-        let key = forebay_core::Key { index: from, ..self.sample.key().clone() };
-        Ok(Sample::with_schema(uid, key, self.schema.clone(), values))
+        Ok(Sample::with_schema(uid, self.sample.key().clone(), self.schema.clone(), values))
     }
 }
 
