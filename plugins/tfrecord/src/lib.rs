@@ -3,6 +3,7 @@
 mod example;
 mod parse_example;
 mod proto;
+mod source;
 mod tfrecords;
 
 pub use crate::{

@@ -5,10 +5,11 @@ use std::sync::Mutex;
 use forebay_core::{
     BufferMut, Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Schema, Str, Value, View, options,
 };
+use forebay_unpack::peek;
 
 use crate::{
     example::{Kind, Wish, begins_example, example, sequence_example, within},
-    tfrecords::first_record,
+    source::first_record,
 };
 
 options! {
@@ -42,10 +43,11 @@ impl DataPipe for ParseExample {
     };
     type Options = ParseExampleOptions;
 
-    /// Behind `tfrecords`: whether the first record is an Example.
+    /// Behind `tfrecords`: whether the first record is an Example, also in a head of packed bytes.
     fn probe(head: &[u8], _: &str) -> u8 {
-        let example = first_record(head).is_some_and(|(len, data)| begins_example(data, len));
-        if example { 255 } else { 0 }
+        let inside = peek(head, head.len());
+        let found = first_record(head).or_else(|| first_record(inside.as_deref()?));
+        if found.is_some_and(|(len, data)| begins_example(data, len)) { 255 } else { 0 }
     }
 
     fn new(options: ParseExampleOptions) -> Result<Self> {

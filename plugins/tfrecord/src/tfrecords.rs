@@ -2,23 +2,18 @@
 //!
 //! <https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details>
 
-use std::ops::Range;
-
 use forebay_core::{
-    Blob, Buffer, Context, DataPipe, Error, FlatMap, Items, Key, Limits, Magic, Opens, PipeInfo, Result,
-    Sample, Schema, State, StateExt as _, Str, Value, options,
+    Blob, BufferMut, Context, DataPipe, FlatMap, Items, Key, Limits, Magic, Opens, PipeInfo, Result, Sample,
+    Schema, State, StateExt as _, Str, Value, options,
 };
+use forebay_unpack::peek;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::source::{Alloc, ENDED, HEAD, Source, first_record};
 
 /// The version of a saved position.
 const STATE: u32 = 1;
 const BYTES: &str = "bytes";
-/// The length and its checksum.
-const HEAD: u64 = 12;
-/// The checksum of the data.
-const TAIL: u64 = 4;
-/// How much of a file far away is read at once.
-const WINDOW: u64 = 4 << 20;
 
 options! {
     /// Options of `tfrecords`.
@@ -28,10 +23,10 @@ options! {
     }
 }
 
-/// Turns a sample that is about a TFRecord file into a sample for each of its records.
+/// Turns a sample that is about a TFRecord file, packed or not, into a sample for each of its records.
 ///
 /// Takes `bytes`, or else `path`. Gives the field `bytes`, which shares the file's memory, and the file's other fields but `path`. State: the
-/// byte and the number of the next record, so a resume reads nothing before it.
+/// byte and the number of the next record, so a resume reads nothing before it; what is packed it unpacks again.
 #[derive(Debug)]
 pub struct TfRecords {
     check: bool,
@@ -56,10 +51,18 @@ impl DataPipe for TfRecords {
     }
 
     fn probe(head: &[u8], extension: &str) -> u8 {
-        let checked = first_record(head).is_some();
         let named = matches!(extension.to_ascii_lowercase().as_str(), "tfrecord" | "tfrecords");
-        // Of one called so that is broken, or packed, it had better be told than left as bytes.
-        if checked { 255 } else { u8::from(named) * 64 }
+        if first_record(head).is_some() {
+            return 255;
+        }
+        match (peek(head, HEAD as usize), named) {
+            (Some(inside), _) if first_record(&inside).is_some() => 255,
+            // Less than who unpacks it to look.
+            (Some(_), true) => 160,
+            // Of one called so that is broken it had better be told than left as bytes.
+            (None, true) => 64,
+            (_, false) => 0,
+        }
     }
 }
 
@@ -71,7 +74,7 @@ impl FlatMap for TfRecords {
     }
 }
 
-/// The records of `file`, which `sample` is about; `check` is for the checksums of their data.
+/// The records of `file`, which `sample` is about, packed or not; `check` is for the checksums of their data.
 ///
 /// ```
 /// use forebay_core::{Buffer, Key, Sample, Value};
@@ -90,7 +93,7 @@ pub fn records(file: Blob, sample: &Sample, check: bool) -> Records {
     let (names, values): (Vec<Str>, Vec<Value>) =
         kept.map(|(name, value)| (name.clone(), value.clone())).unzip();
     Records {
-        window: Window { file, start: 0, bytes: Buffer::EMPTY },
+        source: Source::New(file),
         check,
         limit: Limits::DEFAULT.bytes,
         at: 0,
@@ -104,10 +107,10 @@ pub fn records(file: Blob, sample: &Sample, check: bool) -> Records {
 
 /// The records of one file; made by [`records`].
 pub struct Records {
-    window: Window,
+    source: Source,
     check: bool,
     limit: u64,
-    /// Where the next record begins; the file's end, once its framing is lost.
+    /// Where the next record begins; [`ENDED`] behind the last, and once its framing is lost.
     at: u64,
     index: u64,
     origin: Str,
@@ -118,8 +121,8 @@ pub struct Records {
 }
 
 impl Items for Records {
-    fn next(&mut self, _: &Context) -> Result<Option<Sample>> {
-        self.next_record()
+    fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
+        self.next_record(&mut |len| cx.alloc(len))
     }
 
     /// A record whose data is damaged is one loss, as its length was right.
@@ -141,22 +144,27 @@ impl Iterator for Records {
     type Item = Result<Sample>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_record().transpose()
+        self.next_record(&mut |len| Ok(BufferMut::zeroed(len))).transpose()
     }
 }
 
 impl Records {
-    fn next_record(&mut self) -> Result<Option<Sample>> {
-        if self.at == self.window.file.len() {
+    fn next_record(&mut self, alloc: Alloc<'_>) -> Result<Option<Sample>> {
+        if self.at == ENDED {
             return Ok(None);
         }
         let (at, index) = (self.at, self.index);
+        if let Err(error) = self.source.open() {
+            self.at = ENDED;
+            return Err(error.context("file", &self.origin));
+        }
         self.index += 1;
-        let (found, next) = self.window.record(at, self.limit, self.check);
+        let (found, next) = self.source.record(at, self.limit, self.check, alloc);
         self.at = next;
-        let bytes = found.map_err(|error| {
+        let found = found.map_err(|error| {
             error.context("record", index).context("byte", at).context("file", &self.origin)
-        })?;
+        });
+        let Some(bytes) = found? else { return Ok(None) };
         let uid = xxh3_64_with_seed(&at.to_le_bytes(), self.uid);
         let key = Key { origin: self.origin.clone(), name: Str::EMPTY, index };
         let values = [bytes.into()].into_iter().chain(self.values.iter().cloned());
@@ -164,113 +172,14 @@ impl Records {
     }
 
     fn go_to(&mut self, at: u64, index: u64) -> Result<()> {
-        let len = self.window.file.len();
-        if at > len {
-            return Err(Error::invalid(format!("the saved place is byte {at} of {len}"))
-                .context("file", &self.origin));
-        }
+        self.source.go_to(at).map_err(|error| error.context("file", &self.origin))?;
         (self.at, self.index) = (at, index);
         Ok(())
     }
 }
-
-/// The length of the first record of a file that begins with `head`, and what of its data is in there; `None` if it is no such file.
-pub(crate) fn first_record(head: &[u8]) -> Option<(u64, &[u8])> {
-    let (frame, data) = head.split_at_checked(HEAD as usize)?;
-    let (len, sum) = frame.split_first_chunk::<8>()?;
-    verify(len, sum, "length").ok()?;
-    let len = u64::from_le_bytes(*len);
-    let most = usize::try_from(len).unwrap_or(usize::MAX).min(data.len());
-    Some((len, data.get(..most)?))
-}
-
-/// A file, and the part of it that was read last, where it is far away.
-struct Window {
-    file: Blob,
-    start: u64,
-    bytes: Buffer,
-}
-
-impl Window {
-    /// The data of the record at `at`, and where the next one begins: at the file's end, if nobody knows.
-    fn record(&mut self, at: u64, limit: u64, check: bool) -> (Result<Buffer>, u64) {
-        let len = match self.len(at) {
-            Ok(len) => len,
-            Err(error) => return (Err(error), self.file.len()),
-        };
-        // `len` has found that all of it lies in the file.
-        let data = at + HEAD..at + HEAD + len;
-        let next = data.end + TAIL;
-        if len > limit {
-            return (Err(Error::limit(format!("a record of {len} bytes, expected at most {limit}"))), next);
-        }
-        (self.data(data, check), next)
-    }
-
-    /// How long the data of the record at `at` is, which lies in the file.
-    fn len(&mut self, at: u64) -> Result<u64> {
-        let left = self.file.len() - at;
-        if left < HEAD + TAIL {
-            return Err(Error::corrupt(format!(
-                "the file ends {left} bytes into a record, expected at least 16"
-            )));
-        }
-        let head = self.read(at..at + HEAD)?;
-        let (len, sum) = head.split_at(8);
-        verify(len, sum, "length")?;
-        let len = len.iter().rev().fold(0, |len, &byte| len << 8 | u64::from(byte));
-        if len > left - HEAD - TAIL {
-            return Err(Error::corrupt(format!(
-                "a record of {len} bytes, and the file ends after {}",
-                left - HEAD - TAIL
-            )));
-        }
-        Ok(len)
-    }
-
-    fn data(&mut self, data: Range<u64>, check: bool) -> Result<Buffer> {
-        let len = (data.end - data.start) as usize;
-        let whole = self.read(data.start..data.end + TAIL)?;
-        let (bytes, sum) =
-            whole.split_at_checked(len).ok_or_else(|| Error::bug("fewer bytes than were asked for"))?;
-        if check {
-            verify(bytes, sum, "data")?;
-        }
-        Ok(whole.slice(..len))
-    }
-
-    /// The bytes in `range`, which lies in the file: of one far away much is read at once.
-    fn read(&mut self, range: Range<u64>) -> Result<Buffer> {
-        if self.file.in_memory().is_some() {
-            return self.file.read(range);
-        }
-        let end = self.start + self.bytes.len() as u64;
-        if range.start < self.start || range.end > end {
-            let much = range.start.saturating_add(WINDOW).min(self.file.len());
-            self.bytes = self.file.read(range.start..range.end.max(much))?;
-            self.start = range.start;
-        }
-        let (start, end) = ((range.start - self.start) as usize, (range.end - self.start) as usize);
-        self.bytes.get(start..end).ok_or_else(|| Error::bug("fewer bytes than were asked for"))
-    }
-}
-
-/// Compares the masked CRC-32C of `bytes` with the one that stands behind them.
-fn verify(bytes: &[u8], sum: &[u8], what: &str) -> Result<()> {
-    let crc = crc32c::crc32c(bytes);
-    let masked = crc.rotate_right(15).wrapping_add(0xa282_ead8);
-    if sum != masked.to_le_bytes() {
-        let sum = sum.iter().rev().fold(0_u32, |sum, &byte| sum << 8 | u32::from(byte));
-        return Err(Error::corrupt(format!(
-            "the checksum of the {what} is {masked:08x}, expected {sum:08x}"
-        )));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use forebay_core::ErrorKind;
+    use forebay_core::{Buffer, ErrorKind};
 
     use super::*;
 
