@@ -6,7 +6,7 @@ use forebay_core::{
     Blob, Buffer, BufferMut, Context, DataPipe, Error, Magic, Map, Opens, PipeInfo, Result, Sample, Schema,
     Str, Value, View, options,
 };
-use forebay_unpack::{Codec, LAYERS, unpack};
+use forebay_unpack::{Codec, Forward, LAYERS, unpack};
 
 use crate::decoders::DECODERS;
 
@@ -20,6 +20,8 @@ options! {
         codec: String = "auto", one_of ["auto", "gzip", "zlib", "zstd", "xz", "bzip2", "lz4", "compress"];
         /// Take the endings of packing off the names of fields that are unpacked: `json.gz` becomes `json`.
         rename: bool = true;
+        /// Only so many bytes of what is inside, at most: to look at it, since no more of a file is unpacked than they take.
+        first: Option<u64> = null;
     }
 }
 
@@ -29,6 +31,7 @@ pub struct Decompress {
     fields: Option<Vec<String>>,
     codec: Option<Codec>,
     rename: bool,
+    first: Option<u64>,
     /// The names of the last sample, how they were changed, and what came of them.
     last: Mutex<Option<Renamed>>,
 }
@@ -40,13 +43,16 @@ impl DataPipe for Decompress {
         name: "decompress",
         summary: "Packed values to what is in them: gzip, zlib, zstd, xz, bzip2, lz4, compress",
         opens: Some(Opens {
-            extensions: &[],
+            extensions: &["gz", "gzip", "zst", "zstd", "xz", "bz2", "lz4", "z"],
             magic: &[
                 Magic { offset: 0, bytes: b"\x1f\x8b" },
                 Magic { offset: 0, bytes: b"\x28\xb5\x2f\xfd" },
+                // A frame to be passed over.
+                Magic { offset: 1, bytes: b"\x2a\x4d\x18" },
                 Magic { offset: 0, bytes: b"\xfd7zXZ" },
                 Magic { offset: 0, bytes: b"BZh" },
                 Magic { offset: 0, bytes: b"\x04\x22\x4d\x18" },
+                Magic { offset: 0, bytes: b"\x02\x21\x4c\x18" },
                 Magic { offset: 0, bytes: b"\x1f\x9d" },
             ],
             then: "",
@@ -56,8 +62,9 @@ impl DataPipe for Decompress {
     type Options = DecompressOptions;
 
     fn new(options: DecompressOptions) -> Result<Self> {
-        let codec = Codec::ALL.into_iter().find(|codec| codec.name() == options.codec);
-        Ok(Self { fields: options.fields, codec, rename: options.rename, last: Mutex::default() })
+        let DecompressOptions { fields, codec, rename, first } = options;
+        let codec = Codec::ALL.into_iter().find(|known| known.name() == codec);
+        Ok(Self { fields, codec, rename, first, last: Mutex::default() })
     }
 
     fn probe(head: &[u8], _: &str) -> u8 {
@@ -135,15 +142,36 @@ impl Decompress {
     /// What is in a field, and in how many layers it was packed.
     fn field(&self, field: &str, sample: &Sample, cx: &Context) -> Result<(Buffer, usize)> {
         let packed = match sample.get(field).map(Value::view) {
-            Some(View::Bytes(bytes)) => bytes.clone(),
+            Some(View::Bytes(bytes)) => Blob::from(bytes.clone()),
             Some(found) => return Err(Error::invalid(format!("found {found:?}, expected bytes"))),
-            None if field == "bytes" => Blob::of(sample, cx)?.whole(cx.limits().bytes)?,
+            None if field == "bytes" => Blob::of(sample, cx)?,
             None => {
                 let names: Vec<_> = sample.schema().names().iter().map(|name| name.as_str()).collect();
                 return Err(Error::invalid(format!("no such field; found: {}", names.join(", "))));
             }
         };
-        self.value(packed, cx.limits().bytes, |len| cx.alloc(len))
+        match self.first {
+            Some(first) => self.begins(&packed, first.min(cx.limits().bytes), cx),
+            None => self.value(packed.whole(cx.limits().bytes)?, cx.limits().bytes, |len| cx.alloc(len)),
+        }
+    }
+
+    /// The first bytes of what is packed, at most so many; fewer where it is broken behind them.
+    fn begins(&self, packed: &Blob, most: u64, cx: &Context) -> Result<(Buffer, usize)> {
+        let opened = match self.codec {
+            Some(codec) => Some(Forward::of(codec, packed)?),
+            None => Forward::open(packed)?,
+        };
+        let Some(mut inside) = opened else {
+            return Ok((packed.ahead(0, most)?, 0));
+        };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let alloc = &mut |len| cx.alloc(len);
+        let there = inside.ahead(most, alloc)?.len().min(most);
+        if there == 0 && most > 0 {
+            inside.ended()?;
+        }
+        Ok((inside.part(there, alloc)?, inside.layers()))
     }
 
     fn value(
