@@ -84,7 +84,7 @@ fn every_kind_of_file_in_a_folder_is_read_by_what_it_holds() {
             ("/broken.tar", "untar"),
             ("/rows.jsonl", "lines | json_lines"),
             ("/rows-by-another-name.txt", "lines | json_lines"),
-            ("/packed{0,1}[a]*.jsonl.gz", "decompress | lines | json_lines"),
+            ("/packed{0,1}[a]*.jsonl.gz", "lines | json_lines"),
             ("/table.csv", "csv_blocks | csv"),
             ("/list.json", "json_array"),
             ("/page.json", "json"),

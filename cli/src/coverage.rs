@@ -87,7 +87,10 @@ impl Coverage {
         let lost = loader.quarantine();
         let failures = lost.iter().take(NAMED).map(|lost| Failure {
             key: lost.key.clone().or_else(|| lost.error.get("file").map(str::to_owned)),
-            error: format!("{}: {}", lost.node, lost.error.message()),
+            error: match lost.error.get("byte") {
+                Some(byte) => format!("{}: {}, at byte {byte}", lost.node, lost.error.message()),
+                None => format!("{}: {}", lost.node, lost.error.message()),
+            },
         });
         Covered {
             files: self.survey.kinds.iter().map(|kind| kind.files).sum(),
@@ -121,6 +124,8 @@ impl Covered {
                     format!("opened by {} ({plugin})", kind.opened_by.join(" | "))
                 }
             };
+            let unpacked = kind.unpacked_by.as_ref();
+            let how = unpacked.map(|by| format!("unpacked by {by}, {how}")).unwrap_or(how);
             let dot = if kind.extension.is_empty() { "" } else { "." };
             let extension = format!("{dot}{}", kind.extension);
             table.row([counted(kind.files, "file", "files"), extension, how]);

@@ -40,6 +40,10 @@ pub struct PipeInfo {
 }
 
 /// Which files a pipe opens, so that it is found by what a file holds.
+///
+/// A map that opens files unpacks them: what is in `bytes` or at `path` becomes `bytes`. It has the option `first`, only so many bytes
+/// of that, by which what is inside is looked at; its extensions are those of packing, which say nothing of that. A flat map that unpacks
+/// packed files itself, as it reads, says so in [`probe`](crate::DataPipe::probe), by 128 or more of a packed head under its own first extension.
 #[derive(Debug, Clone, Copy)]
 pub struct Opens {
     /// Extensions in lower case, without the dot: a hint.

@@ -4,18 +4,21 @@
 //! extension are one sample. Each kind of file has a branch of its own, and the branches come one after the other in the order in
 //! which their first files do.
 
+mod look;
+
 use std::{
     collections::BTreeSet,
     path::{Component, Path},
 };
 
-use forebay_core::{ENDLESS, Error, Result, Value, scheme_of};
+use forebay_core::{Error, Result, Value, scheme_of};
 use serde::Serialize;
 
+use self::look::{extension, look};
 use crate::{
     Executor, Loader, Registry,
     graph::{Catalog as _, Draft, Graph, ON_ERROR, PipeSpec},
-    registry::HEAD,
+    registry::Opener,
 };
 
 /// The pipes that stand around those that open files: whoever writes a graph by hand names them too.
@@ -32,8 +35,6 @@ const HIVE: &str = "hive";
 const ASIDE: &str = "quarantine";
 /// The scheme of paths.
 const LOCAL: &str = "file";
-/// So sure must a pipe be of what is inside a packed file.
-const SURE: u8 = 128;
 /// The most files of one kind that are named one by one where a reason is told.
 const NAMED: usize = 5;
 
@@ -60,9 +61,11 @@ pub struct FileKind {
     pub extension: String,
     /// The pipes that open them, in order; none where a decoder takes a whole file.
     pub opened_by: Vec<String>,
+    /// The decoder that unpacks a whole file, before that which takes what is inside.
+    pub unpacked_by: Option<String>,
     /// The decoder that takes a whole file.
     pub decoder: Option<String>,
-    /// The plugin of either.
+    /// The plugin of the decoder, or of the pipe that knows the format.
     pub plugin: Option<String>,
     /// Why they are left as bytes.
     pub left: Option<String>,
@@ -114,7 +117,7 @@ struct Branch {
 impl Survey {
     /// Looks into all files at a path.
     ///
-    /// Cost: the first 4 KiB of each file are read.
+    /// Cost: the first 4 KiB of each file are read; of a packed one of which they do not tell what is inside, as much as gives 4 KiB of that.
     ///
     /// # Errors
     /// As [`Graph::open`].
@@ -160,7 +163,8 @@ impl Branch {
         self.paths.push(file.to_owned());
         self.streams |= kind.stream;
         let alike = |known: &&mut FileKind| {
-            (&known.decoder, &known.plugin) == (&kind.decoder, &kind.plugin)
+            (&known.unpacked_by, &known.decoder, &known.plugin)
+                == (&kind.unpacked_by, &kind.decoder, &kind.plugin)
                 && (kind.left.is_none() == known.left.is_none())
                 && (!self.chain.is_empty() || known.extension == kind.extension)
         };
@@ -181,6 +185,7 @@ impl FileKind {
         Self {
             extension: extension(file).to_ascii_lowercase(),
             opened_by: Vec::new(),
+            unpacked_by: None,
             decoder: None,
             plugin: None,
             left: None,
@@ -188,6 +193,14 @@ impl FileKind {
             first: vec![file.to_owned()],
             stream: false,
         }
+    }
+
+    /// Opened by a pipe, and one that unpacks the files before.
+    fn opened(self, unpacker: Option<&Opener>, opener: Opener) -> Self {
+        let unpacker = unpacker.map(|unpacker| unpacker.pipe.clone());
+        let pipes = unpacker.into_iter().chain([opener.pipe, opener.then]);
+        let opened_by = pipes.filter(|pipe| !pipe.is_empty()).collect();
+        Self { opened_by, plugin: Some(opener.plugin), ..self }
     }
 
     fn left(file: &str, error: &Error) -> Self {
@@ -204,72 +217,6 @@ fn list(path: &str, registry: &Registry) -> Result<Vec<Value>> {
         paths.extend(sample?.take("path"));
     }
     Ok(paths)
-}
-
-/// What opens or decodes a file.
-fn look(file: &str, registry: &Registry) -> Result<FileKind> {
-    let store = registry.store(scheme_of(file))?;
-    let head = store.read(file, 0, HEAD as u64)?;
-    let stream = store.size(file).is_ok_and(|size| size == ENDLESS);
-    let (kind, extension) = (FileKind { stream, ..FileKind::new(file) }, extension(file));
-    let decoder = registry.decoder_of(extension, &head);
-    let sure = decoder.as_ref().map_or(0, |&(_, _, score)| score);
-    for opener in registry.openers(extension, &head)? {
-        let mut opened_by = vec![opener.pipe];
-        if opener.unpacks {
-            // What is inside is not known before all of it is unpacked, so its name says it.
-            let inner =
-                self::extension(file.strip_suffix(extension).map_or("", |rest| rest.trim_end_matches('.')));
-            // Some pipes unpack as they read, which takes less memory.
-            let (packed, plain) = (inside(inner, &head, registry)?, inside(inner, &[], registry)?);
-            match (packed, plain) {
-                (Some(packed), _) => opened_by = packed,
-                (None, Some(plain)) => opened_by.extend(plain),
-                (None, None) => continue,
-            }
-        } else if opener.score < sure {
-            continue;
-        } else {
-            opened_by.push(opener.then);
-        }
-        opened_by.retain(|pipe| !pipe.is_empty());
-        return Ok(FileKind { opened_by, plugin: Some(opener.plugin), ..kind });
-    }
-    Ok(match decoder {
-        Ok((decoder, plugin, _)) => FileKind { decoder: Some(decoder), plugin: Some(plugin), ..kind },
-        Err(error) => match registry.strangers(extension, &head).as_slice() {
-            [] => FileKind::left(file, &error),
-            pipes => {
-                let pipes = pipes.join(", ");
-                let left = format!(
-                    "called `.{extension}` as the files that {pipes} opens, but it does not begin as they do: broken, a part of one, or something else"
-                );
-                FileKind { left: Some(left), ..kind }
-            }
-        },
-    })
-}
-
-/// The pipes that open a packed file for what its name says is inside, and that begins with `head`.
-fn inside(extension: &str, head: &[u8], registry: &Registry) -> Result<Option<Vec<String>>> {
-    if extension.is_empty() {
-        return Ok(None);
-    }
-    let mut openers = registry.openers(extension, head)?.into_iter();
-    let sure = openers.find(|opener| !opener.unpacks && opener.score >= SURE);
-    Ok(sure.map(|opener| vec![opener.pipe, opener.then]))
-}
-
-/// What follows the last dot of a file's name; a shard's number is passed over, as in `train.tfrecord-00000-of-00010`.
-fn extension(file: &str) -> &str {
-    let name = file.rsplit('/').next().unwrap_or(file);
-    let extension =
-        name.rsplit_once('.').map_or("", |(before, after)| if before.is_empty() { "" } else { after });
-    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let shard = extension
-        .split_once('-')
-        .filter(|(_, rest)| rest.split_once("-of-").is_some_and(|(one, all)| number(one) && number(all)));
-    shard.map_or(extension, |(before, _)| before)
 }
 
 /// The folders directly below `path`, sorted by their bytes, if all files lie in one, and not all in the same.
@@ -362,20 +309,6 @@ fn plain(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_extension_is_that_of_the_last_part() {
-        for (file, expected) in [
-            ("a/b.tar", "tar"),
-            ("a.b/c", ""),
-            (".hidden", ""),
-            ("x.tfrecord-00000-of-00010", "tfrecord"),
-            ("x.tar-old", "tar-old"),
-            ("x.jsonl.gz", "gz"),
-        ] {
-            assert_eq!(extension(file), expected, "{file}");
-        }
-    }
 
     #[test]
     fn folders_are_classes_where_all_files_lie_in_one() {

@@ -25,6 +25,8 @@ pub struct Opener {
     pub score: u8,
     /// Whether it gives, for each file, one that is to be opened in its turn: a map.
     pub unpacks: bool,
+    /// The extensions that its files have.
+    pub extensions: Vec<String>,
 }
 
 /// A pipe that opens files, ready to be compared with a file's head.
@@ -107,7 +109,8 @@ impl Registry {
                 }
             }
             let (plugin, unpacks) = (record.label(), spec.class == Class::Map);
-            openers.push(Opener { pipe, then, plugin, score, unpacks });
+            let extensions = slot.extensions.clone();
+            openers.push(Opener { pipe, then, plugin, score, unpacks, extensions });
         }
         openers.sort_by(|one, two| (Reverse(one.score), &one.pipe).cmp(&(Reverse(two.score), &two.pipe)));
         Ok(openers)
