@@ -46,18 +46,8 @@ macro_rules! decoded {
 pub(crate) const FORMATS: &[Format] = &[
     opened("csv", &["csv_blocks block=16", "csv"], &["birds.csv", "legs.csv"]).costs(framing::csv),
     opened("csv_whole", &["csv_blocks", "csv"], &["birds.csv", "legs.csv"]).costs(framing::csv),
-    opened(
-        "decompress",
-        &["decompress", "lines", "json_lines"],
-        &[
-            "rows.jsonl.gz",
-            "rows.jsonl.zst",
-            "rows.jsonl.xz",
-            "rows.jsonl.bz2",
-            "rows.jsonl.lz4",
-            "rows.jsonl.Z",
-        ],
-    ),
+    opened("csv_packed", &["csv_blocks block=16", "csv ragged=fill"], PACKED),
+    opened("decompress", &["decompress", "lines", "json_lines"], PACKED),
     opened("hdf5", &["hdf5_pieces piece_bytes=8", "hdf5_rows"], &["chunks.h5", "newer.h5", "words.h5"])
         .costs(framing::hdf5),
     // Rows whose text is elsewhere, all in one piece.
@@ -65,6 +55,7 @@ pub(crate) const FORMATS: &[Format] = &[
     opened("json_array", &["json_array"], &["list.json"]).costs(framing::json_array),
     opened("json_lines", &["lines block=16", "json_lines"], &["rows.jsonl", "two.jsonl"])
         .costs(framing::json_lines),
+    opened("json_lines_packed", &["lines block=16", "json_lines"], PACKED),
     opened("read_columns", &["row_groups", "read_columns size=2"], COLUMNS).costs(framing::batches),
     opened("read_rows", &["row_groups", "read_rows"], COLUMNS).costs(framing::rows),
     opened("split_safetensors", &["split_safetensors"], &["two.safetensors"]).costs(framing::safetensors),
@@ -123,6 +114,8 @@ pub(crate) const FORMATS: &[Format] = &[
     decoded!("zstd", ["rows.jsonl.zst"]),
 ];
 
+const PACKED: &[&str] =
+    &["rows.jsonl.gz", "rows.jsonl.zst", "rows.jsonl.xz", "rows.jsonl.bz2", "rows.jsonl.lz4", "rows.jsonl.Z"];
 const COLUMNS: &[&str] = &[
     "flat.parquet",
     "nested.parquet",
