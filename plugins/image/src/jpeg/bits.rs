@@ -1,5 +1,7 @@
 //! The entropy-coded bytes as bits.
 
+use crate::jpeg::fault::{Fault, Why};
+
 /// Reads bits of entropy-coded bytes, in which 0xff is written as 0xff 0x00, up to the next marker.
 ///
 /// What is rarely called takes and gives it whole, so that in the loops it stays in registers.
@@ -74,6 +76,14 @@ impl<'a> Bits<'a> {
         self.count = self.count.wrapping_sub(count);
     }
 
+    /// Takes the next `count` bits, at most 31, which must be there.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, count: u32) -> u32 {
+        let bits = (self.buffer >> 1 >> (63 - count)) as u32;
+        self.consume(count);
+        bits
+    }
+
     /// Whether bits were consumed that the file does not have.
     pub(crate) fn overrun(&self) -> bool {
         self.made_up > u64::from(self.count)
@@ -89,6 +99,28 @@ impl<'a> Bits<'a> {
             rest = &rest[1..];
         }
         rest
+    }
+
+    /// Those behind the next restart marker, which must be of this number.
+    pub(crate) fn behind_restart(&self, number: u8) -> Result<Self, Fault> {
+        if self.overrun() {
+            return Err(self.fault(Why::EndsEarly));
+        }
+        match *self.marker() {
+            [0xff, marker, ref rest @ ..] if marker == 0xd0 + number % 8 => Ok(Self::new(rest)),
+            ref rest @ ([] | [0xff]) => Err(Fault::at(rest, Why::EndsEarly)),
+            ref rest => Err(Fault::at(rest, Why::NoRestart)),
+        }
+    }
+
+    /// A fault at the next bits, or that they are missing.
+    #[cold]
+    pub(crate) fn fault(&self, why: Why) -> Fault {
+        if self.overrun() {
+            return Fault::at(self.rest, Why::EndsEarly);
+        }
+        let ahead = (u64::from(self.count) - self.made_up) / 8;
+        Fault { why, left: self.clean.len() + self.rest.len() + ahead as usize }
     }
 }
 

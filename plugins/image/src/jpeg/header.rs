@@ -1,14 +1,18 @@
-//! Markers: what a file says of itself before its scan.
+//! Markers: what a file says of itself before its scans, and between them.
 
+use crate::jpeg::fault::{Fault, Why};
 use crate::jpeg::huffman::Spec;
+use crate::jpeg::standard;
+
+/// The most components of a picture.
+pub(crate) const COMPONENTS: usize = 4;
 
 /// One colour plane, and what its blocks are coded with.
 #[derive(Debug)]
 pub(crate) struct Component<'a> {
     id: u8,
-    /// Blocks of an MCU side by side, 1 or 2.
+    /// Blocks of an MCU side by side, and one below the other: 1 to 4, by which the picture's most can be divided.
     pub(crate) across: usize,
-    /// Blocks of an MCU one below the other, 1 or 2.
     pub(crate) down: usize,
     quant: usize,
     /// What its coefficients are multiplied with, in the order of the file.
@@ -17,19 +21,39 @@ pub(crate) struct Component<'a> {
     pub(crate) ac: Spec<'a>,
 }
 
-/// A header of the kind that this decoder reads: sequential, 8 bits, grey or YCbCr.
+/// What the levels of a pixel mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colors {
+    Grey,
+    Ycc,
+    Rgb,
+    Cmyk,
+    /// CMYK, with the first three as YCbCr.
+    Ycck,
+}
+
+/// A header of the kind that this decoder reads: sequential or progressive, 8 bits, of 1, 3 or 4 components.
 #[derive(Debug)]
 pub(crate) struct Header<'a> {
     pub(crate) height: usize,
     pub(crate) width: usize,
     pub(crate) components: Vec<Component<'a>>,
+    pub(crate) colors: Colors,
     /// The Exif block, without its name.
     pub(crate) exif: Option<&'a [u8]>,
-    /// One for all components, or several, which together have each component once.
-    pub(crate) passes: Vec<Pass<'a>>,
+    pub(crate) scans: Scans<'a>,
 }
 
-/// One of a file's scans.
+/// Where the coefficients are.
+#[derive(Debug)]
+pub(crate) enum Scans<'a> {
+    /// In one scan for all components, or in several, which together have each component once.
+    Sequential(Vec<Pass<'a>>),
+    /// In scans of some bits of some coefficients, the first of which comes next.
+    Progressive(Box<Segments<'a>>),
+}
+
+/// One of a sequential file's scans.
 #[derive(Debug)]
 pub(crate) struct Pass<'a> {
     /// Which components it has, by their places in the header.
@@ -40,139 +64,231 @@ pub(crate) struct Pass<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// What the segments before the frame and the scan define.
-#[derive(Default)]
-struct Tables<'a> {
+impl<'a> Header<'a> {
+    /// Reads up to the last scan of a sequential file, and up to the first one of a progressive file; `rest` follows the marker of the
+    /// start.
+    pub(crate) fn parse(rest: &'a [u8]) -> Result<Self, Fault> {
+        let mut segments = Segments::new(rest);
+        let (mut frame, mut passes) = (None, Vec::new());
+        let (mut exif, mut is_jfif, mut adobe) = (None, false, None);
+        let (frame, scans) = loop {
+            let (marker, segment) = segments.next()?;
+            let fault = |why| Fault::at(segments.last, why);
+            match marker {
+                0xc0..=0xc2 if frame.is_none() => {
+                    frame = Some((Frame::parse(segment).map_err(fault)?, marker == 0xc2));
+                }
+                0xe0 => is_jfif |= segment.len() >= 14 && segment.starts_with(b"JFIF\0"),
+                0xe1 => exif = segment.strip_prefix(b"Exif\0\0").or(exif),
+                0xee if segment.starts_with(b"Adobe") => adobe = segment.get(11).copied().or(adobe),
+                0xe2..=0xef | 0xfe | 0xdc => {}
+                0xda => match frame.take().ok_or(fault(Why::BadMarker))? {
+                    (frame, true) => {
+                        segments.rest = segments.last;
+                        break (frame, Scans::Progressive(Box::new(segments)));
+                    }
+                    (mut taken, false) => {
+                        passes.push(taken.pass(segment, &segments, &passes).map_err(fault)?);
+                        let done: usize = passes.iter().map(|pass| pass.components.len()).sum();
+                        if done == taken.components.len() {
+                            break (taken, Scans::Sequential(passes));
+                        }
+                        frame = Some((taken, false));
+                    }
+                },
+                // ITU-T T.81, table B.1.
+                0xc3 | 0xcb => return Err(fault(Why::Kind("lossless JPEG"))),
+                0xc5..=0xc7 | 0xcd..=0xcf | 0xde => return Err(fault(Why::Kind("hierarchical JPEG"))),
+                0xc9 | 0xca => return Err(fault(Why::Kind("JPEG of arithmetic coding"))),
+                0xd9 => return Err(fault(Why::Unfinished)),
+                _ => return Err(fault(Why::BadMarker)),
+            }
+        };
+        let Frame { height, width, components } = frame;
+        let colors = colors(&components, is_jfif, adobe);
+        Ok(Self { height, width, components, colors, exif, scans })
+    }
+}
+
+/// What the levels mean, as libjpeg takes it.
+fn colors(components: &[Component<'_>], is_jfif: bool, adobe: Option<u8>) -> Colors {
+    match (components, adobe) {
+        ([_], _) => Colors::Grey,
+        ([_, _, _], _) if is_jfif => Colors::Ycc,
+        ([_, _, _], Some(0)) => Colors::Rgb,
+        ([_, _, _], Some(_)) => Colors::Ycc,
+        ([first, second, third], None) if [first.id, second.id, third.id] == *b"RGB" => Colors::Rgb,
+        ([_, _, _], None) => Colors::Ycc,
+        (_, None | Some(0)) => Colors::Cmyk,
+        (_, Some(_)) => Colors::Ycck,
+    }
+}
+
+/// What the header of the frame says.
+struct Frame<'a> {
+    height: usize,
+    width: usize,
+    /// They have no tables yet.
+    components: Vec<Component<'a>>,
+}
+
+impl<'a> Frame<'a> {
+    fn parse(segment: &[u8]) -> Result<Self, Why> {
+        let (head, rest) = segment.split_first_chunk::<6>().ok_or(Why::BadSegment)?;
+        let [bits, h0, h1, w0, w1, count] = *head;
+        let (height, width) = (u16::from_be_bytes([h0, h1]), u16::from_be_bytes([w0, w1]));
+        if bits != 8 {
+            return Err(Why::Bits(bits));
+        }
+        if !matches!(count, 1 | 3 | 4) {
+            return Err(Why::Components(count));
+        }
+        if height == 0 {
+            return Err(Why::Kind("JPEG whose height is told behind its first scan"));
+        }
+        if width == 0 || rest.len() != usize::from(count) * 3 {
+            return Err(Why::BadSegment);
+        }
+        let mut components = Vec::with_capacity(COMPONENTS);
+        for component in rest.chunks_exact(3) {
+            let [id, sampling, quant] = *component else { return Err(Why::BadSegment) };
+            let (across, down) = match (count, sampling >> 4, sampling & 15) {
+                // A lone component is not interleaved: an MCU is one block.
+                (1, 1..=4, 1..=4) => (1, 1),
+                (_, across @ 1..=4, down @ 1..=4) => (usize::from(across), usize::from(down)),
+                _ => return Err(Why::BadSegment),
+            };
+            let (quant, dc, ac) = (usize::from(quant), Spec::default(), Spec::default());
+            components.push(Component { id, across, down, quant, factors: [0; 64], dc, ac });
+        }
+        let fits = |count: fn(&Component<'_>) -> usize| {
+            let most = components.iter().map(count).max().unwrap_or(1);
+            components.iter().all(|component| most.is_multiple_of(count(component)))
+        };
+        if !fits(|component| component.across) || !fits(|component| component.down) {
+            return Err(Why::Kind("JPEG of colour planes whose sizes do not divide that of the largest"));
+        }
+        Ok(Self { height: usize::from(height), width: usize::from(width), components })
+    }
+
+    /// Takes the tables of the components that the header of a sequential scan names; the scan, whose bytes come next.
+    fn pass(
+        &mut self,
+        segment: &[u8],
+        segments: &Segments<'a>,
+        before: &[Pass<'_>],
+    ) -> Result<Pass<'a>, Why> {
+        // Some writers leave zeros where the range of coefficients stands.
+        let Some((named, [0, 63 | 0, 0])) = named(segment, &self.components) else {
+            return Err(Why::BadScan);
+        };
+        for &(place, table) in &named {
+            if before.iter().any(|pass| pass.components.contains(&place)) {
+                return Err(Why::BadScan);
+            }
+            let component = &mut self.components[place];
+            component.factors = segments.factors(component).ok_or(Why::NoTable)?;
+            // Files of motion JPEG leave out the tables of the standard.
+            component.dc = segments.dc(table).or_else(|| standard::dc(table >> 4)).ok_or(Why::NoTable)?;
+            component.ac = segments.ac(table).or_else(|| standard::ac(table & 15)).ok_or(Why::NoTable)?;
+        }
+        let components = named.into_iter().map(|(place, _)| place).collect();
+        Ok(Pass { components, restart: segments.restart, bytes: segments.rest })
+    }
+}
+
+/// The places of a scan's components with the numbers of their tables, and which coefficients and bits of them come.
+pub(crate) type Named = (Vec<(usize, u8)>, [u8; 3]);
+
+/// What the header of a scan says.
+pub(crate) fn named(segment: &[u8], components: &[Component<'_>]) -> Option<Named> {
+    let (count, rest) = segment.split_first()?;
+    let (named, rest) = rest.split_at_checked(usize::from(*count) * 2)?;
+    let mut places = Vec::with_capacity(COMPONENTS);
+    for &[id, table] in named.as_chunks::<2>().0 {
+        let place = components.iter().position(|component| component.id == id)?;
+        if places.last().is_some_and(|(last, _)| *last >= place) {
+            return None;
+        }
+        places.push((place, table));
+    }
+    (!places.is_empty()).then_some((places, rest.try_into().ok()?))
+}
+
+/// Goes from segment to segment, and keeps what those with tables define.
+#[derive(Debug, Clone)]
+pub(crate) struct Segments<'a> {
+    /// From the last segment's marker on, and what follows that segment.
+    pub(crate) last: &'a [u8],
+    pub(crate) rest: &'a [u8],
+    /// MCUs between two restart markers; 0 is all.
+    pub(crate) restart: usize,
     quant: [Option<[u16; 64]>; 4],
     dc: [Option<Spec<'a>>; 4],
     ac: [Option<Spec<'a>>; 4],
 }
 
-impl<'a> Header<'a> {
-    /// Reads up to the last scan; `None` for a file of another kind, and for a broken one.
-    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
-        let mut rest = bytes.strip_prefix(b"\xff\xd8")?;
-        let mut tables = Tables::default();
-        let mut header = None::<Self>;
-        let (mut restart, mut exif, mut is_jfif, mut adobe) = (0, None, false, None);
+impl<'a> Segments<'a> {
+    fn new(rest: &'a [u8]) -> Self {
+        Self { last: rest, rest, restart: 0, quant: [None; 4], dc: [None; 4], ac: [None; 4] }
+    }
+
+    /// The next segment without tables: its marker and what it holds, which is nothing of the marker of the end.
+    ///
+    /// Like libjpeg it passes over what stands between segments, which may be the rest of a scan.
+    pub(crate) fn next(&mut self) -> Result<(u8, &'a [u8]), Fault> {
         loop {
-            let (marker, after) = match *rest {
-                [0xff, 0xff, ..] => {
-                    rest = &rest[1..];
+            let at = self.rest.iter().position(|byte| *byte == 0xff).unwrap_or(self.rest.len());
+            self.last = &self.rest[at..];
+            let (marker, after) = match *self.last {
+                [_, 0xff, ..] => {
+                    self.rest = &self.last[1..];
                     continue;
                 }
-                [0xff, marker, ref after @ ..] => (marker, after),
-                _ => return None,
-            };
-            let (len, _) = after.split_first_chunk::<2>()?;
-            let (segment, after) = after.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
-            let segment = segment.get(2..)?;
-            rest = after;
-            match marker {
-                0xc0 | 0xc1 if header.is_none() => header = Some(frame(segment)?),
-                0xc4 => tables.huffman(segment)?,
-                0xdb => tables.quant(segment)?,
-                0xdd => restart = usize::from(u16::from_be_bytes(segment.try_into().ok()?)),
-                0xe1 => exif = segment.strip_prefix(b"Exif\0\0").or(exif),
-                0xe0 => is_jfif |= segment.len() >= 14 && segment.starts_with(b"JFIF\0"),
-                0xee => adobe = transform(segment)?.or(adobe),
-                0xe2..=0xed | 0xef | 0xfe => {}
-                0xda => {
-                    let header = header.as_mut()?;
-                    let components = header.scan(segment, &tables)?;
-                    header.passes.push(Pass { components, restart, bytes: rest });
-                    let done: usize = header.passes.iter().map(|pass| pass.components.len()).sum();
-                    if done == header.components.len() {
-                        break;
-                    }
-                    rest = behind_scan(rest)?;
+                // A coded byte, or a marker that is no segment's.
+                [_, 0x00 | 0x01 | 0xd0..=0xd7, ref after @ ..] => {
+                    self.rest = after;
+                    continue;
                 }
-                _ => return None,
-            }
-        }
-        let header = header?;
-        (header.components.len() == 1 || is_jfif || header.is_ycc(adobe)).then_some(Self { exif, ..header })
-    }
-
-    /// Whether three components are YCbCr where no JFIF segment says so, as libjpeg guesses.
-    fn is_ycc(&self, adobe: Option<u8>) -> bool {
-        match adobe {
-            Some(transform) => transform != 0,
-            None => !self.components.iter().map(|component| component.id).eq(*b"RGB"),
-        }
-    }
-
-    /// Takes the tables of the components that the header of a scan names, and gives their places.
-    fn scan(&mut self, segment: &[u8], tables: &Tables<'a>) -> Option<Vec<usize>> {
-        let (count, rest) = segment.split_first()?;
-        let (components, rest) = rest.split_at_checked(usize::from(*count) * 2)?;
-        if rest != [0, 63, 0] || components.is_empty() {
-            return None;
-        }
-        let mut places = Vec::new();
-        for named in components.chunks_exact(2) {
-            let [id, table] = *named else { return None };
-            let place = self.components.iter().position(|component| component.id == id)?;
-            let is_done = self.passes.iter().any(|pass| pass.components.contains(&place));
-            if is_done || places.last().is_some_and(|last| *last >= place) {
-                return None;
-            }
-            places.push(place);
-            let component = self.components.get_mut(place)?;
-            component.factors = (*tables.quant.get(component.quant)?)?;
-            component.dc = (*tables.dc.get(usize::from(table >> 4))?)?;
-            component.ac = (*tables.ac.get(usize::from(table & 15))?)?;
-        }
-        Some(places)
-    }
-}
-
-/// What follows the entropy-coded bytes: the next marker that is no restart.
-fn behind_scan(mut bytes: &[u8]) -> Option<&[u8]> {
-    loop {
-        bytes = bytes.get(bytes.iter().position(|byte| *byte == 0xff)?..)?;
-        match *bytes {
-            [_, 0x00 | 0xd0..=0xd7, ref after @ ..] => bytes = after,
-            [_, 0xff, ..] => bytes = &bytes[1..],
-            [_, _, ..] => return Some(bytes),
-            _ => return None,
+                [_, 0xd9, ..] => return Ok((0xd9, &[])),
+                [_, marker, ref after @ ..] => (marker, after),
+                _ => return Err(Fault::at(self.last, Why::EndsEarly)),
+            };
+            let fault = |why| Fault::at(self.last, why);
+            let (len, _) = after.split_first_chunk::<2>().ok_or(fault(Why::EndsEarly))?;
+            let len = usize::from(u16::from_be_bytes(*len));
+            let (segment, after) = after.split_at_checked(len).ok_or(fault(Why::EndsEarly))?;
+            self.rest = after;
+            let segment = segment.get(2..).ok_or(fault(Why::BadSegment))?;
+            let is_whole = match marker {
+                0xc4 => self.huffman(segment),
+                0xdb => self.quant(segment),
+                0xdd => self.interval(segment),
+                _ => return Ok((marker, segment)),
+            };
+            is_whole.ok_or(Fault::at(self.last, Why::BadSegment))?;
         }
     }
-}
 
-/// The header of the frame; its components have no tables yet.
-fn frame<'a>(segment: &[u8]) -> Option<Header<'a>> {
-    let (head, rest) = segment.split_first_chunk::<6>()?;
-    let [8, h0, h1, w0, w1, count @ (1 | 3)] = *head else { return None };
-    let (height, width) =
-        (usize::from(u16::from_be_bytes([h0, h1])), usize::from(u16::from_be_bytes([w0, w1])));
-    if height == 0 || width == 0 || rest.len() != usize::from(count) * 3 {
-        return None;
+    fn interval(&mut self, segment: &[u8]) -> Option<()> {
+        self.restart = usize::from(u16::from_be_bytes(segment.try_into().ok()?));
+        Some(())
     }
-    let mut components = Vec::with_capacity(3);
-    for component in rest.chunks_exact(3) {
-        let [id, sampling, quant] = *component else { return None };
-        let (across, down) = match (count, sampling >> 4, sampling & 15) {
-            // A lone component is not interleaved: an MCU is one block.
-            (1, 1..=4, 1..=4) => (1, 1),
-            (_, across @ (1 | 2), down @ (1 | 2)) => (usize::from(across), usize::from(down)),
-            _ => return None,
-        };
-        let (quant, dc, ac) = (usize::from(quant), Spec::default(), Spec::default());
-        components.push(Component { id, across, down, quant, factors: [0; 64], dc, ac });
-    }
-    Some(Header { height, width, components, exif: None, passes: Vec::new() })
-}
 
-/// What an Adobe segment says of the colours, if this is one; the outer `None` if it is broken.
-fn transform(segment: &[u8]) -> Option<Option<u8>> {
-    match segment.strip_prefix(b"Adobe") {
-        Some(rest) => Some(Some(*rest.get(6)?)),
-        None => (segment.len() >= 12).then_some(None),
+    /// What the coefficients of a component are multiplied with, in the order of the file.
+    pub(crate) fn factors(&self, component: &Component<'_>) -> Option<[u16; 64]> {
+        *self.quant.get(component.quant)?
     }
-}
 
-impl<'a> Tables<'a> {
+    /// The tables that the header of a scan gives a component.
+    pub(crate) fn dc(&self, number: u8) -> Option<Spec<'a>> {
+        *self.dc.get(usize::from(number >> 4))?
+    }
+
+    pub(crate) fn ac(&self, number: u8) -> Option<Spec<'a>> {
+        *self.ac.get(usize::from(number & 15))?
+    }
+
     fn quant(&mut self, mut segment: &[u8]) -> Option<()> {
         while let Some((kind, rest)) = segment.split_first() {
             let slot = self.quant.get_mut(usize::from(kind & 15))?;

@@ -31,7 +31,7 @@ impl<'a> Spec<'a> {
             }
             code <<= 1;
         }
-        let is_valid = symbols.len() <= 256 && (!is_dc || symbols.iter().all(|size| *size <= 11));
+        let is_valid = symbols.len() <= 256 && (!is_dc || symbols.iter().all(|size| *size <= 15));
         is_valid.then_some((Self { counts: *counts, symbols, is_dc }, rest))
     }
 }
@@ -117,15 +117,89 @@ pub(crate) struct Table {
     entries: [Entry; 1 << LOOK],
     /// By the next [`LOOK`] bits, all codes that are whole in them.
     runs: [Run; 1 << LOOK],
+    codes: Codes,
+    /// The table as the file has it, to know it again.
+    counts: [u8; 16],
+    is_dc: bool,
+}
+
+/// Codes of any length.
+struct Codes {
     /// For each length, one more than its last code, at the top of 16 bits.
     ends: [u32; 17],
     /// For each length, what is added to a code to find its symbol.
     offsets: [i32; 17],
     symbols: [u8; 256],
-    /// The table as the file has it, to know it again.
-    counts: [u8; 16],
     len: usize,
-    is_dc: bool,
+}
+
+impl Codes {
+    /// Calls `each` with the length, the code and the symbol of every code.
+    fn new(spec: &Spec<'_>, mut each: impl FnMut(u32, u32, u8)) -> Self {
+        let mut codes = Self { ends: [0; 17], offsets: [0; 17], symbols: [0; 256], len: spec.symbols.len() };
+        codes.symbols[..spec.symbols.len()].copy_from_slice(spec.symbols);
+        let (mut code, mut index) = (0_u32, 0_usize);
+        for (count, len) in spec.counts.iter().zip(1_u32..) {
+            codes.offsets[len as usize] = index as i32 - code as i32;
+            for symbol in spec.symbols.iter().skip(index).take(usize::from(*count)) {
+                each(len, code, *symbol);
+                code += 1;
+            }
+            index += usize::from(*count);
+            codes.ends[len as usize] = code << (16 - len);
+            code <<= 1;
+        }
+        codes
+    }
+
+    /// The length and the symbol of the code that `ahead` begins with; `None` if there is none.
+    fn find(&self, ahead: u64) -> Option<(u32, u8)> {
+        let ahead = (ahead >> 48) as u32;
+        let len = (1..=16_u32).find(|len| ahead < self.ends[*len as usize])?;
+        let index = (ahead >> (16 - len)) as i32 + self.offsets[len as usize];
+        let symbol = self.symbols[..self.len].get(usize::try_from(index).ok()?)?;
+        Some((len, *symbol))
+    }
+}
+
+/// The places that the code has in a table of the next `look` bits, if it is no longer than they are.
+fn places(look: u32, len: u32, code: u32) -> std::ops::Range<usize> {
+    let Some(rest) = look.checked_sub(len) else { return 0..0 };
+    (code as usize) << rest..(code as usize + 1) << rest
+}
+
+/// A small table, of symbols alone: quickly made, for scans that each have their own.
+pub(crate) struct Symbols {
+    /// By the next [`Symbols::LOOK`] bits: the code's length, then its symbol; 0 if it is longer or there is none.
+    found: [u16; 1 << Self::LOOK],
+    codes: Codes,
+}
+
+impl Symbols {
+    const LOOK: u32 = 9;
+
+    pub(crate) fn new(spec: &Spec<'_>) -> Self {
+        let mut found = [0; 1 << Self::LOOK];
+        let codes = Codes::new(spec, |len, code, symbol| {
+            found[places(Self::LOOK, len, code)].fill((len << 8) as u16 | u16::from(symbol));
+        });
+        Self { found, codes }
+    }
+
+    /// The length of the code that `ahead` begins with, at most 16, and its symbol; `None` if there is none.
+    #[inline(always)]
+    pub(crate) fn find(&self, ahead: u64) -> Option<(u32, u32)> {
+        match u32::from(self.found[(ahead >> (64 - Self::LOOK)) as usize]) {
+            0 => self.long(ahead),
+            found => Some((found >> 8, found & 0xff)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn long(&self, ahead: u64) -> Option<(u32, u32)> {
+        self.codes.find(ahead).map(|(len, symbol)| (len, u32::from(symbol)))
+    }
 }
 
 /// What several codes at once tell: bits of them with their values, and coefficients to go on by.
@@ -149,37 +223,20 @@ impl Run {
 impl Table {
     /// Whether it was made from `spec`.
     pub(crate) fn is_of(&self, spec: &Spec<'_>) -> bool {
-        self.counts == spec.counts && self.is_dc == spec.is_dc && self.symbols[..self.len] == *spec.symbols
+        let symbols = &self.codes.symbols[..self.codes.len];
+        self.counts == spec.counts && self.is_dc == spec.is_dc && symbols == spec.symbols
     }
 
     pub(crate) fn new(spec: &Spec<'_>) -> Self {
-        let mut table = Self {
-            entries: [Entry::UNKNOWN; 1 << LOOK],
-            runs: [Run(0); 1 << LOOK],
-            ends: [0; 17],
-            offsets: [0; 17],
-            symbols: [0; 256],
-            counts: spec.counts,
-            len: spec.symbols.len(),
-            is_dc: spec.is_dc,
-        };
-        table.symbols[..spec.symbols.len()].copy_from_slice(spec.symbols);
-        let (mut code, mut index) = (0_u32, 0_usize);
-        for (count, len) in spec.counts.iter().zip(1_u32..) {
-            table.offsets[len as usize] = index as i32 - code as i32;
-            for symbol in spec.symbols.iter().skip(index).take(usize::from(*count)) {
-                // Values of more than 10 bits are left to the long way, so that two codes fit into a refill.
-                if len <= LOOK && (spec.is_dc || symbol & 15 <= 10) {
-                    let first = (code as usize) << (LOOK - len);
-                    table.entries[first..first + (1 << (LOOK - len))]
-                        .fill(Entry::new(len, *symbol, spec.is_dc));
-                }
-                code += 1;
+        let mut entries = [Entry::UNKNOWN; 1 << LOOK];
+        let codes = Codes::new(spec, |len, code, symbol| {
+            // Values of more than 10 bits are left to the long way, so that two codes fit into a refill.
+            if spec.is_dc || symbol & 15 <= 10 {
+                entries[places(LOOK, len, code)].fill(Entry::new(len, symbol, spec.is_dc));
             }
-            index += usize::from(*count);
-            table.ends[len as usize] = code << (16 - len);
-            code <<= 1;
-        }
+        });
+        let (runs, counts) = ([Run(0); 1 << LOOK], spec.counts);
+        let mut table = Self { entries, runs, codes, counts, is_dc: spec.is_dc };
         if !spec.is_dc {
             for bits in 0..1 << LOOK {
                 table.runs[bits] = table.run(bits);
@@ -239,10 +296,7 @@ impl Table {
 
     /// The entry of a code of any length; `None` if there is none.
     pub(crate) fn long(&self, ahead: u64) -> Option<Entry> {
-        let ahead = (ahead >> 48) as u32;
-        let len = (1..=16_u32).find(|len| ahead < self.ends[*len as usize])?;
-        let index = (ahead >> (16 - len)) as i32 + self.offsets[len as usize];
-        let symbol = *self.symbols[..self.len].get(usize::try_from(index).ok()?)?;
+        let (len, symbol) = self.codes.find(ahead)?;
         Some(Entry::new(len, symbol, self.is_dc))
     }
 }
@@ -291,6 +345,18 @@ mod tests {
     }
 
     #[test]
+    fn symbols_alone_are_those_of_the_long_way() {
+        let (spec, _) = Spec::parse(&BYTES, false).unwrap();
+        let symbols = Symbols::new(&spec);
+        for bits in 0..=u16::MAX {
+            let ahead = u64::from(bits) << 48 | 0x5a5a_1234_9876;
+            assert_eq!(symbols.find(ahead), symbols.long(ahead), "{bits:x}");
+        }
+        let lens = [0, 0x4000, 0x8000, 0xe000].map(|bits: u64| symbols.find(bits << 48));
+        assert_eq!(lens, [Some((2, 0x21)), Some((3, 0x00)), Some((4, 0x0a)), None]);
+    }
+
+    #[test]
     fn values_have_their_sign() {
         let entry = Entry::new(2, 0x03, false);
         let values: Vec<i32> = (0..8).map(|bits: u64| entry.value(bits << 59 | 1 << 62)).collect();
@@ -301,7 +367,7 @@ mod tests {
     #[test]
     fn tables_that_cannot_be_are_refused() {
         assert!(Spec::parse(&BYTES[..21], false).is_none(), "symbols are missing");
-        assert!(Spec::parse(&BYTES, true).is_none(), "a first coefficient of 15 bits");
+        assert!(Spec::parse(&BYTES, true).is_none(), "zeros before a first coefficient");
         let mut bytes = BYTES;
         (bytes[0], bytes[1]) = (1, 2);
         assert!(Spec::parse(&bytes, false).is_none(), "too many codes");

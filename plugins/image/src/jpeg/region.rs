@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::jpeg::header::Header;
+use crate::jpeg::header::{Colors, Component, Header};
 use crate::pixels::Crop;
 
 /// A plane of levels, and the part of it that is kept.
@@ -11,9 +11,9 @@ pub(crate) struct Plane {
     /// Blocks of an MCU, side by side and one below the other.
     pub(crate) across: usize,
     pub(crate) down: usize,
-    /// Whether it has half the picture's width, and half its height.
-    pub(crate) is_narrow: bool,
-    pub(crate) is_flat: bool,
+    /// How many columns and rows of the picture are over one of its own.
+    pub(crate) wide: usize,
+    pub(crate) tall: usize,
     /// Its columns and rows, without what fills the last blocks.
     pub(crate) width: usize,
     pub(crate) height: usize,
@@ -30,10 +30,15 @@ impl Plane {
         self.blocks.len() * 8
     }
 
-    /// The rows that are next to the picture's row `y`, and the next nearest ones.
+    /// Whether it is enlarged by libjpeg's "fancy" way, which is only for twice the width and height.
+    pub(crate) fn is_fancy(&self) -> bool {
+        self.wide <= 2 && self.tall <= 2
+    }
+
+    /// The row that is next to the picture's row `y`, and the next nearest one; itself where rows are repeated.
     pub(crate) fn rows(&self, y: usize) -> [usize; 2] {
-        if !self.is_flat {
-            return [y, y];
+        if self.tall == 1 || !self.is_fancy() {
+            return [y / self.tall; 2];
         }
         let far =
             if y.is_multiple_of(2) { (y / 2).saturating_sub(1) } else { (y / 2 + 1).min(self.height - 1) };
@@ -45,6 +50,7 @@ impl Plane {
 #[derive(Debug)]
 pub(crate) struct Region {
     pub(crate) crop: Crop,
+    pub(crate) colors: Colors,
     pub(crate) planes: Vec<Plane>,
     /// MCUs in a row of the picture, and in a column.
     pub(crate) across: usize,
@@ -57,16 +63,15 @@ pub(crate) struct Region {
 impl Region {
     /// What `crop` needs, which is inside of the picture and not empty.
     pub(crate) fn new(header: &Header<'_>, crop: Crop) -> Self {
-        let most = |count: fn(&crate::jpeg::header::Component<'_>) -> usize| {
-            header.components.iter().map(count).max().unwrap_or(1)
-        };
+        let most =
+            |count: fn(&Component<'_>) -> usize| header.components.iter().map(count).max().unwrap_or(1);
         let (across, down) = (most(|component| component.across), most(|component| component.down));
         let planes = header.components.iter().map(|component| {
-            let (is_narrow, is_flat) = (component.across < across, component.down < down);
-            let (width, columns, blocks) = span(header.width, crop.left..crop.left + crop.width, is_narrow);
-            let (height, _, block_rows) = span(header.height, crop.top..crop.top + crop.height, is_flat);
+            let (wide, tall) = (across / component.across, down / component.down);
+            let (width, columns, blocks) = span(header.width, crop.left..crop.left + crop.width, wide);
+            let (height, _, block_rows) = span(header.height, crop.top..crop.top + crop.height, tall);
             let (across, down) = (component.across, component.down);
-            Plane { across, down, is_narrow, is_flat, width, height, columns, blocks, block_rows }
+            Plane { across, down, wide, tall, width, height, columns, blocks, block_rows }
         });
         let planes: Vec<Plane> = planes.collect();
         let cover = |span: fn(&Plane) -> (&Range<usize>, usize)| {
@@ -77,7 +82,7 @@ impl Region {
         let rows = cover(|plane| (&plane.block_rows, plane.down));
         let columns = cover(|plane| (&plane.blocks, plane.across));
         let (across, down) = (header.width.div_ceil(across * 8), header.height.div_ceil(down * 8));
-        Self { crop, across, down, rows, columns, planes }
+        Self { crop, colors: header.colors, across, down, rows, columns, planes }
     }
 
     /// Whether some of these MCUs, counted row by row, hold a block that is kept.
@@ -91,13 +96,10 @@ impl Region {
 }
 
 /// How long a side of the plane is, its part that `wanted` of the picture's side is over, and the blocks to keep.
-fn span(side: usize, wanted: Range<usize>, is_half: bool) -> (usize, Range<usize>, Range<usize>) {
-    if !is_half {
-        let blocks = wanted.start / 8..wanted.end.div_ceil(8);
-        return (side, wanted, blocks);
-    }
-    let side = side.div_ceil(2);
-    let under = wanted.start / 2..wanted.end.div_ceil(2);
-    let (first, end) = (under.start.saturating_sub(1), (under.end + 1).min(side));
+fn span(side: usize, wanted: Range<usize>, ratio: usize) -> (usize, Range<usize>, Range<usize>) {
+    let side = side.div_ceil(ratio);
+    let under = wanted.start / ratio..wanted.end.div_ceil(ratio);
+    let more = usize::from(ratio > 1);
+    let (first, end) = (under.start.saturating_sub(more), (under.end + more).min(side));
     (side, under, first / 8..end.div_ceil(8))
 }

@@ -2,22 +2,12 @@
 
 use crate::jpeg::bits::Bits;
 use crate::jpeg::block::{self, Broken, Coder};
-use crate::jpeg::header::Pass;
+use crate::jpeg::fault::{Fault, Why};
+use crate::jpeg::header::{COMPONENTS, Colors, Pass};
 use crate::jpeg::region::{Plane, Region};
 use crate::jpeg::simd::{Machine, Work};
 use crate::jpeg::upsample::{self, Rows};
 use crate::jpeg::{color, idct};
-
-/// Why a scan could not be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// The data ends before the picture does.
-    EndsEarly,
-    /// A code that the tables lack, or more coefficients than a block has.
-    BadCode,
-    /// Something else where a restart marker belongs.
-    NoRestart,
-}
 
 /// Working memory, which its thread keeps.
 #[derive(Default)]
@@ -25,8 +15,41 @@ pub(crate) struct Memory {
     /// The levels of two rows of MCUs, plane by plane.
     levels: Vec<u8>,
     /// One enlarged row of each plane.
-    pub(super) rows: [Vec<u8>; 3],
+    pub(super) rows: [Vec<u8>; COMPONENTS],
     pub(super) sums: Vec<u16>,
+}
+
+impl Memory {
+    /// Where the levels of two rows of MCUs go, plane by plane, and the pixels of the region, which go to `out`.
+    pub(super) fn start<'a>(
+        &'a mut self,
+        region: &'a Region,
+        out: &'a mut [u8],
+    ) -> (Vec<Ring<'a>>, Pixels<'a>) {
+        let rows = |plane: &Plane| plane.down * 16;
+        let len = region.planes.iter().map(|plane| plane.stride() * rows(plane)).sum();
+        if self.levels.len() < len {
+            self.levels.resize(len, 0);
+        }
+        let pixels = Pixels { region, rows: &mut self.rows, sums: &mut self.sums, out, done: 0 };
+        (rings(region, &mut self.levels, rows), pixels)
+    }
+}
+
+/// Shares `levels` out among the planes, so many rows to each.
+pub(super) fn rings<'a>(
+    region: &Region,
+    mut levels: &'a mut [u8],
+    rows: impl Fn(&Plane) -> usize,
+) -> Vec<Ring<'a>> {
+    let mut rings = Vec::with_capacity(COMPONENTS);
+    for plane in &region.planes {
+        let (stride, rows) = (plane.stride(), rows(plane));
+        let (own, after) = levels.split_at_mut(stride * rows);
+        levels = after;
+        rings.push(Ring { levels: own, stride, rows });
+    }
+    rings
 }
 
 /// The levels of a plane: row `y` is in place `y % rows`.
@@ -45,7 +68,7 @@ impl Ring<'_> {
 
     /// Puts the levels of a block at row `y`, which is one of eight rows' first, and column `x`.
     #[inline(always)]
-    fn put(&mut self, y: usize, x: usize, levels: &[u8; 64]) {
+    pub(super) fn put(&mut self, y: usize, x: usize, levels: &[u8; 64]) {
         let at = y % self.rows * self.stride;
         let rows = &mut self.levels[at..at + self.stride * 8];
         for (row, levels) in rows.chunks_exact_mut(self.stride).zip(levels.as_chunks::<8>().0) {
@@ -71,33 +94,17 @@ impl Work for Scan<'_> {
     #[inline(always)]
     fn run<M: Machine>(self, machine: M) -> Self::Output {
         let Self { pass, region, coders, memory, out } = self;
-        let lens: Vec<usize> = region.planes.iter().map(|plane| plane.stride() * plane.down * 16).collect();
-        let len = lens.iter().sum();
-        if memory.levels.len() < len {
-            memory.levels.resize(len, 0);
-        }
-        let mut rest = memory.levels.as_mut_slice();
-        let mut rings = Vec::with_capacity(3);
-        for (plane, len) in region.planes.iter().zip(lens) {
-            let (levels, after) = rest.split_at_mut(len);
-            rest = after;
-            rings.push(Ring { levels, stride: plane.stride(), rows: plane.down * 16 });
-        }
-        let mut blocks = Blocks {
-            bits: Bits::new(pass.bytes),
-            planes: &region.planes,
-            coders: &coders,
-            rings,
-            before: [0; 3],
-        };
-        let mut pixels = Pixels { region, rows: &mut memory.rows, sums: &mut memory.sums, out, done: 0 };
+        let (rings, mut pixels) = memory.start(region, out);
+        let bits = Bits::new(pass.bytes);
+        let mut blocks =
+            Blocks { bits, planes: &region.planes, coders: &coders, rings, before: [0; COMPONENTS] };
         let mut restarts = 0_u8;
         let (mut at, mut due) = (0, pass.restart);
         let last = (region.rows.end - 1) * region.across + region.columns.end;
         while at < last {
             if pass.restart > 0 && at == due {
                 blocks.restart(restarts)?;
-                restarts = (restarts + 1) % 8;
+                restarts = restarts.wrapping_add(1);
                 due += pass.restart;
             }
             // To the end of the row, or to the next restart marker.
@@ -110,12 +117,14 @@ impl Work for Scan<'_> {
                 if pass.restart > 0 {
                     end = end.min(due);
                 }
-                blocks.read(machine, row, at - first..end - first).map_err(|Broken| blocks.fault())?;
+                blocks
+                    .read(machine, row, at - first..end - first)
+                    .map_err(|Broken| blocks.bits.fault(Why::BadCode))?;
                 at = end;
             }
             if at == last || at >= first + region.across {
                 if blocks.bits.overrun() {
-                    return Err(Fault::EndsEarly);
+                    return Err(blocks.bits.fault(Why::EndsEarly));
                 }
                 let rows = if at == last { region.rows.end } else { at / region.across };
                 pixels.write(machine, &blocks.rings, rows);
@@ -132,7 +141,7 @@ pub(super) struct Blocks<'a> {
     pub(super) coders: &'a [Coder<'a>],
     pub(super) rings: Vec<Ring<'a>>,
     /// The first coefficient of each component's last block.
-    pub(super) before: [i32; 3],
+    pub(super) before: [i32; COMPONENTS],
 }
 
 impl Blocks<'_> {
@@ -172,20 +181,9 @@ impl Blocks<'_> {
 
     /// Goes on behind the restart marker of this number.
     pub(super) fn restart(&mut self, number: u8) -> Result<(), Fault> {
-        if self.bits.overrun() {
-            return Err(Fault::EndsEarly);
-        }
-        match *self.bits.marker() {
-            [0xff, marker, ref rest @ ..] if marker == 0xd0 + number => self.bits = Bits::new(rest),
-            [] | [0xff] => return Err(Fault::EndsEarly),
-            _ => return Err(Fault::NoRestart),
-        }
-        self.before = [0; 3];
+        self.bits = self.bits.behind_restart(number)?;
+        self.before = [0; COMPONENTS];
         Ok(())
-    }
-
-    pub(super) fn fault(&self) -> Fault {
-        if self.bits.overrun() { Fault::EndsEarly } else { Fault::BadCode }
     }
 }
 
@@ -212,7 +210,7 @@ fn keep<M: Machine>(
 /// The pixels of the region.
 pub(super) struct Pixels<'a> {
     pub(super) region: &'a Region,
-    pub(super) rows: &'a mut [Vec<u8>; 3],
+    pub(super) rows: &'a mut [Vec<u8>; COMPONENTS],
     pub(super) sums: &'a mut Vec<u16>,
     pub(super) out: &'a mut [u8],
     /// How many rows are written.
@@ -233,42 +231,54 @@ impl Pixels<'_> {
             for ((plane, ring), row) in self.region.planes.iter().zip(rings).zip(self.rows.iter_mut()) {
                 enlarge(plane, ring, y, self.sums, row);
             }
-            let mut levels: [&[u8]; 3] = [&[]; 3];
+            let mut levels: [&[u8]; COMPONENTS] = [&[]; COMPONENTS];
             let parts = self.region.planes.iter().zip(rings).zip(self.rows.iter());
             for (levels, ((plane, ring), row)) in levels.iter_mut().zip(parts) {
-                let (row, start) = match (plane.is_narrow, plane.is_flat) {
-                    (false, false) => (ring.row(y), crop.left - plane.blocks.start * 8),
-                    (is_narrow, _) => (row.as_slice(), if is_narrow { crop.left % 2 } else { 0 }),
+                let (row, start) = match (plane.wide, plane.tall) {
+                    (1, 1) => (ring.row(y), crop.left - plane.blocks.start * 8),
+                    (wide, _) => (row.as_slice(), crop.left % wide),
                 };
                 *levels = &row[start..start + crop.width];
             }
             let out = &mut self.out[self.done * crop.width * 3..][..crop.width * 3];
-            match levels {
-                [y, [], []] => color::grey(y, out),
-                [y, cb, cr] => machine.color(y, cb, cr, out),
+            let [first, second, third, black] = levels;
+            match self.region.colors {
+                Colors::Grey => color::grey(first, out),
+                Colors::Ycc => machine.color(first, second, third, out),
+                Colors::Rgb => color::rgb(first, second, third, out),
+                Colors::Cmyk => {
+                    color::rgb(first, second, third, out);
+                    color::darken(black, out);
+                }
+                Colors::Ycck => {
+                    machine.color(first, second, third, out);
+                    // What the inks leave of the light is 255 less what became YCbCr.
+                    out.iter_mut().for_each(|level| *level = 255 - *level);
+                    color::darken(black, out);
+                }
             }
             self.done += 1;
         }
     }
 }
 
-/// Enlarges what the picture's row `y` needs of a plane that is narrow or flat.
+/// Enlarges what the picture's row `y` needs of a plane that is smaller.
 #[inline(always)]
 fn enlarge(plane: &Plane, ring: &Ring<'_>, y: usize, sums: &mut Vec<u16>, out: &mut Vec<u8>) {
-    if !plane.is_narrow && !plane.is_flat {
+    if plane.wide == 1 && plane.tall == 1 {
         return;
     }
     let [near, far] = plane.rows(y);
     let (near, far) = (ring.row(near), ring.row(far));
     let rows = Rows { near, far, start: plane.blocks.start * 8, width: plane.width };
     let columns = plane.columns.clone();
-    let len = columns.len() * (1 + usize::from(plane.is_narrow));
+    let len = columns.len() * plane.wide;
     if out.len() < len {
         out.resize(len, 0);
     }
-    if plane.is_narrow {
-        upsample::wider(rows, columns, plane.is_flat, sums, out);
-    } else {
-        upsample::taller(rows, columns, !y.is_multiple_of(2), out);
+    match plane.wide {
+        wide if !plane.is_fancy() => upsample::repeated(rows, columns, wide, out),
+        1 => upsample::taller(rows, columns, !y.is_multiple_of(2), out),
+        _ => upsample::wider(rows, columns, plane.tall > 1, sums, out),
     }
 }

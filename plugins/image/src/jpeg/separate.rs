@@ -2,14 +2,15 @@
 
 use crate::jpeg::bits::Bits;
 use crate::jpeg::block::{Broken, Coder};
-use crate::jpeg::header::{Header, Pass};
+use crate::jpeg::fault::{Fault, Why};
+use crate::jpeg::header::{COMPONENTS, Pass};
 use crate::jpeg::region::{Plane, Region};
-use crate::jpeg::scan::{Blocks, Fault, Memory, Pixels, Ring};
+use crate::jpeg::scan::{Blocks, Memory, Pixels, rings};
 use crate::jpeg::simd::{Machine, Work};
 
 /// A picture's scans, and where the pixels of the region go.
 pub(crate) struct Separate<'a> {
-    pub(crate) header: &'a Header<'a>,
+    pub(crate) passes: &'a [Pass<'a>],
     pub(crate) region: &'a Region,
     /// One for each component.
     pub(crate) coders: Vec<Coder<'a>>,
@@ -32,11 +33,11 @@ impl Work for Separate<'_> {
 
     #[inline(always)]
     fn run<M: Machine>(self, machine: M) -> Self::Output {
-        let Self { header, region, coders, levels, memory, out } = self;
-        for pass in &header.passes {
+        let Self { passes, region, coders, levels, memory, out } = self;
+        for pass in passes {
             read(machine, pass, region, &coders, levels)?;
         }
-        let rings = rings(region, levels);
+        let rings = rings(region, levels, rows);
         let mut pixels = Pixels { region, rows: &mut memory.rows, sums: &mut memory.sums, out, done: 0 };
         pixels.write(machine, &rings, region.rows.end);
         Ok(())
@@ -62,25 +63,27 @@ fn read<M: Machine>(
         (plane.across, plane.down) = (1, 1);
         (across, down) = (plane.width.div_ceil(8), plane.height.div_ceil(8));
     }
-    let rings = rings(region, levels).into_iter().enumerate();
+    let rings = rings(region, levels, rows).into_iter().enumerate();
     let rings = rings.filter(|(at, _)| pass.components.contains(at)).map(|(_, ring)| ring).collect();
     let bits = Bits::new(pass.bytes);
-    let mut blocks = Blocks { bits, planes: &planes, coders: &coders, rings, before: [0; 3] };
+    let mut blocks = Blocks { bits, planes: &planes, coders: &coders, rings, before: [0; COMPONENTS] };
     let (mut at, mut due, mut restarts) = (0, pass.restart, 0_u8);
     let last = across * down;
     while at < last {
         if pass.restart > 0 && at == due {
             blocks.restart(restarts)?;
-            restarts = (restarts + 1) % 8;
+            restarts = restarts.wrapping_add(1);
             due += pass.restart;
         }
         // To the end of the row, or to the next restart marker.
         let row = at / across;
         let first = row * across;
         let end = if pass.restart > 0 { due.min(first + across) } else { first + across };
-        blocks.read(machine, row, at - first..end - first).map_err(|Broken| blocks.fault())?;
+        blocks
+            .read(machine, row, at - first..end - first)
+            .map_err(|Broken| blocks.bits.fault(Why::BadCode))?;
         if blocks.bits.overrun() {
-            return Err(Fault::EndsEarly);
+            return Err(blocks.bits.fault(Why::EndsEarly));
         }
         at = end;
     }
@@ -90,14 +93,4 @@ fn read<M: Machine>(
 /// The rows of a plane that are kept.
 fn rows(plane: &Plane) -> usize {
     plane.block_rows.len() * 8
-}
-
-fn rings<'a>(region: &Region, mut levels: &'a mut [u8]) -> Vec<Ring<'a>> {
-    let mut rings = Vec::with_capacity(3);
-    for plane in &region.planes {
-        let (own, after) = levels.split_at_mut(plane.stride() * rows(plane));
-        levels = after;
-        rings.push(Ring { levels: own, stride: plane.stride(), rows: rows(plane) });
-    }
-    rings
 }

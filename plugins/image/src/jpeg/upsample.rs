@@ -1,5 +1,5 @@
-//! Colour planes of half the width or height to whole ones, as libjpeg's "fancy" way: three parts of the nearer
-//! level, one of the next.
+//! Smaller colour planes to whole ones, as libjpeg does: those of half the width or height in its "fancy" way, three parts of the
+//! nearer level and one of the next, others by repeating levels.
 
 use std::ops::Range;
 
@@ -86,6 +86,14 @@ pub(crate) fn taller(rows: Rows<'_>, columns: Range<usize>, is_below: bool, out:
     let (near, far) = rows.part(columns);
     for ((near, far), out) in near.iter().zip(far).zip(out) {
         *out = ((u16::from(*near) * 3 + u16::from(*far) + bias) >> 2) as u8;
+    }
+}
+
+/// Writes each level of `columns` so many times to `out`.
+pub(crate) fn repeated(rows: Rows<'_>, columns: Range<usize>, times: usize, out: &mut [u8]) {
+    let (levels, _) = rows.part(columns);
+    for (level, out) in levels.iter().zip(out.chunks_exact_mut(times)) {
+        out.fill(*level);
     }
 }
 
