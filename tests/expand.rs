@@ -69,7 +69,7 @@ fn only_its_own_failures_are_lost_where_a_stream_goes_on() {
 fn a_stream_that_goes_on_is_not_opened_again() {
     within_deadline(|| {
         let registry = registry();
-        for executor in [Executor::Inline, Executor::Threads(2), Executor::Processes(2)] {
+        for executor in [Executor::Inline, Executor::Threads(2)] {
             let gate = Gate::new();
             let text = "range 4 | rogue_burst most=1000 refuse=4 on_error=skip gate=";
             let graph = line(&format!("{text}{}", gate.path()));
