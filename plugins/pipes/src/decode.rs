@@ -133,8 +133,11 @@ fn layers(
         let (before, extension) = rest.rsplit_once('.').unwrap_or((rest, rest));
         let head = &bytes[..bytes.len().min(HEAD)];
         let outer = layer == 0;
+        // A name such as `gz` is that of the layer around, and may say nothing of what is inside.
+        let told = outer || before != extension;
         let decoder = match cx.decoder(extension, head, pin.filter(|_| outer)) {
             Err(error) if error.kind() == ErrorKind::Unsupported && !(must && outer) => return Ok(found),
+            Err(error) if error.kind() == ErrorKind::Corrupt && !told => return Ok(found),
             decoder => decoder?,
         };
         found = match decoder.decode(bytes, &Wanted { extension, ..Wanted::default() }, cx) {
