@@ -40,13 +40,20 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// What is in `blob`; none when it is not packed.
+    /// What is in `blob`; none when it is not packed, and can be read in other ways: a stream cannot.
     ///
     /// # Errors
     /// As [`Unpacked::open`].
     pub fn open(blob: &Blob) -> Result<Option<Self>> {
         let reader = Unpacked::open(blob)?;
         Ok(reader.map(|reader| Self { reader, held: Buffer::EMPTY, at: 0, end: None }))
+    }
+
+    /// What is in `blob` as it is, whatever it begins with.
+    #[must_use]
+    pub fn plain(blob: &Blob) -> Self {
+        let reader = BufReader::new(Unpacked::plain(Box::new(Input::new(blob.clone(), 0))));
+        Self { reader, held: Buffer::EMPTY, at: 0, end: None }
     }
 
     /// What `codec` packed in `blob`, and no layer beneath that.

@@ -24,13 +24,9 @@ impl Input {
     }
 
     fn fetch(&mut self) -> Result<()> {
-        let len = self.blob.len();
-        if self.window.is_empty() && self.at < len {
-            let end = match self.blob.in_memory() {
-                Some(_) => len,
-                None => len.min(self.at.saturating_add(WINDOW)),
-            };
-            self.window = self.blob.read(self.at..end)?;
+        if self.window.is_empty() && self.at < self.blob.len() {
+            let most = if self.blob.in_memory().is_some() { self.blob.len() } else { WINDOW };
+            self.window = self.blob.ahead(self.at, most)?;
         }
         Ok(())
     }

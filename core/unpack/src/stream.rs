@@ -43,7 +43,8 @@ type Source = Counted<Box<dyn BufRead + Send>>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Unpacked {
-    codec: Codec,
+    /// None where nothing is packed.
+    codec: Option<Codec>,
     /// How many layers of packing there are down to what it gives, as far as it opened them.
     layers: usize,
     /// How many packed bytes were taken, and how many bytes were given.
@@ -60,6 +61,7 @@ enum Decoder {
     Bzip2(Members<BzDecoder<Source>>),
     Lz4(Lz4<Source>),
     Compress(Lzw<Source>),
+    Plain(Source),
 }
 
 impl Unpacked {
@@ -87,17 +89,28 @@ impl Unpacked {
             Codec::Lz4 => Decoder::Lz4(Lz4::new(source)),
             Codec::Compress => Decoder::Compress(Lzw::new(source)),
         };
-        Ok(Self { codec, layers: 1, taken, given: 0, decoder })
+        Ok(Self { codec: Some(codec), layers: 1, taken, given: 0, decoder })
     }
 
-    /// What is in `blob` beneath all layers of packing; none when it is not packed at all.
+    /// The bytes that `source` has, as they are.
+    #[must_use]
+    pub fn plain(source: Box<dyn BufRead + Send>) -> Self {
+        let taken = Arc::new(AtomicU64::new(0));
+        let source = Counted { source, count: taken.clone() };
+        Self { codec: None, layers: 0, taken, given: 0, decoder: Decoder::Plain(source) }
+    }
+
+    /// What is in `blob` beneath all layers of packing; none when it is not packed at all, unless it is a stream, which can only be read so.
     ///
     /// # Errors
     /// Those of the blob and of reading; `Limit` for more than [`LAYERS`] layers.
     pub fn open(blob: &Blob) -> Result<Option<BufReader<Self>>> {
-        let head = blob.read(0..blob.len().min(Codec::HEAD as u64))?;
-        let Some(codec) = Codec::of(&head) else { return Ok(None) };
-        let mut reader = buffered(Self::new(codec, Box::new(Input::new(blob.clone(), 0)))?);
+        let head = blob.ahead(0, Codec::HEAD as u64)?;
+        let input = Box::new(Input::new(blob.clone(), 0));
+        let Some(codec) = Codec::of(&head) else {
+            return Ok(blob.is_stream().then(|| buffered(Self::plain(input))));
+        };
+        let mut reader = buffered(Self::new(codec, input)?);
         for layers in 2..=LAYERS {
             let Some(codec) = Codec::of(reader.fill_buf().map_err(error_of)?) else {
                 return Ok(Some(reader));
@@ -110,13 +123,7 @@ impl Unpacked {
         }
     }
 
-    /// The codec.
-    #[must_use]
-    pub fn codec(&self) -> Codec {
-        self.codec
-    }
-
-    /// How many layers of packing it takes off: 1, or as many as [`open`](Self::open) has found.
+    /// How many layers of packing it takes off: 0 of what is plain, 1, or as many as [`open`](Self::open) has found.
     #[must_use]
     pub fn layers(&self) -> usize {
         self.layers
@@ -128,7 +135,7 @@ impl Unpacked {
         if named {
             return error_of(error);
         }
-        let codec = self.codec.name();
+        let codec = self.codec.map_or("plain", Codec::name);
         let message = match error.kind() {
             io::ErrorKind::UnexpectedEof => format!("truncated {codec} data"),
             _ => format!("broken {codec} data: {error}"),
@@ -149,6 +156,7 @@ impl Read for Unpacked {
             Decoder::Bzip2(members) => members.read(out),
             Decoder::Lz4(decoder) => decoder.read(out),
             Decoder::Compress(decoder) => decoder.read(out),
+            Decoder::Plain(source) => source.read(out),
         };
         match found {
             Ok(count) => {

@@ -6,7 +6,7 @@ use forebay_core::{
 };
 
 use crate::{
-    piece::{Piece, whole_of},
+    piece::Piece,
     rows::{Form, Rows},
     scan::{DEPTH, Scan, deeper},
     select::{index, steps},
@@ -64,7 +64,7 @@ impl FlatMap for JsonArray {
     type Items = JsonArrayItems;
 
     fn open(&self, sample: Sample, cx: &Context) -> Result<JsonArrayItems> {
-        let bytes = whole_of(&Blob::of(&sample, cx)?, cx)?;
+        let bytes = Blob::of(&sample, cx)?.whole(cx.limits().bytes)?;
         let whose = Piece::whose(&sample);
         let origin = whose.origin.clone();
         let rows = Rows::new(self.form.clone(), whose, cx.limits().bytes, bytes.clone());

@@ -102,7 +102,7 @@ impl Piece {
         let whole = Self::whose(sample);
         let Some(View::Struct(block)) = sample.get(BLOCK).map(Value::view) else {
             let blob = Blob::of(sample, cx)?;
-            let bytes = own_count(whole_of(&blob, cx)?);
+            let bytes = own_count(blob.whole(cx.limits().bytes)?);
             return Ok(Self { bytes, from: 0, whose: whole, more: Value::NULL });
         };
         let number = |name| match block.get(name).map(Value::view) {
@@ -120,18 +120,6 @@ impl Piece {
         let more = block.get("more").cloned().unwrap_or_default();
         Ok(Self { bytes: own_count(bytes), from, whose: Whose { uid: number("uid")?, ..whole }, more })
     }
-}
-
-/// All bytes of a file, if that is no more than one value may have.
-pub(crate) fn whole_of(blob: &Blob, cx: &Context<'_>) -> Result<Buffer> {
-    if let Some(bytes) = blob.in_memory() {
-        return Ok(bytes.clone());
-    }
-    let (len, most) = (blob.len(), cx.limits().bytes);
-    if len > most {
-        return Err(Error::limit(format!("the file has {len} bytes, at most {most} are taken into memory")));
-    }
-    blob.read(0..len)
 }
 
 /// The bytes of a piece, read anew.

@@ -65,6 +65,10 @@ impl Archive {
                 let head = head.into_owned();
                 (Self::Here(window, 0), bytes.clone(), head)
             }
+            None if blob.is_stream() => {
+                let head = blob.ahead(0, BLOCK as u64)?;
+                (Self::Packed(Box::new(Forward::plain(blob))), Buffer::EMPTY, head.to_vec())
+            }
             None => {
                 let mut far = Far { blob: blob.clone(), window: Buffer::EMPTY, at: 0 };
                 let head = far.read(0, BLOCK as u64)?.to_vec();
@@ -124,7 +128,7 @@ impl Archive {
             }
             Self::Far(far) => Ok(place.next(&mut Heads(FarInput { far, memory: Memory(None) }))),
             Self::Packed(_) => Err(Error::unsupported(
-                "a packed archive cannot be read from the middle; let `untar` read it, or unpack it",
+                "a packed archive or a pipe cannot be read from the middle; let `untar` read it, or save it to a file first, unpacked",
             )),
         }
     }

@@ -29,11 +29,15 @@ impl Source {
     /// Looks at its first bytes, once.
     pub(crate) fn open(&mut self) -> Result<()> {
         if let Self::New(file) = self {
-            let mut window = Window { file: file.clone(), start: 0, bytes: Buffer::EMPTY };
-            let head = window.read(0..file.len().min(HEAD))?;
+            let window = Window { file: file.clone(), start: 0, bytes: Buffer::EMPTY };
+            let head = file.ahead(0, HEAD)?;
             // The length of a record may begin as packed bytes do.
-            let packed = first_record(&head).is_none() && Codec::of(&head).is_some();
-            let packed = if packed { Forward::open(file)? } else { None };
+            let packed = match (first_record(&head), file.is_stream()) {
+                (Some(_), true) => Some(Forward::plain(file)),
+                (None, _) if Codec::of(&head).is_some() => Forward::open(file)?,
+                (None, true) => Some(Forward::plain(file)),
+                _ => None,
+            };
             *self = packed.map_or(Self::Plain(window), |packed| Self::Packed(Box::new(packed)));
         }
         Ok(())
