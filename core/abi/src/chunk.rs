@@ -111,6 +111,16 @@ impl Chunk {
         self.rows.get(self.head).map(|row| (row.uid, &row.key))
     }
 
+    /// The foremost sample, to be looked at: its uid, key, schema and values.
+    #[must_use]
+    #[inline]
+    pub fn peek(&self) -> Option<(u64, &Key, &Schema, &[Value])> {
+        let row = self.rows.get(self.head)?;
+        let schema = &self.schemas[row.schema as usize];
+        let first = row.first as usize;
+        Some((row.uid, &row.key, schema, &self.values[first..first + schema.len()]))
+    }
+
     /// The uids and keys of all samples left, in order.
     pub fn names(&self) -> impl Iterator<Item = (u64, &Key)> {
         self.rows.iter().skip(self.head).map(|row| (row.uid, &row.key))

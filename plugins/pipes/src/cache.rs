@@ -8,8 +8,14 @@ use forebay_core::{Result, Schema};
 const MOST: usize = 32;
 
 /// Values made from schemas, for pipes that many threads share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Cache<T>(RwLock<Vec<(Schema, T)>>);
+
+impl<T> Default for Cache<T> {
+    fn default() -> Self {
+        Self(RwLock::default())
+    }
+}
 
 impl<T: Clone> Cache<T> {
     /// The value for `schema`, made by `make` the first time. It must depend on nothing else.

@@ -6,9 +6,12 @@ mod collate;
 mod concat;
 mod decode;
 mod demux;
+mod expression;
+mod filter;
 mod fork;
 mod group;
 mod label;
+mod map;
 mod mix;
 mod mux;
 mod range;
@@ -31,9 +34,11 @@ pub use crate::{
     concat::Concat,
     decode::{Decode, DecodeOptions},
     demux::{Demux, DemuxOptions},
+    filter::{Filter, FilterOptions},
     fork::{Fork, ForkOptions},
     group::{Group, GroupOptions},
     label::{Label, LabelOptions},
+    map::{Map, MapOptions},
     mix::{Mix, MixOptions},
     mux::{Mux, MuxOptions},
     range::{Range, RangeOptions},
@@ -50,7 +55,7 @@ pub use crate::{
 
 forebay_core::export_plugin! {
     sources: [Range],
-    maps: [Collate, Decode, Label, Rename, Select],
+    maps: [Collate, Decode, Label, Map, Rename, Select],
     flat_maps: [Unbatch],
-    streams: [Batch, Concat, Demux, Fork, Group, Mix, Mux, Repeat, Shard, Shuffle, Skip, Take, Zip],
+    streams: [Batch, Concat, Demux, Filter, Fork, Group, Mix, Mux, Repeat, Shard, Shuffle, Skip, Take, Zip],
 }

@@ -1,0 +1,220 @@
+//! Expressions against what the language says they give.
+
+use forebay_core::{DType, Key, Result, Sample, Tensor, TensorExt as _, Value, write_json};
+
+use super::Expression;
+use crate::testing::sample;
+
+fn birds() -> Sample {
+    let boxes = Value::list(vec![3_i64.into(), 4_i64.into(), 5_i64.into()]);
+    let meta = Value::structure(vec![("lang".into(), "de".into()), ("score".into(), 0.5.into())]);
+    let image = Tensor::new(DType::U8, &[2, 3, 1], vec![7_u8; 6].into()).unwrap();
+    let row = Tensor::new(DType::I32, &[3], [1_i32, -2, 3].map(i32::to_ne_bytes).concat().into()).unwrap();
+    sample(
+        9,
+        &[
+            ("label", 3_i64.into()),
+            ("count", u64::MAX.into()),
+            ("weight", 0.25_f32.into()),
+            ("text", "Über Höhen".into()),
+            ("caption", "A heron".into()),
+            ("seg.png", 12_i64.into()),
+            ("with space", 13_i64.into()),
+            ("boxes", boxes),
+            ("meta", meta),
+            ("image", image.into()),
+            ("row", row.into()),
+            ("nothing", Value::NULL),
+            ("yes", true.into()),
+            ("raw", Value::from(forebay_core::Buffer::from(vec![1_u8, 2]))),
+        ],
+    )
+}
+
+fn value(text: &str) -> Result<Value> {
+    let sample = birds();
+    let expression = Expression::new(text)?;
+    let places = expression.places(sample.schema());
+    expression.value(&places, &Key::whole("a.tar"), sample.schema(), sample.values())
+}
+
+#[track_caller]
+fn gives(text: &str, wanted: &str) {
+    let value = value(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let mut json = Vec::new();
+    write_json(&value, &mut json).unwrap_or_else(|error| panic!("{text}: {error}"));
+    assert_eq!(String::from_utf8(json).unwrap(), wanted, "{text}");
+}
+
+#[track_caller]
+fn fails(text: &str, wanted: &str) {
+    let error = value(text).unwrap_err().to_string();
+    assert!(error.contains(wanted) && error.contains(text), "{text}: {error}");
+}
+
+#[test]
+fn numbers() {
+    gives("label + 2 * 3 - 1", "8");
+    gives("-label", "-3");
+    gives("7 / 2", "3");
+    gives("-7 / 2", "-3");
+    gives("-7 % 3", "-1");
+    gives("7.0 / 2", "3.5");
+    gives("label * weight", "0.75");
+    gives("count - 1u", "18446744073709551614");
+    gives("count / 2u", "9223372036854775807");
+    gives("9223372036854775807 + 1", "9223372036854775808");
+    gives("abs(-3) + int('40') + int(2.9)", "45");
+    gives("min(3, 1.5, 2u)", "1.5");
+    gives("max(boxes)", "5");
+    gives("round(2.5) + floor(-0.5) + ceil(0.5)", "3.0");
+    gives("sqrt(double(boxes[1]))", "2.0");
+    gives("double('1e3')", "1000.0");
+    gives("uint(3.0)", "3");
+    fails("count * 2", "beyond 64 bits");
+    fails("count * count", "beyond 64 bits");
+    fails("1 / 0", "divided by zero");
+    fails("1 % 0", "divided by zero");
+    fails("text + 1", "`+` takes two numbers, found text and an integer");
+    fails("int('x')", "`x` is no integer");
+    fails("int(1e300)", "is no int64");
+    fails("uint(-1)", "is no uint64");
+    fails("int(0.0 / 0.0)", "NaN");
+}
+
+#[test]
+fn comparisons_are_exact_across_types() {
+    for truth in [
+        "label == 3.0",
+        "label < 3.5 && label > 2.5",
+        "count > 9223372036854775807",
+        "count != 18446744073709551616.0",
+        "count < 18446744073709551616.0",
+        "9007199254740993 > 9007199254740992.0",
+        "-1 < count",
+        "0.0 / 0.0 != 0.0 / 0.0",
+        "!(0.0 / 0.0 < 1.0) && !(0.0 / 0.0 >= 1.0)",
+        "label != '3'",
+        "nothing == null && label != null",
+        "'a' < 'b' && b'a' < b'b' && false < true",
+        "boxes == [3, 4.0, 5u]",
+        "meta == {'score': 0.5, 'lang': 'de'}",
+        "meta != {'score': 0.5}",
+        "4 in boxes && !(6 in boxes) && 'lang' in meta && -2 in row",
+        "raw == b'\\x01\\x02'",
+    ] {
+        gives(truth, "true");
+    }
+    fails("label < 'a'", "an integer cannot be compared with text");
+    fails("boxes < boxes", "a list cannot be compared with a list");
+    fails("3 in label", "found an integer");
+}
+
+#[test]
+fn logic_absorbs_errors_of_the_side_that_does_not_matter() {
+    gives("yes && label == 3", "true");
+    gives("false && nowhere", "false");
+    gives("nowhere && false", "false");
+    gives("nowhere || true", "true");
+    gives("yes ? 'a' : nowhere", "\"a\"");
+    gives("!yes ? nowhere : 'b'", "\"b\"");
+    fails("nowhere && true", "no field called `nowhere`; there are: label, count");
+    fails("label && true", "expected true or false, found an integer");
+    fails("label ? 1 : 2", "expected true or false, found an integer");
+}
+
+#[test]
+fn fields_and_what_is_in_them() {
+    gives("seg.png", "12");
+    gives("sample['with space'] + sample.label", "16");
+    gives("meta.lang", "\"de\"");
+    gives("meta['score']", "0.5");
+    gives("boxes[2]", "5");
+    gives("row[1]", "-2");
+    gives("size(text) + size(boxes) + size(meta) + size(image) + size(raw)", "19");
+    gives("text.size()", "10");
+    gives("shape(image)", "[2,3,1]");
+    gives("type(label) + type(meta) + type(image)", "\"intstructtensor\"");
+    gives("has(meta.lang) && !has(meta.other) && has(sample.text) && !has(sample.nowhere)", "true");
+    gives("key()", "\"a.tar\"");
+    gives("nothing", "null");
+    gives("{'area': label * 2, 'text': caption}", "{\"area\":6,\"text\":\"A heron\"}");
+    fails("meta.other", "no `other` in a struct of: lang, score");
+    fails("label.other", "`.other` of an integer, expected a struct");
+    fails("boxes[3]", "no item 3 in a list of 3");
+    fails("boxes[-1]", "no item -1 in a list of 3");
+    fails("image[0]", "a tensor has no item at an integer");
+    fails("size(label)", "`size` does not take an integer");
+}
+
+#[test]
+fn text() {
+    gives("text.startsWith('Ü') && text.endsWith('en') && text.contains(' H')", "true");
+    gives("caption.matches('^A h.*n$') && !caption.matches('^b')", "true");
+    gives("caption.lowerAscii() + '!'", "\"a heron!\"");
+    gives("' x '.trim() + caption.substring(2, 5)", "\"xher\"");
+    gives("caption.split(' ')", "[\"A\",\"heron\"]");
+    gives("['a', 'b'].join('-').replace('-', '+')", "\"a+b\"");
+    gives("string(label) + string(1.5) + string(true) + string(b'x')", "\"31.5truex\"");
+    gives("bool('true')", "true");
+    fails("caption.substring(2, 99)", "no characters 2 to 99 in a text of 7");
+    fails("bool('x')", "neither");
+    fails("label.matches('x')", "`matches` takes text, found an integer");
+}
+
+#[test]
+fn macros() {
+    gives("boxes.all(x, x > 2) && !boxes.all(x, x > 3)", "true");
+    gives("boxes.exists(x, x == 4) && !boxes.exists(x, x == 6)", "true");
+    gives("boxes.exists_one(x, x == 4) && !boxes.exists_one(x, x > 3)", "true");
+    gives("boxes.map(x, x * label)", "[9,12,15]");
+    gives("boxes.filter(x, x != 4)", "[3,5]");
+    gives("boxes.map(x, x > 3, x + 1)", "[5,6]");
+    gives("boxes.map(x, row.map(y, x * y))", "[[3,-6,9],[4,-8,12],[5,-10,15]]");
+    gives("boxes.map(x, boxes.filter(y, y < x).size())", "[0,1,2]");
+    gives("meta.filter(name, meta[name] == 'de')", "[\"lang\"]");
+    gives("[].all(x, false)", "true");
+    gives("boxes + [6] == [3, 4, 5, 6]", "true");
+    fails("label.all(x, true)", "a macro goes over a list, found an integer");
+    fails("boxes.map(x, x.y)", "`.y` of an integer");
+}
+
+#[test]
+fn what_cannot_run_is_refused_when_it_is_read() {
+    for (text, wanted) in [
+        ("label <", "is no expression"),
+        ("", "is no expression"),
+        ("label = 3", "is no expression"),
+        ("nosuch(label)", "no function `nosuch`; there are: matches, key, size"),
+        ("size(label, 2)", "`size` takes 1 values"),
+        ("text.matches(caption)", "a text that stands there"),
+        ("text.matches('(')", "unclosed group"),
+        ("Bird{name: 1}", "no message types"),
+        ("{1: 2}", "texts that stand there"),
+        ("{'a': 1, 'a': 2}", "stands twice"),
+    ] {
+        let error = Expression::new(text).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{text}: {error}");
+    }
+}
+
+#[test]
+fn long_and_deep_ones_are_refused_before_they_overflow() {
+    let deep = |count| format!("{}a{}", "(".repeat(count), ")".repeat(count));
+    let long = |count| vec!["a"; count].join("+");
+    let within = |count| format!("{}a{}", "-(".repeat(count), ")".repeat(count));
+    for text in [deep(2047), deep(90_000), long(2048), long(90_000), within(1365)] {
+        assert!(Expression::new(&text).is_err(), "{} bytes", text.len());
+    }
+    assert!(value(&vec!["1"; 100].join("+")).unwrap().as_i64() == Some(100));
+}
+
+#[test]
+fn a_field_as_it_is_shares_its_memory() {
+    let sample = birds();
+    let expression = Expression::new("image").unwrap();
+    let places = expression.places(sample.schema());
+    let found = expression.value(&places, sample.key(), sample.schema(), sample.values()).unwrap();
+    let data = |value: &Value| value.as_tensor().unwrap().data().as_ptr();
+    assert_eq!(data(&found), data(sample.get("image").unwrap()));
+}
