@@ -6,7 +6,9 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc,
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -29,6 +31,8 @@ use crate::{
 
 /// After how long without a sample a run says who works on what.
 const STALL: Duration = Duration::from_secs(10);
+/// How long a run that was interrupted waits for what its threads are at.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// What `forebay run` is told.
 #[derive(Arguments)]
@@ -122,13 +126,14 @@ pub(crate) fn run(args: &Args, plugins: &[PathBuf], begun: Instant) -> Result {
     progress.end(&loader);
     let coverage = tally.coverage.take().map(|coverage| coverage.finish(&loader));
     let mut report = Report::new(&loader, &settings, &tally, args.quarantine.as_deref());
-    let finished = loader.finish();
     if interrupted.load(Ordering::Relaxed) {
+        leave(loader);
         return match driven {
             Err(Stop::Failed(error)) if error.kind() != ErrorKind::Cancelled => Err(error.into()),
             _ => Err(Stop::Interrupted),
         };
     }
+    let finished = loader.finish();
     driven?;
     finished?;
     if let Some(coverage) = coverage.as_ref().filter(|_| !args.quiet && !args.json) {
@@ -288,6 +293,14 @@ fn interruptible(stopper: Stopper) -> Result<Arc<AtomicBool>> {
     };
     ctrlc::set_handler(handler).map_err(|error| Error::bug(format!("no handler for Ctrl-C: {error}")))?;
     Ok(pressed)
+}
+
+/// Ends an interrupted run. A thread that waits for a pipe of the system, or is long at one sample, is left behind: it ends with the
+/// process, which is about to.
+fn leave(loader: Loader) {
+    let (done, wait) = mpsc::channel();
+    thread::spawn(move || done.send(loader.finish()));
+    let _ = wait.recv_timeout(GRACE);
 }
 
 /// Whether what the graph delivers is stacked: its last pipe, maps aside, says that it stacks.
