@@ -13,8 +13,9 @@ use forebay_core::{
 
 use crate::{
     map::map_file,
-    source::{read_file, stream_or},
+    source::read_file,
     store::local,
+    stream::stream_or,
     url::{is_far, read_far},
 };
 
@@ -61,7 +62,7 @@ impl Map for Read {
                     true => map_file(path),
                     false => read_file(path, cx.limits().bytes, |len| cx.alloc(len)),
                 };
-                stream_or(path, bytes, |path| read_far(path, cx).map(Some)).map(Option::unwrap_or_default)
+                stream_or(path, bytes, || read_far(&path.to_string_lossy(), cx))
             }
         })
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     listing::{Found, Listing, Place},
     map::{at, map_file, open},
-    stream::is_stream,
+    stream::stream_or,
     url::{self, read_far},
 };
 
@@ -75,10 +75,10 @@ impl Source for Files {
         let far = found.path.to_str().filter(|path| url::is_far(path));
         let bytes = match (self.open.as_str(), far) {
             ("read", Some(url)) => Some(read_far(url, cx)?),
-            ("mmap", None) => stream_or(&found.path, map_file(&found.path), |_| Ok(None))?,
+            ("mmap", None) => stream_or(&found.path, map_file(&found.path).map(Some), || Ok(None))?,
             ("read", None) => {
                 let bytes = read_file(&found.path, cx.limits().bytes, |len| cx.alloc(len));
-                stream_or(&found.path, bytes, |path| read_far(path, cx).map(Some))?
+                Some(stream_or(&found.path, bytes, || read_far(&found.path.to_string_lossy(), cx))?)
             }
             _ => None,
         };
@@ -139,20 +139,6 @@ impl Files {
             Cow::Owned(safe) => safe.into(),
         });
         Sample::with_schema(found.uid, key, schema, values)
-    }
-}
-
-/// The bytes of a regular file that was opened; of a pipe or device, which is refused there, what `other` makes of it.
-///
-/// Asked only where opening failed, so that it costs other files nothing.
-pub(crate) fn stream_or(
-    path: &Path,
-    opened: Result<Buffer>,
-    other: impl FnOnce(&str) -> Result<Option<Buffer>>,
-) -> Result<Option<Buffer>> {
-    match (opened, path.to_str()) {
-        (Err(_), Some(name)) if is_stream(path) => other(name),
-        (opened, _) => opened.map(Some),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The store of local files: what other plugins read through, by path.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{Read, Seek, SeekFrom},
     path::Path,
 };
@@ -10,7 +10,7 @@ use forebay_core::{Buffer, ENDLESS, NoOptions, Result, Store, StoreInfo};
 
 use crate::{
     map::{at, map_file, open},
-    stream::{Streams, is_stream},
+    stream::{Streams, is_streamed, stream_or},
 };
 
 /// Serves `file://` and plain paths; pipes and devices too, which are read once, from front to back.
@@ -40,28 +40,26 @@ impl Store for FileStore {
 
     fn size(&self, path: &str) -> Result<u64> {
         let path = local(path);
-        if is_stream(path) {
-            return Ok(ENDLESS);
-        }
-        Ok(fs::metadata(path).map_err(|error| at(path, error))?.len())
+        let metadata = fs::metadata(path).map_err(|error| at(path, error))?;
+        Ok(if is_streamed(&metadata) { ENDLESS } else { metadata.len() })
     }
 
     fn read_range(&self, path: &str, offset: u64, len: u64) -> Result<Buffer> {
         let path = local(path);
-        if is_stream(path) {
-            return self.streams.read(path, offset, len);
-        }
-        let mut file = open(path)?;
-        file.seek(SeekFrom::Start(offset)).map_err(|error| at(path, error))?;
-        // Grows with what is there, not with what was asked for.
-        let mut bytes = Vec::new();
-        file.take(len).read_to_end(&mut bytes).map_err(|error| at(path, error))?;
-        Ok(bytes.into())
+        let read = |mut file: File| {
+            file.seek(SeekFrom::Start(offset))?;
+            // Grows with what is there, not with what was asked for.
+            let mut bytes = Vec::new();
+            file.take(len).read_to_end(&mut bytes)?;
+            Ok(Buffer::from(bytes))
+        };
+        let bytes = open(path).and_then(|file| read(file).map_err(|error| at(path, error)));
+        stream_or(path, bytes, || self.streams.read(path, offset, len))
     }
 
     fn map(&self, path: &str) -> Result<Option<Buffer>> {
         let path = local(path);
-        if is_stream(path) { Ok(None) } else { map_file(path).map(Some) }
+        stream_or(path, map_file(path).map(Some), || Ok(None))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, File},
+    fs::{self, File, Metadata},
     io,
     os::unix::fs::{FileTypeExt as _, MetadataExt as _},
     path::Path,
@@ -21,9 +21,21 @@ const KEPT: usize = 4 << 20;
 const MOST: usize = 1 << 20;
 
 /// Whether there is a pipe or a device at `path`, as `/dev/stdin` often is.
-pub(crate) fn is_stream(path: &Path) -> bool {
-    let kind = fs::metadata(path).map(|metadata| metadata.file_type());
-    kind.is_ok_and(|kind| kind.is_fifo() || kind.is_char_device())
+fn is_stream(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| is_streamed(&metadata))
+}
+
+/// Whether a file is a pipe or a device.
+pub(crate) fn is_streamed(metadata: &Metadata) -> bool {
+    let kind = metadata.file_type();
+    kind.is_fifo() || kind.is_char_device()
+}
+
+/// What was done with a regular file at `path`; where it was refused since there is a stream, what `other` does with that.
+///
+/// Looked at only after a failure, so that it costs other files nothing.
+pub(crate) fn stream_or<T>(path: &Path, done: Result<T>, other: impl FnOnce() -> Result<T>) -> Result<T> {
+    if done.is_err() && is_stream(path) { other() } else { done }
 }
 
 /// The streams that are being read, by device and number there: each is opened once.
