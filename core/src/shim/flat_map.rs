@@ -177,9 +177,12 @@ impl<T: FlatMap> FlatMapOf<T> {
 impl<T: FlatMap> FlatMapOf<T> {
     /// The stream of this sample that has given so many answers, if it is kept.
     fn parked(&self, whose: Whose, at: u64, sample: &Sample) -> Option<Open<T::Items>> {
+        if at == 0 {
+            return None;
+        }
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |(of, open): &(Whose, Open<T::Items>)| {
-            at > 0 && *of == whose && open.given == at && open.key == *sample.key()
+            *of == whose && open.given == at && open.key == *sample.key()
         };
         let place = parked.iter().position(is_it)?;
         parked.remove(place).map(|(_, open)| open)

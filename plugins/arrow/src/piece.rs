@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use forebay_core::{Blob, Error, ErrorKind, Key, Result, Sample, Str, Struct, Value, View};
+use forebay_core::{Blob, Error, ErrorKind, Key, Others, Result, Sample, Str, Struct, Value, View};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
@@ -123,9 +123,7 @@ impl Reading {
         let opened = footers.get(cut.piece.file, blob, limit);
         let batches = opened.and_then(|opened| opened.read(blob, cut.piece, &cut.wanted, rows, limit));
         let batches = batches.map_err(|error| error.context("file", &origin))?;
-        let goes_on = |name: &Str| !matches!(name.as_str(), FIELD | "bytes" | "path");
-        let others = sample.fields().filter(|(name, _)| goes_on(name));
-        let others = others.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let others = Others::of(sample, &[FIELD]).fields().to_vec();
         Ok(Self { batches, origin, uid: cut.uid, others })
     }
 

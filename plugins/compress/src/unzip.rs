@@ -1,6 +1,6 @@
 //! `unzip`: a zip archive to its samples.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use forebay_core::{
     Blob, Context, DataPipe, Error, FlatMap, Items, Key, Magic, Opens, Others, PipeInfo, Result, Sample,
@@ -152,24 +152,27 @@ impl UnzipItems {
             Some((key, _)) => Str::from(first.name.get(..key.len()).unwrap_or(&first.name)),
             None => Str::from(&*first.name),
         };
+        let uid = xxh3_64_with_seed(&first.offset.to_le_bytes(), self.uid);
         let mut values = match self.joins {
-            true => self.fields(from, count, cx)?,
+            true => self.fields(first, from..from + count, cx)?,
             false => vec![name.clone().into(), self.read(&first, cx)?],
         };
-        let uid = xxh3_64_with_seed(&first.offset.to_le_bytes(), self.uid);
         let key = Key { origin: self.origin.clone(), name, index };
         let schema = self.others.join(self.schema.clone(), &mut values);
         Ok(Some(Sample::with_schema(uid, key, schema, values)))
     }
 
     /// The fields of a sample, whose schema becomes that of this.
-    fn fields(&mut self, from: usize, count: usize, cx: &Context) -> Result<Vec<Value>> {
+    fn fields(&mut self, first: Member, files: Range<usize>, cx: &Context) -> Result<Vec<Value>> {
+        let count = files.len();
         if count > FIELDS_LIMIT {
-            let error = format!("a sample of {count} members, at most {FIELDS_LIMIT} are joined");
-            return Err(Error::limit(error).context("option", "group=none gives each by itself"));
+            return Err(Error::limit(format!(
+                "a sample of {count} members, at most {FIELDS_LIMIT} are joined; `group=none` gives each by itself"
+            )));
         }
         let mut members = Vec::with_capacity(count);
-        for &(_, place) in self.files.iter().skip(from).take(count) {
+        members.push(first);
+        for &(_, place) in self.files.get(files).unwrap_or_default().iter().skip(1) {
             members.push(self.directory.member(place)?);
         }
         let names: Vec<_> = members.iter().map(self::field).collect();

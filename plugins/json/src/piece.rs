@@ -2,7 +2,8 @@
 //! where the file's are at hand.
 
 use forebay_core::{
-    Blob, Buffer, Context, Error, Result, Sample, Schema, State, StateExt as _, Str, Value, View, scheme_of,
+    Blob, Buffer, Context, Error, Others, Result, Sample, Schema, State, StateExt as _, Str, Value, View,
+    scheme_of,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -91,8 +92,7 @@ pub(crate) struct Piece {
 impl Piece {
     /// What the rows of a sample that is a whole file have in common.
     pub(crate) fn whose(sample: &Sample) -> Whose {
-        let others = sample.fields().filter(|(name, _)| !matches!(name.as_str(), BYTES | PATH | BLOCK));
-        let fields = others.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let fields = Others::of(sample, &[BLOCK]).fields().to_vec();
         let origin = own_count(sample.key().origin.clone().into_buffer());
         Whose { origin: Str::from_utf8(origin).unwrap_or_default(), uid: sample.uid(), fields }
     }

@@ -3,8 +3,8 @@
 //! <https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details>
 
 use forebay_core::{
-    Blob, BufferMut, Context, DataPipe, FlatMap, Items, Key, Limits, Magic, Opens, PipeInfo, Result, Sample,
-    Schema, State, StateExt as _, Str, Value, options,
+    Blob, BufferMut, Context, DataPipe, FlatMap, Items, Key, Limits, Magic, Opens, Others, PipeInfo, Result,
+    Sample, Schema, State, StateExt as _, Str, Value, options,
 };
 use forebay_unpack::peek;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -89,9 +89,7 @@ impl FlatMap for TfRecords {
 /// ```
 #[must_use]
 pub fn records(file: Blob, sample: &Sample, check: bool) -> Records {
-    let kept = sample.fields().filter(|(name, _)| !matches!(name.as_str(), BYTES | "path"));
-    let (names, values): (Vec<Str>, Vec<Value>) =
-        kept.map(|(name, value)| (name.clone(), value.clone())).unzip();
+    let (names, values): (Vec<Str>, Vec<Value>) = Others::of(sample, &[]).fields().iter().cloned().unzip();
     Records {
         source: Source::New(file),
         check,
