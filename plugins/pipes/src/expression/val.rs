@@ -102,6 +102,8 @@ impl<'a> Val<'a> {
     pub(super) fn equals(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Null, Self::Null) => true,
+            (Self::Int(one), Self::Int(other)) => one == other,
+            (Self::Text(one), Self::Text(other)) => one == other,
             (Self::Of(one), Self::Of(other)) if !matches!(one.view(), View::List(_) | View::Struct(_)) => {
                 one == other
             }
