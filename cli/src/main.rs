@@ -35,7 +35,7 @@ struct Cli {
 enum Command {
     /// Run a graph, or whatever is at a path, and tell what came out
     Run(Box<run::Args>),
-    /// Show the first samples of a file, folder, glob or graph
+    /// Show the first samples of a file, folder, pattern, URL or graph
     Head(head::Args),
     /// Print every sample of a path or graph as a line of JSON
     Dump(dump::Args),

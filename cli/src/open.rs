@@ -42,7 +42,7 @@ pub(crate) struct Input {
     pub(crate) survey: Option<Survey>,
 }
 
-/// Finds out what an argument names: a graph file, a graph in one line, or a file, folder or pattern; `-` is the standard input.
+/// Finds out what an argument names: a graph file, a graph in one line, or a file, folder, pattern or URL; `-` is the standard input.
 pub(crate) fn input(text: &str, registry: &Registry) -> Result<Input> {
     if let Some(graph) = graph(text, registry)? {
         return Ok(Input { graph, survey: None });

@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_millis(500);
 /// What `forebay run` is told.
 #[derive(Arguments)]
 pub(crate) struct Args {
-    /// A graph file (.toml or .json), a graph in one line such as 'range 10 | batch 4', or a file, folder or pattern
+    /// A graph file (.toml or .json), a graph in one line such as 'range 10 | batch 4', or a file, folder, pattern or URL; `-` is the standard input
     pub(crate) graph: String,
     /// Where the work runs: inline, threads, threads:N or processes:N [default: the graph's, else threads]
     #[arg(long, value_parser = |text: &str| text.parse::<Executor>().map_err(message))]

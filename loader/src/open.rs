@@ -241,8 +241,9 @@ fn partitioned(path: &str, files: &[String]) -> bool {
             .and_then(|name| name.split_once('='))
             .is_some_and(|(name, _)| !name.is_empty())
     };
-    let below = |file: &String| Some(Path::new(file).strip_prefix(path).ok()?.parent()?.to_owned());
-    files.iter().filter_map(below).any(|folders| folders.components().any(named))
+    let below =
+        |file: &String| Some(Path::new(file).strip_prefix(path).ok()?.parent()?.components().any(named));
+    files.iter().any(|file| below(file) == Some(true))
 }
 
 fn graph(
@@ -274,10 +275,9 @@ fn graph(
             }
             builder = builder.node(pipe(GROUP));
         }
-        let partitioned = partitioned(path, &branch.paths);
         for name in &branch.chain {
             let takes = |spec: &PipeSpec| spec.options.iter().any(|option| option.name == HIVE);
-            let hive = partitioned && registry.pipe(name).is_some_and(takes);
+            let hive = registry.pipe(name).is_some_and(takes) && partitioned(path, &branch.paths);
             builder = builder.node(if hive { pipe(name).option(HIVE, true) } else { pipe(name) });
         }
         let end = if number == 0 { DECODE.to_owned() } else { format!("{DECODE}-{}", number + 1) };
