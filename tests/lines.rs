@@ -96,6 +96,29 @@ fn records_are_the_same_however_a_file_is_cut() {
 }
 
 #[test]
+fn the_first_record_shows_what_stands_between_fields() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = |name: &str, text: &str, options: &str| {
+        let file = write(folder.path(), name, text);
+        read(&format!("files {file} | csv_blocks {options} | csv"), Setting::INLINE).remove(0)
+    };
+    for (name, text) in [
+        ("x.csv", "a;b\n1,5;2\n"),
+        ("x.csv", "\u{feff}\n\"a\";\"b\"\n1,5;2\n"),
+        ("x.csv", "a\tb\n1,5\t2\n"),
+        ("x.psv", "a|b\n1,5|2\n"),
+        ("x.csv", "\"a\",b\n\"1,5\",2\n"),
+    ] {
+        let row = rows(name, text, "");
+        assert!(row.contains("{\"a\": Str(\"1,5\"), \"b\": Str(\"2\")}"), "{text:?}: {row}");
+    }
+    // One comma is enough, one that is told holds, and a single column has commas.
+    assert!(rows("x.csv", "a;b;c,d\n1;2,3\n", "").contains("\"a;b;c\": Str(\"1;2\")"));
+    assert!(rows("x.csv", "a;b\n1,5;2\n", "separator='|'").contains("\"a;b\": Str(\"1,5;2\")"));
+    assert!(rows("x.csv", "a\n5\n", "").contains("{\"a\": Str(\"5\")}"));
+}
+
+#[test]
 fn an_array_may_lie_anywhere_in_a_document() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(

@@ -13,13 +13,17 @@ use crate::{
     text::is_text,
 };
 
+/// What may stand between fields where nothing says so; the comma unless the first record has none and one of the others.
+const SEPARATORS: [u8; 4] = *b",;\t|";
+
 /// So many bytes are looked at first for the end of a record.
 const WINDOW: u64 = 4096;
 
 options! {
     /// Options of `csv_blocks`.
     pub struct CsvBlocksOptions {
-        /// What stands between fields, one ASCII character. None: a tab in files called `.tsv` or `.tab`, else a comma.
+        /// What stands between fields, one ASCII character. None: a tab in files called `.tsv` or `.tab`; else a comma, or, where
+        /// the first record has none, the semicolon, tab or bar that it has.
         separator: Option<String> = null;
         /// What stands around fields, one ASCII character; empty: nothing does.
         quote: String = "\"";
@@ -60,7 +64,7 @@ impl DataPipe for CsvBlocks {
     const INFO: PipeInfo = PipeInfo {
         name: "csv_blocks",
         summary: "Blocks of whole records out of CSV files",
-        opens: Some(Opens { extensions: &["csv", "tsv", "tab"], magic: &[], then: "csv" }),
+        opens: Some(Opens { extensions: &["csv", "tsv", "tab", "psv"], magic: &[], then: "csv" }),
         ..PipeInfo::DEFAULT
     };
     type Options = CsvBlocksOptions;
@@ -103,12 +107,15 @@ impl CsvBlocks {
     fn items(&self, sample: Sample, cx: &Context) -> Result<CsvBlocksItems> {
         let source = Source::of(&sample, cx)?;
         let tabs = || has_tabs(&sample.key().origin, source.is_packed());
-        let separator = self.separator.unwrap_or_else(|| if tabs() { b'\t' } else { b',' });
-        let dialect = Dialect { separator, ..self.dialect };
+        let separator = self.separator.or_else(|| tabs().then_some(b'\t'));
+        let dialect = Dialect { separator: separator.unwrap_or(b','), ..self.dialect };
         let (header, names, block) = (self.header, self.names.clone(), source.block(self.block, cx));
         let cutter = Cutter::new(sample, &source);
         let more = Value::NULL;
         let mut items = CsvBlocksItems { source, cutter, dialect, header, names, block, at: 0, more };
+        if separator.is_none() {
+            items.find_separator(cx)?;
+        }
         items.begin(cx)?;
         Ok(items)
     }
@@ -134,6 +141,32 @@ pub struct CsvBlocksItems {
 }
 
 impl CsvBlocksItems {
+    /// Chooses what stands between the fields by the first record.
+    fn find_separator(&mut self, cx: &Context) -> Result<()> {
+        let (bytes, _) = self.source.ahead(0, WINDOW, cx)?;
+        let start = if bytes.starts_with(MARK) { MARK.len() } else { 0 };
+        let count = |separator: u8| {
+            let dialect = Dialect { separator, ..self.dialect };
+            let (mut at, mut fields) = (start, 0);
+            // Blank lines and comments have none.
+            while fields == 0 {
+                match dialect.record(&bytes, at, |_| fields += 1) {
+                    End::Line(next) if next < bytes.len() => at = next,
+                    _ => break,
+                }
+            }
+            fields
+        };
+        let taken = [self.dialect.quote, self.dialect.comment];
+        let free = SEPARATORS.into_iter().filter(|&separator| !taken.contains(&Some(separator)));
+        let counted: Vec<(usize, u8)> = free.map(|separator| (count(separator), separator)).collect();
+        let most = counted.iter().map(|(fields, _)| *fields).max().unwrap_or(0);
+        let found =
+            counted.iter().find(|&&(fields, separator)| fields > 1 && (separator == b',' || fields == most));
+        self.dialect.separator = found.map_or(self.dialect.separator, |(_, separator)| *separator);
+        Ok(())
+    }
+
     /// Reads the header, and goes to the first record behind it.
     fn begin(&mut self, cx: &Context) -> Result<()> {
         let mark = self.source.ahead(0, MARK.len() as u64, cx)?.0.starts_with(MARK);
