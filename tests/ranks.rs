@@ -65,7 +65,13 @@ fn a_snapshot_goes_from_some_ranks_to_others() {
         // The pipe that deals out is put behind the shuffle, on threads.
         let elsewhere = "range 403 | shuffle 50 on=process | rogue_map at=-1 | batch 4 on=process";
         let own = "range 403 | shuffle 50 | shard on=process | rogue_map at=-1 | batch 4";
-        let runs = [(plain, Executor::Inline), (plain, Executor::Threads(3))];
+        let drawn = "range 403 | random_sampler | rogue_map at=-1 | batch 4";
+        let runs = [
+            (plain, Executor::Inline),
+            (plain, Executor::Threads(3)),
+            (drawn, Executor::Inline),
+            (drawn, Executor::Threads(3)),
+        ];
         let solos = [elsewhere, own].map(|text| (text, Executor::Threads(2)));
         for (before, after) in [(1, 3), (3, 1), (2, 4), (4, 2), (3, 5), (8, 7)] {
             for (text, executor) in runs.into_iter().chain(solos) {

@@ -7,8 +7,9 @@ use std::{
 
 use clap::Args as Arguments;
 use forebay_loader::{
-    DEFAULT_BUDGET, Executor, Graph, Plan, Registry, Segment,
+    DEFAULT_BUDGET, Executor, Graph, Lint, Plan, Registry, Segment,
     graph::{Catalog, Node, On, OptionSpec, PipeSpec},
+    lints,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -45,6 +46,7 @@ struct Explained<'a> {
     nodes: Vec<Explanation<'a>>,
     #[serde(flatten)]
     plan: &'a Plan,
+    lints: Vec<Lint>,
     toml: String,
 }
 
@@ -111,6 +113,7 @@ fn explained<'a>(
         budget: graph.run.budget.unwrap_or(DEFAULT_BUDGET),
         nodes: nodes.collect(),
         plan,
+        lints: lints(graph, registry, plan),
         toml: graph.to_toml(),
     }
 }
@@ -141,6 +144,7 @@ impl Explained<'_> {
         table.write(out, "")?;
         self.write_nodes(out)?;
         self.write_plan(out)?;
+        self.write_lints(out)?;
         writeln!(out, "\nas TOML")?;
         self.toml.lines().try_for_each(|line| writeln!(out, "{}", format!("  {line}").trim_end()))
     }
@@ -160,6 +164,13 @@ impl Explained<'_> {
             table.write(out, "    ")?;
         }
         Ok(())
+    }
+
+    fn write_lints(&self, out: &mut dyn Write) -> io::Result<()> {
+        if !self.lints.is_empty() {
+            writeln!(out, "\nmay not be meant")?;
+        }
+        self.lints.iter().try_for_each(|lint| writeln!(out, "  {}: {}", lint.node, lint.message))
     }
 
     fn write_plan(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::{
 use clap::Subcommand;
 use forebay_loader::{
     Error, Registry,
-    graph::{List, OptionSpec},
+    graph::{List, OptionSpec, PipeSpec},
     registry::{Candidate, HEAD, Manifest, Record},
 };
 use serde::Serialize;
@@ -122,7 +122,7 @@ fn write_list(registry: &Registry, all: bool, out: &mut dyn Write) -> io::Result
         writeln!(out, "\n{}", manifest.name)?;
         let mut table = Table::new(&["", ""]);
         for (what, names) in [
-            ("pipes", manifest.pipes.iter().map(|pipe| pipe.name.as_str()).collect::<Vec<_>>()),
+            ("pipes", people(&manifest.pipes).map(|pipe| pipe.name.as_str()).collect::<Vec<_>>()),
             ("decoders", manifest.decoders.iter().map(|decoder| decoder.name.as_str()).collect()),
             ("stores", manifest.stores.iter().map(|store| store.name.as_str()).collect()),
         ] {
@@ -198,7 +198,7 @@ fn write_plugin(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         table.row([name.to_owned(), text]);
     }
     table.write(out, "")?;
-    for pipe in &manifest.pipes {
+    for pipe in people(&manifest.pipes) {
         writeln!(out, "\npipe {}: {}", pipe.name, pipe.summary)?;
         write_options(&pipe.options, out)?;
     }
@@ -214,6 +214,11 @@ fn write_plugin(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         write_options(&store.options, out)?;
     }
     Ok(())
+}
+
+/// Those that a person writes in a graph.
+fn people(pipes: &[PipeSpec]) -> impl Iterator<Item = &PipeSpec> {
+    pipes.iter().filter(|pipe| !pipe.is_part())
 }
 
 fn write_options(options: &[OptionSpec], out: &mut dyn Write) -> io::Result<()> {

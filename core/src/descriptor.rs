@@ -27,8 +27,16 @@ pub struct PipeInfo {
     /// A flat map of pieces: what it makes of one sample is little enough to be held whole, so several samples may be worked on at
     /// once, on any thread or in any worker process.
     pub parallel: bool,
-    /// A source that answers [`get`](crate::Source::get).
+    /// Of a pipe that [`export_plugin!`](crate::export_plugin) makes of an [`Indexed`](crate::Indexed) source, and of that; nobody else says it.
     pub indexed: bool,
+    /// A sampler: its only input is an [`Indexed`](crate::Indexed) source, of which it is told how many samples there are, in one sample, [`COUNT`](crate::sampling::COUNT);
+    /// what it gives are the numbers of samples, [`DRAWN`](crate::sampling::DRAWN).
+    pub samples: bool,
+    /// Gives samples in a random order; said for people, who are told where that is lost.
+    pub shuffles: bool,
+    /// Keeps what it reads for later epochs and passes. So that this is the same whenever it is read, everything before it is told of epoch 0 and
+    /// pass 0 at all times; and none of that runs before this asks for input.
+    pub keeps: bool,
     /// May answer [`Step::Rewind`](crate::Step::Rewind): what it reads from must feed nothing else.
     pub rewinds: bool,
     /// Gives each rank its share of the samples, by [`Context::rank`](crate::Context::rank).
@@ -93,6 +101,9 @@ impl PipeInfo {
         drops: "",
         parallel: false,
         indexed: false,
+        samples: false,
+        shuffles: false,
+        keeps: false,
         rewinds: false,
         shards: false,
         on: On::Threads,

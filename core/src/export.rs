@@ -91,14 +91,15 @@ pub const CPU: &[&str] = {
 
 /// Makes this crate a plugin that offers these types.
 ///
-/// Lists, each optional, in this order: `sources`, `maps`, `flat_maps`, `streams`, `decoders`, `stores`. The
-/// crate needs `crate-type = ["cdylib", "rlib"]`. It writes the manifest into the section `.forebay`, one
+/// Lists, each optional, in this order: `sources`, `indexed` (sources with [random access](crate::Indexed), which are not listed among the
+/// others again), `maps`, `flat_maps`, `streams`, `decoders`, `stores`. The crate needs `crate-type = ["cdylib", "rlib"]`. It writes the manifest into the section `.forebay`, one
 /// exported symbol with the crate's name, and `register`, which gives the same plugin to a
 /// program that links the crate. See the [crate's page](crate) for a whole plugin.
 #[macro_export]
 macro_rules! export_plugin {
     (
         $(sources: [$($source:ty),* $(,)?] $(,)?)?
+        $(indexed: [$($indexed:ty),* $(,)?] $(,)?)?
         $(maps: [$($map:ty),* $(,)?] $(,)?)?
         $(flat_maps: [$($flat_map:ty),* $(,)?] $(,)?)?
         $(streams: [$($stream:ty),* $(,)?] $(,)?)?
@@ -114,6 +115,11 @@ macro_rules! export_plugin {
 
             static PIPES: &[p::PipeEntry] = &[
                 $($(p::shim::source_entry::<$source>(),)*)?
+                $($(
+                    p::shim::source_entry::<$indexed>(),
+                    p::shim::count_entry::<$indexed>(),
+                    p::shim::get_entry::<$indexed>(),
+                )*)?
                 $($(p::shim::map_entry::<$map>(),)*)?
                 $($(p::shim::flat_map_entry::<$flat_map>(),)*)?
                 $($(p::shim::stream_entry::<$stream>(),)*)?
@@ -130,6 +136,9 @@ macro_rules! export_plugin {
                 cpu: p::CPU,
                 pipes: &[
                     $($({ const E: p::PipeEntry = p::shim::source_entry::<$source>(); (E.class, E.described) },)*)?
+                    $($({ const E: p::PipeEntry = p::shim::source_entry::<$indexed>(); (E.class, E.described) },
+                        { const E: p::PipeEntry = p::shim::count_entry::<$indexed>(); (E.class, E.described) },
+                        { const E: p::PipeEntry = p::shim::get_entry::<$indexed>(); (E.class, E.described) },)*)?
                     $($({ const E: p::PipeEntry = p::shim::map_entry::<$map>(); (E.class, E.described) },)*)?
                     $($({ const E: p::PipeEntry = p::shim::flat_map_entry::<$flat_map>(); (E.class, E.described) },)*)?
                     $($({ const E: p::PipeEntry = p::shim::stream_entry::<$stream>(); (E.class, E.described) },)*)?

@@ -48,6 +48,7 @@ pub mod options;
 mod others;
 mod pipe;
 pub mod random;
+pub mod sampling;
 pub mod shim;
 mod state;
 mod text;
@@ -70,7 +71,7 @@ pub use crate::{
     kept::{Keep, Stamp, local_path},
     options::{Any, NoOptions, OneOrMany, OptionType, Options},
     others::Others,
-    pipe::{DataPipe, FlatMap, Io, Items, Map, Output, Source, Step, Stream},
+    pipe::{DataPipe, FlatMap, Indexed, Io, Items, Map, Output, Source, Step, Stream},
     random::Rng,
     state::{StateExt, TensorExt},
     text::write_json,

@@ -248,6 +248,12 @@ impl Writer<'_> {
         self.raw(",");
         self.truth("indexed", info.indexed);
         self.raw(",");
+        self.truth("samples", info.samples);
+        self.raw(",");
+        self.truth("shuffles", info.shuffles);
+        self.raw(",");
+        self.truth("keeps", info.keeps);
+        self.raw(",");
         self.truth("rewinds", info.rewinds);
         self.raw(",");
         self.truth("shards", info.shards);

@@ -67,14 +67,6 @@ pub trait Source: DataPipe {
         None
     }
 
-    /// Adds the samples with these numbers, in this order; for sources that say `indexed`.
-    ///
-    /// # Errors
-    /// `Invalid` for a number out of range; `Unsupported` when the source is not indexed.
-    fn get(&self, _keys: &[u64], _out: &mut Output, _cx: &Context) -> Result<()> {
-        Err(Error::unsupported("this source has no random access"))
-    }
-
     /// The position: what [`restore`](Source::restore) needs to go on with the next sample.
     ///
     /// # Errors
@@ -90,6 +82,25 @@ pub trait Source: DataPipe {
     fn restore(&mut self, _state: &State, _cx: &Context) -> Result<()> {
         Err(Error::unsupported("this source does not save its position"))
     }
+}
+
+/// A source with random access: any of its samples can be asked for by number, in any order and from many threads.
+///
+/// In a graph a sampler behind it says which: then nothing is read from the source but what was drawn. The host makes three pipes of it
+/// then: one that counts, the sampler, and a flat map that gets samples, on all threads or in all workers; each has an
+/// instance of its own, which is never [reset](Source::reset).
+pub trait Indexed: Source + Sync {
+    /// How many samples there are; the same until the end of the run.
+    ///
+    /// # Errors
+    /// Any; the run ends with it.
+    fn count(&self, cx: &Context) -> Result<u64>;
+
+    /// Adds the samples with these numbers, in this order: each as an epoch would give it, with its uid and key.
+    ///
+    /// # Errors
+    /// Any, of the first sample that was not added; those behind it are asked for again. `Invalid` for a number that is not below the count.
+    fn get(&self, keys: &[u64], out: &mut Output, cx: &Context) -> Result<()>;
 }
 
 /// A stateless DataPipe that changes one sample at a time. One instance is shared by many threads.
@@ -267,6 +278,21 @@ impl<'a> Io<'a> {
     pub fn push_to(&mut self, output: usize, sample: &mut Sample) {
         if let Some(out) = self.outs.get_mut(output) {
             out.push_sample(sample);
+            self.room = self.room.saturating_sub(1);
+        }
+    }
+
+    /// Adds a sample to the only output from its parts, without an allocation: one value for each name of `schema`.
+    #[inline]
+    pub fn push_row(
+        &mut self,
+        uid: u64,
+        key: crate::Key,
+        schema: &Schema,
+        values: impl IntoIterator<Item = Value>,
+    ) {
+        if let Some(out) = self.outs.first_mut() {
+            out.push(uid, key, schema, values);
             self.room = self.room.saturating_sub(1);
         }
     }

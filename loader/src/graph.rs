@@ -48,6 +48,7 @@ mod canonical;
 mod catalog;
 mod check;
 mod document;
+mod draws;
 mod excerpt;
 mod fingerprint;
 mod line;
@@ -202,7 +203,7 @@ impl Graph {
     }
 
     /// For each node the positions of those it reads from; inputs that name nothing are left out.
-    fn edges(&self) -> Vec<Vec<usize>> {
+    pub(crate) fn edges(&self) -> Vec<Vec<usize>> {
         let places = self.places();
         let read =
             |node: &Node| node.inputs.iter().filter_map(|i| places.get(i.node.as_str()).copied()).collect();

@@ -17,6 +17,7 @@ mod executor;
 pub mod graph;
 mod handles;
 mod host;
+mod lint;
 mod loader;
 mod make;
 mod open;
@@ -42,6 +43,7 @@ pub use crate::{
     executor::{Executor, MapOrder, Span},
     graph::Graph,
     host::LostSample,
+    lint::{Lint, lints},
     loader::{Epoch, Loader, Stopper},
     open::{FileKind, Survey},
     plan::{Edge, Plan, Segment},

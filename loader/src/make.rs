@@ -105,7 +105,7 @@ impl Maker<'_> {
             deals: spec.shards,
             stacks: !spec.stacks.is_empty(),
             expands: spec.expands(),
-            cx: NodeContext::new(self.host, &node.name, self.seed, self.ranks),
+            cx: NodeContext::new(self.host, &node.name, self.seed, self.ranks, stop.kept),
             destination: None,
             counters,
             blame,
@@ -137,6 +137,7 @@ impl Maker<'_> {
 pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[bool]) -> Result<Course> {
     let nodes = graph.nodes();
     let place = |name: &str| nodes.iter().position(|node| node.name == name);
+    let kept = kept(graph, registry);
     let mut stops = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
         let spec = spec(registry, node)?;
@@ -147,6 +148,7 @@ pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[b
             map: spec.class == Class::Map,
             rewinds: spec.rewinds,
             dealt: dealt.get(at) == Some(&true),
+            kept: kept[at],
             deals: spec.shards,
             stacks: !spec.stacks.is_empty(),
             replaces: replaces(node),
@@ -163,6 +165,21 @@ pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[b
     let port = segment.outputs.iter().position(|&out| out == edge).unwrap_or(0);
     let node = segment.nodes.last().copied().ok_or_else(|| Error::bug("a segment has no nodes"))?;
     Ok(Course { stops, order: graph.order()?, output: (node, port), words: OnceLock::new() })
+}
+
+/// For each node whether all that it gives is kept by one behind it.
+fn kept(graph: &Graph, registry: &Registry) -> Vec<bool> {
+    let read = graph.edges();
+    let keeps = |at: usize| registry.pipe(&graph.nodes()[at].pipe).is_some_and(|spec| spec.keeps);
+    let mut todo: Vec<usize> =
+        (0..read.len()).filter(|&at| keeps(at)).flat_map(|at| read[at].clone()).collect();
+    let mut kept = vec![false; read.len()];
+    while let Some(at) = todo.pop() {
+        if !std::mem::replace(&mut kept[at], true) {
+            todo.extend(&read[at]);
+        }
+    }
+    kept
 }
 
 fn spec<'a>(registry: &'a Registry, node: &Node) -> Result<&'a PipeSpec> {

@@ -41,6 +41,9 @@ pub struct Segment {
     /// For each node whether it may start its inputs over.
     #[serde(skip)]
     pub(crate) rewinds: Vec<bool>,
+    /// Whether one of them keeps what it reads: then nothing is made for it before it is asked for.
+    #[serde(skip)]
+    pub(crate) keeps: bool,
 }
 
 impl Segment {
@@ -120,9 +123,11 @@ impl Plan {
                     inputs: Vec::new(),
                     outputs: Vec::new(),
                     rewinds: Vec::new(),
+                    keeps: false,
                 }),
             }
             plan.segments[segment_of[at]].rewinds.push(spec(at)?.rewinds);
+            plan.segments[segment_of[at]].keeps |= spec(at)?.keeps;
         }
         for segment in plan.segments.iter_mut().filter(|segment| segment.unordered) {
             let places = segment.nodes.iter().map(|&at| {

@@ -16,7 +16,8 @@ pub(crate) fn deal(graph: Graph, registry: &Registry) -> Result<Graph> {
         return Ok(graph);
     }
     let names = registry.names();
-    let pipe = names.into_iter().find(|name| registry.pipe(name).is_some_and(|spec| spec.shards));
+    let pipe =
+        names.into_iter().find(|name| registry.pipe(name).is_some_and(|spec| spec.shards && !spec.samples));
     let pipe = pipe.ok_or_else(|| {
         let looked = registry.looked_at();
         Error::invalid("no plugin has a pipe that gives ranks their share").context("plugins", looked)
@@ -44,8 +45,10 @@ fn place(graph: &Graph, registry: &Registry) -> Result<(Input, Option<String>)> 
     let mut reader = None;
     while let Some(output) = &at {
         let node = graph.node(&output.node).ok_or_else(|| Error::bug("an input names no node"))?;
-        let passes =
-            spec(registry, node).is_some_and(|spec| spec.class == Class::Map || !spec.stacks.is_empty());
+        // What gets the samples that were drawn gives one for one, as a map does.
+        let passes = spec(registry, node).is_some_and(|spec| {
+            spec.class == Class::Map || spec.expands() && spec.indexed || !spec.stacks.is_empty()
+        });
         match &node.inputs[..] {
             [input] if passes => {
                 reader = Some(node.name.clone());

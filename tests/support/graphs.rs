@@ -162,7 +162,8 @@ impl Maker<'_> {
 
     fn source(&mut self) {
         let len = if self.rng.bool(0.1) { 0 } else { self.below(70) };
-        let input = match self.below(6) {
+        let input = match self.below(8) {
+            5 | 6 => self.sampled(len),
             0 => {
                 // Far more than anybody takes.
                 let range = self.node("range", &[], "1000000000");
@@ -182,6 +183,38 @@ impl Maker<'_> {
         };
         self.groups += 1;
         self.open.push(Open { input, group: self.groups, len, kind: Kind::Number });
+    }
+
+    /// So many samples, drawn from a source.
+    fn sampled(&mut self, len: u64) -> String {
+        let of = match self.below(3) {
+            0 => 1_000_000_000_000,
+            1 => 1 + len,
+            _ => 1 + self.below(40),
+        };
+        let range = self.node("range", &[], &of.to_string());
+        let shuffle = self.rng.bool(0.5);
+        let sampler = match self.below(4) {
+            0 if len > 0 => {
+                return self.node(
+                    "random_sampler",
+                    &[range],
+                    &format!("num_samples={len} replacement={shuffle}"),
+                );
+            }
+            1 if of < 100 => {
+                let weights: Vec<_> = (0..of).map(|at| (1 + at % 3).to_string()).collect();
+                self.node("weighted_sampler", &[range], &format!("[{}]", weights.join(", ")))
+            }
+            2 => {
+                let (start, step) =
+                    (-1 - self.below(30).cast_signed(), [-3, -1, 1, 2][self.below(4) as usize]);
+                self.node("subset_sampler", &[range], &format!("start={start} step={step} shuffle={shuffle}"))
+            }
+            _ if of < 100 => self.node("sequential_sampler", &[range], ""),
+            _ => self.node("random_sampler", &[range], ""),
+        };
+        self.node("take", &[sampler], &len.to_string())
     }
 
     /// An option for what becomes of failures: they are forgiven with this probability.
@@ -256,7 +289,9 @@ impl Maker<'_> {
                 let policy = self.policy(1.0);
                 ("batch", format!("{number}{policy}"), len, Kind::Mixed)
             }
-            15 | 16 if kind == Kind::Batch && len < MOST => ("unbatch", String::new(), len, Kind::Number),
+            15 | 16 if kind == Kind::Batch && len < MOST => {
+                ("unbatch", format!("interleave={}", 1 + self.below(3)), len, Kind::Number)
+            }
             _ => ("rogue_map", format!("at=-1 spin={}", 100 * number), len, kind),
         };
         let input = self.open[at].input.clone(); // `repeat` may have put something there.
@@ -281,6 +316,9 @@ impl Maker<'_> {
         let (pipe, name) =
             if self.rng.bool(0.5) { ("rogue_burst", "goes_on") } else { ("rogue_expand", "state") };
         let mut options = format!("most={most} {name}={option}");
+        if pipe == "rogue_expand" && self.rng.bool(0.4) {
+            options += &format!(" interleave={} interleave_block={}", 1 + self.below(4), 1 + self.below(3));
+        }
         if self.rng.bool(0.4) {
             let refuse = 5 + self.below(20);
             options += &format!(" refuse={refuse}{}", self.policy(0.9));

@@ -154,6 +154,13 @@ impl Chunk {
         self.schemas.clear();
     }
 
+    /// Changes the uids of the samples at the back, all but the first `kept`.
+    pub fn change_uids(&mut self, kept: usize, mut change: impl FnMut(usize, u64) -> u64) {
+        for (at, row) in self.rows.iter_mut().skip(self.head).skip(kept).enumerate() {
+            row.uid = change(at, row.uid);
+        }
+    }
+
     /// Changes each sample's values in place: the cheapest way to map a chunk whose fields stay.
     pub fn for_each_mut(&mut self, mut change: impl FnMut(u64, &Schema, &mut [Value])) {
         for row in self.rows.iter().skip(self.head) {

@@ -32,8 +32,6 @@ pub struct PipeTable {
     pub restore: unsafe extern "C" fn(*mut (), &Context, &State) -> Outcome,
     /// How many samples an epoch has; the detail is 1 when the number is known.
     pub len: unsafe extern "C" fn(*const (), &mut u64) -> Outcome,
-    /// Indexed sources: adds the samples with these numbers, in this order.
-    pub get: unsafe extern "C" fn(*const (), &Context, RSlice<'_, u64>, &mut Chunk) -> Outcome,
     /// Parallel flat maps: moves all that the samples of the first chunk become to the second. The number is how many answers
     /// of the first sample's stream to pass over. On an error it is how many that stream has given, this one too, and the
     /// sample is still there; or 0, and the sample is gone.

@@ -5,14 +5,19 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use forebay_abi::{Chunk, Outcome, Port, State};
+use forebay_abi::{Chunk, Outcome, Pipe, Port, State};
 
 use super::{
-    guard::catch,
+    guard::{Instance, catch},
     outcome,
-    pipes::{Calls, step},
+    pipes::{Calls, Table, step},
+    slots::{Slots, Turns, WithTurns},
 };
-use crate::{Context, Error, ErrorKind, FlatMap, Io, Items, Result, Sample, StateExt as _, Step};
+use crate::{
+    Context, Error, ErrorKind, FlatMap, Io, Items, Options, Result, Sample,
+    descriptor::{Class, Described},
+    export::PipeEntry,
+};
 
 /// How many samples of one stream are made before it is looked whether the run was stopped.
 const STRETCH: u64 = 64;
@@ -20,11 +25,31 @@ const STRETCH: u64 = 64;
 /// How many streams that failed are kept; one more than that is opened anew.
 const PARKED: usize = 64;
 
+/// The entry of a flat map.
+#[must_use]
+pub const fn flat_map_entry<T: FlatMap>() -> PipeEntry {
+    // What is worked on at once has no turns.
+    let options =
+        if T::INFO.parallel { T::Options::SPECS } else { <WithTurns<T::Options> as Options>::SPECS };
+    PipeEntry { class: Class::FlatMap, described: Described { info: T::INFO, options }, make: make::<T> }
+}
+
+fn make<T: FlatMap>(options: &str, _: &'static str) -> Result<Pipe> {
+    let (options, turns) = match T::INFO.parallel {
+        true => (T::Options::parse(options)?, Turns::ONE),
+        false => {
+            let WithTurns { own, turns } = WithTurns::<T::Options>::parse(options)?;
+            (own, turns)
+        }
+    };
+    let pipe = FlatMapOf { pipe: T::new(options)?, slots: Slots::new(turns), parked: Mutex::default() };
+    let instance = Box::into_raw(Box::new(Instance::new(pipe))).cast();
+    Ok(Pipe { instance, table: Table::<FlatMapOf<T>>::REF })
+}
+
 pub(super) struct FlatMapOf<T: FlatMap> {
     pipe: T,
-    open: Option<Open<T::Items>>,
-    /// Where to go on in the next sample that is opened.
-    place: Option<Place>,
+    slots: Slots<T::Items>,
     /// Streams that failed and go on: the host comes back for each at once, and to open it anew would read again what came before
     /// every error.
     parked: Mutex<VecDeque<(Whose, Open<T::Items>)>>,
@@ -34,32 +59,24 @@ pub(super) struct FlatMapOf<T: FlatMap> {
 type Whose = [u64; 3];
 
 /// The stream of one sample, and how many answers it has given: samples, and errors that it went on after.
-struct Open<I> {
+pub(super) struct Open<I> {
     key: forebay_abi::Key,
-    items: I,
-    given: u64,
+    pub(super) items: I,
+    pub(super) given: u64,
 }
 
-/// A saved position within the stream of one sample.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Place {
-    given: u64,
-    /// The stream's own state, with its version, if it saves any.
-    own: Option<(u32, Vec<u8>)>,
-}
-
-/// The version of a flat map's saved position.
-const PLACE: u32 = 1;
-
-impl<T: FlatMap> From<T> for FlatMapOf<T> {
-    fn from(pipe: T) -> Self {
-        Self { pipe, open: None, place: None, parked: Mutex::default() }
+/// Opens the stream of `sample`.
+pub(super) fn open<T: FlatMap>(pipe: &T, sample: Sample, cx: &Context) -> Result<Open<T::Items>> {
+    let key = sample.key().clone();
+    match catch(|| pipe.open(sample, cx)) {
+        Ok(items) => Ok(Open { key, items, given: 0 }),
+        Err(error) => Err(error.context("sample", &key)),
     }
 }
 
 impl<I: Items> Open<I> {
     /// The next answer, into `sample`; whether more may come after an error is told beside it.
-    fn next(&mut self, sample: &mut Sample, cx: &Context) -> Result<bool, (Error, bool)> {
+    pub(super) fn next(&mut self, sample: &mut Sample, cx: &Context) -> Result<bool, (Error, bool)> {
         let next = catch(|| self.items.next_into(sample, cx));
         self.given += u64::from(!matches!(next, Ok(false)));
         next.map_err(|error| {
@@ -69,8 +86,16 @@ impl<I: Items> Open<I> {
         })
     }
 
+    /// Goes to where it had given so many answers.
+    pub(super) fn restore(&mut self, state: &State, given: u64, cx: &Context) -> Result<()> {
+        let restored = catch(|| self.items.restore(state, cx));
+        restored.map_err(|error| error.context("sample", &self.key))?;
+        self.given = given;
+        Ok(())
+    }
+
     /// Passes over so many answers, which were given before.
-    fn pass_over(&mut self, given: u64, cx: &Context) -> Result<()> {
+    pub(super) fn pass_over(&mut self, given: u64, cx: &Context) -> Result<()> {
         let mut sample = Sample::default();
         for at in 0..given {
             match self.next(&mut sample, cx) {
@@ -87,53 +112,6 @@ impl<I: Items> Open<I> {
 }
 
 impl<T: FlatMap> FlatMapOf<T> {
-    /// Opens the stream of `sample`.
-    fn open(&self, sample: Sample, cx: &Context) -> Result<Open<T::Items>> {
-        let key = sample.key().clone();
-        match catch(|| self.pipe.open(sample, cx)) {
-            Ok(items) => Ok(Open { key, items, given: 0 }),
-            Err(error) => Err(error.context("sample", &key)),
-        }
-    }
-
-    /// Opens the stream of `sample`, where a saved position says or at its start.
-    fn open_there(&mut self, sample: Sample, cx: &Context) -> Result<Open<T::Items>> {
-        let place = self.place.take();
-        let mut open = self.open(sample, cx)?;
-        let Some(place) = place else { return Ok(open) };
-        match place.own {
-            Some((version, bytes)) => {
-                let state = State { version, bytes: bytes.into(), ..State::default() };
-                let restored = catch(|| open.items.restore(&state, cx));
-                restored.map_err(|error| error.context("sample", &open.key))?;
-                open.given = place.given;
-            }
-            None => open.pass_over(place.given, cx)?,
-        }
-        Ok(open)
-    }
-
-    fn fill(&mut self, cx: &Context, io: &mut Io) -> Result<Step> {
-        let mut sample = Sample::default();
-        while io.room() > 0 {
-            if let Some(open) = &mut self.open {
-                match open.next(&mut sample, cx) {
-                    Ok(true) => io.push(&mut sample),
-                    Ok(false) => self.open = None,
-                    Err((error, goes_on)) => {
-                        self.open = self.open.take().filter(|_| goes_on);
-                        return Err(error);
-                    }
-                }
-            } else if let Some(sample) = io.pop(0) {
-                self.open = Some(self.open_there(sample, cx)?);
-            } else {
-                return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
-            }
-        }
-        Ok(Step::Ready)
-    }
-
     /// Moves all that `sample` becomes to `out`, behind the first `at` answers of its stream. An error comes with how many
     /// there were by then, if more may come after it.
     fn expand_one(
@@ -147,7 +125,7 @@ impl<T: FlatMap> FlatMapOf<T> {
         let mut open = match self.parked(whose, at, &sample) {
             Some(open) => open,
             None => {
-                let mut open = self.open(sample, cx).map_err(|error| (error, None))?;
+                let mut open = open(&self.pipe, sample, cx).map_err(|error| (error, None))?;
                 open.pass_over(at, cx).map_err(|error| (error, None))?;
                 open
             }
@@ -191,7 +169,7 @@ impl<T: FlatMap> FlatMapOf<T> {
 
 impl<T: FlatMap> Calls for FlatMapOf<T> {
     fn reset(&mut self, _: &Context) -> Result<()> {
-        (self.open, self.place) = (None, None);
+        self.slots.reset();
         self.parked.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
         Ok(())
     }
@@ -201,7 +179,7 @@ impl<T: FlatMap> Calls for FlatMapOf<T> {
     }
 
     fn poll(&mut self, cx: &Context, ports: &mut [Port], outs: &mut [Chunk], room: usize) -> Outcome {
-        step(self.fill(cx, &mut Io::new(ports, outs, room)))
+        step(self.slots.fill(&self.pipe, cx, &mut Io::new(ports, outs, room)))
     }
 
     fn expand(&self, cx: &Context, input: &mut Chunk, at: &mut u64, out: &mut Chunk) -> Outcome {
@@ -222,28 +200,10 @@ impl<T: FlatMap> Calls for FlatMapOf<T> {
     }
 
     fn state(&self) -> Result<State> {
-        let place = match (&self.open, &self.place) {
-            (Some(open), _) => {
-                let own = match open.items.state() {
-                    Ok(state) => Some((state.version, state.bytes.into())),
-                    Err(error) if error.kind() == ErrorKind::Unsupported => None,
-                    Err(error) => return Err(error),
-                };
-                Place { given: open.given, own }
-            }
-            (None, Some(place)) => Place { given: place.given, own: place.own.clone() },
-            (None, None) => return Ok(State::default()),
-        };
-        // A place not yet gone to belongs to a sample not yet taken.
-        let again = u64::from(self.open.is_some());
-        Ok(State::json(PLACE, &place)?.again(0, again))
+        self.slots.state()
     }
 
     fn restore(&mut self, _: &Context, state: &State) -> Result<()> {
-        self.place = match state.bytes.is_empty() {
-            true => None,
-            false => Some(state.parse(PLACE)?),
-        };
-        Ok(())
+        self.slots.restore(state)
     }
 }

@@ -7,11 +7,19 @@
 mod decoder;
 mod flat_map;
 mod guard;
+mod indexed;
 mod pipes;
 pub mod services;
+mod slots;
 mod store;
 
-pub use self::{decoder::decoder_entry, pipes::*, store::store_entry};
+pub use self::{
+    decoder::decoder_entry,
+    flat_map::flat_map_entry,
+    indexed::{count_entry, get_entry},
+    pipes::*,
+    store::store_entry,
+};
 
 use forebay_abi::{
     Outcome, State,

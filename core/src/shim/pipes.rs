@@ -12,13 +12,12 @@ use forebay_abi::{
 };
 
 use super::{
-    flat_map::FlatMapOf,
     give_state,
     guard::{Instance, catch},
     outcome,
 };
 use crate::{
-    Context, DataPipe, Error, FlatMap, Io, Map, Options, Output, Result, Sample, Source, Step, Stream,
+    Context, DataPipe, Error, Io, Map, Options, Output, Result, Sample, Source, Step, Stream,
     descriptor::{Class, Described},
     export::{Make, PipeEntry},
 };
@@ -35,12 +34,6 @@ pub const fn map_entry<T: Map>() -> PipeEntry {
     entry::<T>(Class::Map, make::<T, MapOf<T>>)
 }
 
-/// The entry of a flat map.
-#[must_use]
-pub const fn flat_map_entry<T: FlatMap>() -> PipeEntry {
-    entry::<T>(Class::FlatMap, make::<T, FlatMapOf<T>>)
-}
-
 /// The entry of a stream.
 #[must_use]
 pub const fn stream_entry<T: Stream>() -> PipeEntry {
@@ -51,7 +44,7 @@ const fn entry<T: DataPipe>(class: Class, make: Make<Pipe>) -> PipeEntry {
     PipeEntry { class, described: Described { info: T::INFO, options: T::Options::SPECS }, make }
 }
 
-fn make<T: DataPipe, C: Calls + From<T>>(options: &str, _: &'static str) -> Result<Pipe> {
+pub(super) fn make<T: DataPipe, C: Calls + From<T>>(options: &str, _: &'static str) -> Result<Pipe> {
     let pipe = C::from(T::new(T::Options::parse(options)?)?);
     let instance = Box::into_raw(Box::new(Instance::new(pipe))).cast();
     Ok(Pipe { instance, table: Table::<C>::REF })
@@ -85,10 +78,6 @@ pub(super) trait Calls: Send + Sized + 'static {
         None
     }
 
-    fn get(&self, _cx: &Context, _keys: &[u64], _out: &mut Chunk) -> Outcome {
-        wrong_class("get")
-    }
-
     fn probe(_head: &[u8], _extension: &str) -> u8 {
         0
     }
@@ -98,7 +87,7 @@ fn wrong_class(call: &str) -> Outcome {
     Outcome::failed(Error::bug(format!("pipes of this class have no {call}")).into())
 }
 
-struct Table<C>(std::marker::PhantomData<C>);
+pub(super) struct Table<C>(std::marker::PhantomData<C>);
 
 impl<C: Calls> Table<C> {
     const TABLE: &'static WithMetadata<PipeTable> = &WithMetadata::new(PipeTable {
@@ -109,11 +98,10 @@ impl<C: Calls> Table<C> {
         state: state::<C>,
         restore: restore::<C>,
         len: len::<C>,
-        get: get::<C>,
         expand: expand::<C>,
         probe: probe::<C>,
     });
-    const REF: PipeTableRef = PipeTableRef(Self::TABLE.static_as_prefix());
+    pub(super) const REF: PipeTableRef = PipeTableRef(Self::TABLE.static_as_prefix());
 }
 
 unsafe extern "C" fn free<C: Calls>(this: *mut ()) -> Outcome {
@@ -195,16 +183,6 @@ unsafe extern "C" fn len<C: Calls>(this: *const (), place: &mut u64) -> Outcome 
     })
 }
 
-unsafe extern "C" fn get<C: Calls>(
-    this: *const (),
-    cx: &RawContext,
-    keys: RSlice<'_, u64>,
-    out: &mut Chunk,
-) -> Outcome {
-    // SAFETY: as for `state`.
-    unsafe { shared::<C>(this) }.with(|calls| calls.get(&Context::new(cx), keys.as_slice(), out))
-}
-
 unsafe extern "C" fn probe<C: Calls>(this: *const (), head: RSlice<'_, u8>, extension: RStr<'_>) -> Outcome {
     // SAFETY: as for `map`.
     unsafe { shared::<C>(this) }
@@ -242,10 +220,6 @@ impl<T: Source> Calls for SourceOf<T> {
 
     fn len(&self) -> Option<u64> {
         self.0.len()
-    }
-
-    fn get(&self, cx: &Context, keys: &[u64], out: &mut Chunk) -> Outcome {
-        outcome(self.0.get(keys, &mut Output::new(out, keys.len()), cx))
     }
 }
 

@@ -21,6 +21,9 @@ pub(super) struct Segment {
     pub(super) outputs: Vec<usize>,
     /// For each node whether it may start its inputs over.
     pub(super) rewinds: Vec<bool>,
+    /// Whether it keeps what it reads, and has not asked for any of that in this pass.
+    keeps: bool,
+    pub(super) idles: bool,
     pub(super) ended: bool,
     pub(super) waker: Waker,
     /// Has its chain come back from a worker that it has to itself.
@@ -116,8 +119,22 @@ impl Segment {
             },
         };
         let (on, inputs, outputs, rewinds) = (plan.on, plan.inputs, plan.outputs, plan.rewinds);
+        let keeps = plan.keeps;
         let nodes = plan.nodes;
-        Self { kind, on, nodes, inputs, outputs, rewinds, ended: false, waker, interrupt: None, idle: None }
+        Self {
+            kind,
+            on,
+            nodes,
+            inputs,
+            outputs,
+            rewinds,
+            keeps,
+            idles: keeps,
+            ended: false,
+            waker,
+            interrupt: None,
+            idle: None,
+        }
     }
 
     /// Whether it has a worker process to itself.
@@ -162,6 +179,7 @@ impl Segment {
     /// Forgets what belongs to one pass.
     fn restart(&mut self) {
         self.ended = false;
+        self.idles = self.keeps;
         self.idle = None;
         match &mut self.kind {
             Kind::Serial { wants, pending, woken, .. } => (*wants, *pending, *woken) = (None, false, false),

@@ -32,6 +32,8 @@ pub(crate) struct Table {
     /// How many chunks of a segment are worked on or wait for an earlier one: enough that one slow sample holds up nobody for
     /// long. What they give is bounded in bytes.
     window: usize,
+    /// Whether some segment keeps what it reads.
+    keeps: bool,
     /// Empty chunks, whose memory is used again.
     spares: Vec<Chunk>,
     /// What is to be dropped once the lock is given back: a value's end may call a waker, which wants the lock.
@@ -86,6 +88,7 @@ pub(crate) struct Task {
 
 impl Table {
     pub(crate) fn new(job: Job, wakers: Vec<Waker>, workers: usize) -> Self {
+        let keeps = job.plan.segments.iter().any(|segment| segment.keeps);
         let bodies = job.plan.segments.into_iter().zip(job.bodies).zip(wakers);
         let segments = bodies.map(|((plan, body), waker)| Segment::new(plan, body, waker, job.chunk));
         let edges = job.plan.edges.into_iter();
@@ -96,6 +99,7 @@ impl Table {
             budget: job.budget,
             workers,
             window: (4 * workers).max(MOST_WAITING),
+            keeps,
             spares: Vec::new(),
             trash: Vec::new(),
             host: job.host,
@@ -252,7 +256,10 @@ impl Table {
             *chain = Some(returned);
             match stop {
                 Stop::Progress => {}
-                Stop::NeedInput(port) if port < segment.inputs.len() => *wants = Some(port),
+                Stop::NeedInput(port) if port < segment.inputs.len() => {
+                    *wants = Some(port);
+                    segment.idles = false;
+                }
                 Stop::NeedInput(port) => {
                     let error = Error::bug(format!("a pipe asked for input {port}, which it has not"));
                     self.end(at, Some(error));

@@ -52,9 +52,18 @@ pub struct PipeSpec {
     /// Of a flat map, whether several samples may be worked on at once.
     #[serde(default)]
     pub parallel: bool,
-    /// Whether samples can be asked for by number.
+    /// Whether samples can be asked for by number; of the pipes that a sampler makes of such a source too.
     #[serde(default)]
     pub indexed: bool,
+    /// Whether it says which samples of an indexed source come.
+    #[serde(default)]
+    pub samples: bool,
+    /// Whether it gives samples in a random order.
+    #[serde(default)]
+    pub shuffles: bool,
+    /// Whether it keeps what it reads, which is the same in every epoch then.
+    #[serde(default)]
+    pub keeps: bool,
     /// Whether it may start its inputs over.
     #[serde(default)]
     pub rewinds: bool,
@@ -114,6 +123,9 @@ impl PipeSpec {
             drops: String::new(),
             parallel: false,
             indexed: false,
+            samples: false,
+            shuffles: false,
+            keeps: false,
             rewinds: false,
             shards: false,
             opens: None,

@@ -28,7 +28,7 @@ impl Graph {
                 for node in &mut self.nodes {
                     catalog.pipe(&node.pipe).into_iter().for_each(|spec| options::settle(node, spec));
                 }
-                Ok(self)
+                Ok(self.with_draws(catalog))
             }
             1 => Err(problems.remove(0)),
             count => {
@@ -83,6 +83,7 @@ impl Graph {
                 problems.extend(self.open_outputs(&specs));
                 problems.extend(self.shared_rewinds(&specs, &order));
                 problems.extend(self.parted_maps(&order));
+                problems.extend(self.undrawn(&specs));
             }
             // Who reads what is not known while inputs are wrong.
             Ok(_) => {}

@@ -265,20 +265,22 @@ struct Slots {
 pub(crate) struct NodeContext {
     cx: Context,
     desk: Arc<Desk>,
+    /// Whether what it gives is kept, and is the same in every epoch and pass.
+    kept: bool,
 }
 
 impl Clone for NodeContext {
     fn clone(&self) -> Self {
-        Self { cx: self.cx.clone(), desk: Arc::clone(&self.desk) }
+        Self { cx: self.cx.clone(), desk: Arc::clone(&self.desk), kept: self.kept }
     }
 }
 
 impl NodeContext {
-    pub(crate) fn new(host: &Arc<Host>, node: &str, seed: u64, ranks: (u32, u32)) -> Self {
+    pub(crate) fn new(host: &Arc<Host>, node: &str, seed: u64, ranks: (u32, u32), kept: bool) -> Self {
         let desk = Arc::new(Desk { host: Arc::clone(host), slots: None });
         let mut cx = host.context(node, seed, ranks);
         cx.host = Arc::as_ptr(&desk).cast();
-        Self { cx, desk }
+        Self { cx, desk, kept }
     }
 
     pub(crate) fn raw(&self) -> &Context {
@@ -286,11 +288,11 @@ impl NodeContext {
     }
 
     pub(crate) fn start(&mut self, epoch: u64, pass: u64) {
-        (self.cx.epoch, self.cx.pass) = (epoch, pass);
+        (self.cx.epoch, self.cx.pass) = if self.kept { (0, 0) } else { (epoch, pass) };
     }
 
     pub(crate) fn set_pass(&mut self, pass: u64) {
-        self.cx.pass = pass;
+        self.cx.pass = if self.kept { 0 } else { pass };
     }
 
     /// Calls `call` with a context that holds `waker`.

@@ -275,7 +275,8 @@ impl Catalog for Registry {
     }
 
     fn names(&self) -> Vec<String> {
-        let mut names: Vec<_> = self.0.pipes.keys().cloned().chain(self.closures()).collect();
+        let own = |name: &&String| !self.pipe(name).is_some_and(PipeSpec::is_part);
+        let mut names: Vec<_> = self.0.pipes.keys().filter(own).cloned().chain(self.closures()).collect();
         names.sort();
         names
     }

@@ -29,6 +29,8 @@ pub(crate) struct Stop {
     pub(crate) rewinds: bool,
     /// Sees one rank's samples.
     pub(crate) dealt: bool,
+    /// Gives the same in every epoch and pass, since that is kept.
+    pub(crate) kept: bool,
     /// Gives each rank its share.
     pub(crate) deals: bool,
     /// Stacks a fixed number of samples into one.

@@ -20,7 +20,7 @@ pub use crate::{
 };
 
 forebay_core::export_plugin! {
-    sources: [Files],
+    indexed: [Files],
     maps: [Read],
     stores: [FileStore],
 }

@@ -168,6 +168,12 @@ impl Listing {
         Ok(Self { patterns, pattern: 0, name: 0, one, matches: 0, folders: false, walk, given: 0 })
     }
 
+    /// The same patterns, from the first on.
+    pub(crate) fn afresh(&self) -> Self {
+        let (patterns, one, walk) = (self.patterns.clone(), None, None);
+        Self { patterns, pattern: 0, name: 0, one, matches: 0, folders: false, walk, given: 0 }
+    }
+
     pub(crate) fn place(&self) -> Place {
         match self.walk {
             Some(_) => Place { pattern: self.pattern, name: self.name - 1, given: self.given },

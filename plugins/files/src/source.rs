@@ -1,10 +1,10 @@
 //! `files`: one sample a file.
 
-use std::{borrow::Cow, io::Read, path::Path};
+use std::{borrow::Cow, io::Read, path::Path, sync::OnceLock};
 
 use forebay_core::{
-    Buffer, BufferMut, Context, DataPipe, Error, Key, PipeInfo, Result, Sample, Schema, Source, State,
-    StateExt, Str, Texts, Value, options, shown,
+    Buffer, BufferMut, Context, DataPipe, Error, Indexed, Key, Output, PipeInfo, Result, Sample, Schema,
+    Source, State, StateExt, Str, Texts, Value, options, shown,
 };
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,8 @@ pub struct Files {
     listing: Listing,
     delivered: u64,
     last: Option<u64>,
+    /// All files, once one is asked for by number.
+    all: OnceLock<Result<Vec<Found>>>,
 }
 
 /// The version of the saved position's form.
@@ -49,8 +51,12 @@ struct Position {
 }
 
 impl DataPipe for Files {
-    const INFO: PipeInfo =
-        PipeInfo { name: "files", summary: "Files, by path, URL or pattern", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "files",
+        summary: "Files, by path, URL or pattern",
+        indexed: true,
+        ..PipeInfo::DEFAULT
+    };
     type Options = FilesOptions;
 
     fn new(options: FilesOptions) -> Result<Self> {
@@ -60,7 +66,7 @@ impl DataPipe for Files {
         let listing = Listing::new(options.paths)?;
         let schemas = [&["path"][..], &["path", "bytes"]]
             .map(|names| Schema::new(names.iter().map(|name| Str::from_static(name))));
-        Ok(Self { open: options.open, schemas, listing, delivered: 0, last: None })
+        Ok(Self { open: options.open, schemas, listing, delivered: 0, last: None, all: OnceLock::new() })
     }
 }
 
@@ -72,17 +78,7 @@ impl Source for Files {
 
     fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
         let Some(found) = self.advance(Some(cx))? else { return Ok(None) };
-        let far = found.path.to_str().filter(|path| url::is_far(path));
-        let bytes = match (self.open.as_str(), far) {
-            ("read", Some(url)) => Some(read_far(url, cx)?),
-            ("mmap", None) => stream_or(&found.path, map_file(&found.path).map(Some), || Ok(None))?,
-            ("read", None) => {
-                let bytes = read_file(&found.path, cx.limits().bytes, |len| cx.alloc(len));
-                Some(stream_or(&found.path, bytes, || read_far(&found.path.to_string_lossy(), cx))?)
-            }
-            _ => None,
-        };
-        Ok(Some(self.sample(&found, bytes)))
+        self.open(&found, cx).map(Some)
     }
 
     fn state(&self) -> Result<State> {
@@ -95,7 +91,47 @@ impl Source for Files {
     }
 }
 
+impl Indexed for Files {
+    fn count(&self, cx: &Context) -> Result<u64> {
+        Ok(self.all(cx)?.len() as u64)
+    }
+
+    fn get(&self, keys: &[u64], out: &mut Output, cx: &Context) -> Result<()> {
+        let all = self.all(cx)?;
+        for &key in keys {
+            let found = usize::try_from(key).ok().and_then(|key| all.get(key));
+            let gone = || Error::invalid(format!("found file number {key}, there are {}", all.len()));
+            out.push(&mut self.open(found.ok_or_else(gone)?, cx)?);
+        }
+        Ok(())
+    }
+}
+
 impl Files {
+    /// All files in their order. One that cannot be listed fails all, since numbers would not be those of another listing.
+    fn all(&self, cx: &Context) -> Result<&[Found]> {
+        let list = || {
+            let mut listing = self.listing.afresh();
+            std::iter::from_fn(|| listing.advance(Some(cx))).collect()
+        };
+        self.all.get_or_init(list).as_deref().map_err(Error::clone)
+    }
+
+    /// The sample of a file.
+    fn open(&self, found: &Found, cx: &Context) -> Result<Sample> {
+        let far = found.path.to_str().filter(|path| url::is_far(path));
+        let bytes = match (self.open.as_str(), far) {
+            ("read", Some(url)) => Some(read_far(url, cx)?),
+            ("mmap", None) => stream_or(&found.path, map_file(&found.path).map(Some), || Ok(None))?,
+            ("read", None) => {
+                let bytes = read_file(&found.path, cx.limits().bytes, |len| cx.alloc(len));
+                Some(stream_or(&found.path, bytes, || read_far(&found.path.to_string_lossy(), cx))?)
+            }
+            _ => None,
+        };
+        Ok(self.sample(found, bytes))
+    }
+
     fn rewind(&mut self) {
         self.listing.go_to(Place::default());
         (self.delivered, self.last) = (0, None);

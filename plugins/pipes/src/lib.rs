@@ -2,6 +2,7 @@
 
 mod batch;
 mod cache;
+mod cache_pipe;
 mod collate;
 mod concat;
 mod decode;
@@ -17,6 +18,7 @@ mod mux;
 mod range;
 mod rename;
 mod repeat;
+mod sampler;
 mod select;
 mod shard;
 mod shuffle;
@@ -30,6 +32,7 @@ mod zip;
 
 pub use crate::{
     batch::{Batch, BatchOptions},
+    cache_pipe::{Cache, CacheOptions},
     collate::{Collate, CollateOptions, dense},
     concat::Concat,
     decode::{Decode, DecodeOptions},
@@ -44,6 +47,11 @@ pub use crate::{
     range::{Range, RangeOptions},
     rename::{Rename, RenameOptions},
     repeat::{Repeat, RepeatOptions},
+    sampler::{
+        Distributed, DistributedSampler, DistributedSamplerOptions, Draw, Random, RandomSampler,
+        RandomSamplerOptions, Sampler, Sequential, SequentialSampler, Subset, SubsetSampler,
+        SubsetSamplerOptions, Weighted, WeightedSampler, WeightedSamplerOptions,
+    },
     select::{Select, SelectOptions},
     shard::{Shard, ShardOptions},
     shuffle::{Shuffle, ShuffleOptions},
@@ -54,8 +62,11 @@ pub use crate::{
 };
 
 forebay_core::export_plugin! {
-    sources: [Range],
+    indexed: [Range],
     maps: [Collate, Decode, Label, Map, Rename, Select],
     flat_maps: [Unbatch],
-    streams: [Batch, Concat, Demux, Filter, Fork, Group, Mix, Mux, Repeat, Shard, Shuffle, Skip, Take, Zip],
+    streams: [
+        Batch, Cache, Concat, Demux, DistributedSampler, Filter, Fork, Group, Mix, Mux, RandomSampler, Repeat, SequentialSampler, Shard, Shuffle, Skip,
+        SubsetSampler, Take, WeightedSampler, Zip,
+    ],
 }

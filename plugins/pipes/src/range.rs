@@ -1,8 +1,8 @@
 //! `range`: integers, one a sample.
 
 use forebay_core::{
-    Context, DataPipe, Error, Key, Output, PipeInfo, Result, Sample, Schema, Source, State, StateExt, Str,
-    Value, options,
+    Context, DataPipe, Error, Indexed, Key, Output, PipeInfo, Result, Sample, Schema, Source, State,
+    StateExt, Str, Value, options,
 };
 
 const ORIGIN: Str = Str::from_static("range");
@@ -109,19 +109,6 @@ impl Source for Range {
         Some(self.len)
     }
 
-    fn get(&self, keys: &[u64], out: &mut Output, _: &Context) -> Result<()> {
-        for &index in keys {
-            if index >= self.len {
-                return Err(Error::invalid(format!(
-                    "found sample number {index}, expected one below {}",
-                    self.len
-                )));
-            }
-            self.push(index, out);
-        }
-        Ok(())
-    }
-
     fn state(&self) -> Result<State> {
         State::json(1, &self.next)
     }
@@ -132,6 +119,25 @@ impl Source for Range {
             return Err(Error::invalid(format!("found a position of {next} in a range of {}", self.len)));
         }
         self.next = next;
+        Ok(())
+    }
+}
+
+impl Indexed for Range {
+    fn count(&self, _: &Context) -> Result<u64> {
+        Ok(self.len)
+    }
+
+    fn get(&self, keys: &[u64], out: &mut Output, _: &Context) -> Result<()> {
+        for &index in keys {
+            if index >= self.len {
+                return Err(Error::invalid(format!(
+                    "found sample number {index}, expected one below {}",
+                    self.len
+                )));
+            }
+            self.push(index, out);
+        }
         Ok(())
     }
 }

@@ -45,8 +45,12 @@ struct Replay {
 const VERSION: u32 = 1;
 
 impl DataPipe for Shuffle {
-    const INFO: PipeInfo =
-        PipeInfo { name: "shuffle", summary: "Random order within a buffer", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "shuffle",
+        summary: "Random order within a buffer",
+        shuffles: true,
+        ..PipeInfo::DEFAULT
+    };
     type Options = ShuffleOptions;
 
     fn new(options: ShuffleOptions) -> Result<Self> {

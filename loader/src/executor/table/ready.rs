@@ -66,12 +66,23 @@ impl Table {
         }
     }
 
+    /// Whether all that it makes is for segments that have not asked for it.
+    fn idles(&self, segment: &Segment) -> bool {
+        let reader = |&out: &usize| self.edges[out].plan.to.map(|to| &self.segments[to]);
+        let idles =
+            |reader: Option<&Segment>| reader.is_some_and(|reader| reader.idles || self.idles(reader));
+        !segment.outputs.is_empty() && segment.outputs.iter().map(reader).all(idles)
+    }
+
     /// Whether each output takes one more chunk; `coming` says that one is on its way there.
     ///
     /// An empty one always does. Others do while all edges hold less than the budget, and they and all edges before them less
     /// than their part of it: the first of four edges a quarter. So what is cheap to read does not take the room of what is
     /// made from it.
     fn room(&self, segment: &Segment, coming: bool) -> Result<(), Option<Wait>> {
+        if self.keeps && self.idles(segment) {
+            return Err(Some(Wait::Room));
+        }
         let full = |out: usize| {
             let Edge { items, .. } = &self.edges[out];
             let held = |edges: &[Edge]| edges.iter().map(|edge| edge.bytes).sum::<usize>();

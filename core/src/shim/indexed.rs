@@ -1,0 +1,182 @@
+//! What a source with random access becomes where a sampler draws from it: a source of its count, and a flat map that gets
+//! the samples drawn.
+
+use forebay_abi::{Chunk, Key, Outcome, Port, Schema, State, Str, Value, code};
+
+use super::{
+    outcome,
+    pipes::{Calls, make},
+};
+use crate::{
+    Context, DataPipe, Error, Indexed, Options, Output, PipeInfo, Result, StateExt,
+    descriptor::{Class, Described},
+    export::PipeEntry,
+    random::mix,
+    sampling::{AGAIN, COUNT, DRAWN},
+};
+
+/// The most bytes of a name with what is added to it.
+const MOST: usize = 128;
+
+/// The entry of the source of an indexed source's count: `NAME.len`.
+#[must_use]
+pub const fn count_entry<T: Indexed>() -> PipeEntry {
+    let info =
+        PipeInfo { name: Names::<T>::LEN, summary: "How many samples there are", parallel: false, ..T::INFO };
+    entry::<T>(Class::Source, info, make::<T, CountOf<T>>)
+}
+
+/// The entry of the flat map that gets samples of an indexed source: `NAME.get`.
+#[must_use]
+pub const fn get_entry<T: Indexed>() -> PipeEntry {
+    let info =
+        PipeInfo { name: Names::<T>::GET, summary: "The samples that were drawn", parallel: true, ..T::INFO };
+    entry::<T>(Class::FlatMap, info, make::<T, GetOf<T>>)
+}
+
+const fn entry<T: DataPipe>(
+    class: Class,
+    info: PipeInfo,
+    make: crate::export::Make<forebay_abi::Pipe>,
+) -> PipeEntry {
+    PipeEntry { class, described: Described { info, options: T::Options::SPECS }, make }
+}
+
+/// The names of the pipes that are made of a source.
+struct Names<T>(std::marker::PhantomData<T>);
+
+impl<T: DataPipe> Names<T> {
+    const LEN_BYTES: [u8; MOST] = join(T::INFO.name, ".len");
+    const LEN: &'static str = text(&Self::LEN_BYTES, T::INFO.name.len() + 4);
+    const GET_BYTES: [u8; MOST] = join(T::INFO.name, ".get");
+    const GET: &'static str = text(&Self::GET_BYTES, T::INFO.name.len() + 4);
+}
+
+const fn join(name: &str, end: &str) -> [u8; MOST] {
+    let mut bytes = [0; MOST];
+    let mut at = 0;
+    while at < name.len() + end.len() {
+        bytes[at] = if at < name.len() { name.as_bytes()[at] } else { end.as_bytes()[at - name.len()] };
+        at += 1;
+    }
+    bytes
+}
+
+const fn text(bytes: &'static [u8; MOST], len: usize) -> &'static str {
+    match std::str::from_utf8(bytes.split_at(len).0) {
+        Ok(text) => text,
+        Err(_) => panic!("two texts joined are a text"),
+    }
+}
+
+/// Gives one sample: how many there are.
+struct CountOf<T> {
+    source: T,
+    given: bool,
+}
+
+impl<T> From<T> for CountOf<T> {
+    fn from(source: T) -> Self {
+        Self { source, given: false }
+    }
+}
+
+impl<T: Indexed> Calls for CountOf<T> {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        self.given = false;
+        Ok(())
+    }
+
+    fn poll(&mut self, cx: &Context, _: &mut [Port], outs: &mut [Chunk], _: usize) -> Outcome {
+        let out = outs.first_mut().filter(|_| !self.given);
+        let Some(out) = out else { return Outcome::of(code::END, 0) };
+        self.given = true;
+        match self.source.count(cx) {
+            Ok(count) => {
+                let key = Key::whole(Str::from_static(T::INFO.name));
+                out.push(0, key, &Schema::new([COUNT]), [count.cast_signed().into()]);
+                Outcome::of(code::END, 0)
+            }
+            Err(error) => Outcome::failed(error.into()),
+        }
+    }
+
+    fn state(&self) -> Result<State> {
+        State::json(1, &self.given)
+    }
+
+    fn restore(&mut self, _: &Context, state: &State) -> Result<()> {
+        self.given = state.parse(1)?;
+        Ok(())
+    }
+}
+
+/// Puts samples in the place of their numbers.
+struct GetOf<T>(T);
+
+impl<T> From<T> for GetOf<T> {
+    fn from(source: T) -> Self {
+        Self(source)
+    }
+}
+
+impl<T: Indexed> Calls for GetOf<T> {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        Ok(())
+    }
+
+    fn expand(&self, cx: &Context, input: &mut Chunk, at: &mut u64, out: &mut Chunk) -> Outcome {
+        // Each number stands for one sample: there is nothing of one to pass over.
+        *at = 0;
+        outcome(self.get(cx, input, out))
+    }
+}
+
+impl<T: Indexed> GetOf<T> {
+    fn get(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Result<()> {
+        let mut keys = Vec::with_capacity(input.len());
+        let mut salts = Vec::with_capacity(input.len());
+        let before = out.len();
+        let mut odd = false;
+        input.for_each_mut(|_, schema, values| {
+            let word = |name| {
+                let value = schema.position(name).and_then(|at| values.get(at));
+                value.and_then(Value::as_i64).map(i64::cast_unsigned)
+            };
+            let (key, salt) = (word(DRAWN), word(AGAIN));
+            odd |= key.is_none() || salt.is_none();
+            keys.push(key.unwrap_or(u64::MAX));
+            salts.push(salt.unwrap_or(0));
+        });
+        if odd {
+            input.advance();
+            return Err(Error::invalid(
+                "found a sample that a sampler did not give, expected the number of a sample",
+            ));
+        }
+        let got = self.0.get(&keys, &mut Output::new(out, keys.len()), cx);
+        let added = out.len() - before;
+        out.change_uids(before, |at, uid| match salts.get(at) {
+            None | Some(0) => uid,
+            Some(&salt) => mix(&[uid, salt]),
+        });
+        (0..added).for_each(|_| input.advance());
+        match (got, keys.get(added)) {
+            (Ok(()), None) => Ok(()),
+            (Ok(()), Some(key)) => {
+                input.clear();
+                Err(Error::bug(format!(
+                    "the source gave {added} samples of {}, none for number {key}",
+                    keys.len()
+                )))
+            }
+            (Err(error), key) => {
+                input.advance();
+                Err(match key {
+                    Some(key) => error.context("number", key),
+                    None => error,
+                })
+            }
+        }
+    }
+}

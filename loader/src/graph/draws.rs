@@ -1,0 +1,93 @@
+//! What stands for a sampler and the source behind which it is written: the source's count, the sampler, and what gets the
+//! samples that it draws.
+//!
+//! `range 10 | random_sampler | batch 4` runs as `range.len 10 | random_sampler | range.get 10 | batch 4`: pipes like all
+//! others, so that order, state, placement and audits are those of any graph. A plugin has the two pipes for each of its sources
+//! with random access.
+
+use forebay_core::Error;
+
+use super::{Catalog, Class, Graph, Input, Node, PipeSpec};
+
+/// What the names of the two pipes end in.
+const COUNTS: &str = ".len";
+const GETS: &str = ".get";
+
+impl PipeSpec {
+    /// Whether it stands for a part of a source with random access, behind a sampler, and is not for people.
+    #[must_use]
+    pub fn is_part(&self) -> bool {
+        self.indexed && (self.name.ends_with(COUNTS) || self.name.ends_with(GETS))
+    }
+}
+
+impl Graph {
+    /// Samplers that stand behind what has no random access.
+    pub(super) fn undrawn(&self, specs: &[Option<&PipeSpec>]) -> Vec<Error> {
+        let places = self.places();
+        let sampler = |at: &usize| specs[*at].is_some_and(|spec| spec.samples);
+        let mut problems = Vec::new();
+        for node in (0..self.nodes.len()).filter(sampler).map(|at| &self.nodes[at]) {
+            let from = node.inputs.first().and_then(|input| places.get(input.node.as_str()));
+            let Some(&from) = from else { continue };
+            if specs[from].is_some_and(|spec| spec.class == Class::Source && spec.indexed) {
+                continue;
+            }
+            problems.push(node.locate(Error::invalid(format!(
+                "`{}` draws from `{}`, which has no random access; put it directly behind a source that has",
+                node.name, self.nodes[from].name
+            ))));
+        }
+        problems
+    }
+
+    /// The checked graph with what stands for each sampler and its source.
+    pub(super) fn with_draws(mut self, catalog: &dyn Catalog) -> Self {
+        let samples = |node: &Node| catalog.pipe(&node.pipe).is_some_and(|spec| spec.samples);
+        let samplers: Vec<String> =
+            self.nodes.iter().filter(|node| samples(node)).map(|node| node.name.clone()).collect();
+        for sampler in samplers {
+            self.draw(&sampler, catalog);
+        }
+        self
+    }
+
+    fn draw(&mut self, sampler: &str, catalog: &dyn Catalog) {
+        let at = |nodes: &[Node], name: &str| nodes.iter().position(|node| node.name == name);
+        let Some(source) =
+            self.node(sampler).and_then(|node| node.inputs.first()).map(|input| input.node.clone())
+        else {
+            return;
+        };
+        let Some(from) = at(&self.nodes, &source) else { return };
+        // Without them it is the count already: this graph was checked before.
+        let parts = [COUNTS, GETS].map(|end| format!("{}{end}", self.nodes[from].pipe));
+        if parts.iter().any(|part| catalog.pipe(part).is_none()) {
+            return;
+        }
+        let [counts, gets] = parts;
+        let mut count = format!("{source}-len");
+        while self.node(&count).is_some() {
+            count.push('_');
+        }
+        let output = |name: &str| Input { node: name.to_owned(), port: 0 };
+        let mut get = self.nodes.remove(from);
+        let own = |(name, _): &(&String, &serde_json::Value)| !super::COMMON.contains(&name.as_str());
+        let options =
+            get.options.iter().filter(own).map(|(name, value)| (name.clone(), value.clone())).collect();
+        self.nodes.insert(from, Node { name: count.clone(), pipe: counts, options, inputs: Vec::new() });
+        for input in self.nodes.iter_mut().flat_map(|node| &mut node.inputs) {
+            match input.node.as_str() {
+                name if name == sampler => input.node.clone_from(&source),
+                name if name == source => input.node.clone_from(&count),
+                _ => {}
+            }
+        }
+        (get.pipe, get.inputs) = (gets, vec![output(sampler)]);
+        if get.on() == Some(super::On::OwnThread) {
+            get.options.remove(super::ON); // What is worked on by many has no thread of its own.
+        }
+        let behind = at(&self.nodes, sampler).map_or(self.nodes.len(), |at| at + 1);
+        self.nodes.insert(behind, get);
+    }
+}

@@ -1,0 +1,148 @@
+//! What a graph does and its author may not have meant: it runs, and is slower, larger or less random than it looks.
+
+use serde::Serialize;
+
+use crate::{
+    Registry,
+    graph::{Catalog, Class, Graph, Node, On, PipeSpec},
+    plan::Plan,
+};
+
+/// One thing that may not be meant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Lint {
+    /// The node that it is about.
+    pub node: String,
+    /// What it does, and what would be better.
+    pub message: String,
+}
+
+/// Looks through a checked graph; in the order of its nodes.
+#[must_use]
+pub fn lints(graph: &Graph, registry: &Registry, plan: &Plan) -> Vec<Lint> {
+    let read = graph.edges();
+    let look = Look { graph, registry, plan, above: above(&read) };
+    (0..graph.nodes().len()).flat_map(|at| look.at(at)).collect()
+}
+
+/// For each node all nodes that it reads from, near ones first.
+fn above(read: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let of = |at: usize| {
+        let mut found: Vec<usize> = read[at].clone();
+        let mut next = 0;
+        while let Some(&from) = found.get(next) {
+            for &far in &read[from] {
+                if !found.contains(&far) {
+                    found.push(far);
+                }
+            }
+            next += 1;
+        }
+        found
+    };
+    (0..read.len()).map(of).collect()
+}
+
+struct Look<'a> {
+    graph: &'a Graph,
+    registry: &'a Registry,
+    plan: &'a Plan,
+    above: Vec<Vec<usize>>,
+}
+
+impl Look<'_> {
+    fn node(&self, at: usize) -> &Node {
+        &self.graph.nodes()[at]
+    }
+
+    fn spec(&self, at: usize) -> Option<&PipeSpec> {
+        self.registry.pipe(&self.node(at).pipe)
+    }
+
+    /// The nearest node above that `is` so.
+    fn nearest(&self, at: usize, is: impl Fn(&PipeSpec) -> bool) -> Option<&str> {
+        let found = self.above[at].iter().find(|&&from| self.spec(from).is_some_and(&is));
+        found.map(|&from| self.node(from).name.as_str())
+    }
+
+    fn at(&self, at: usize) -> Vec<Lint> {
+        let Some(spec) = self.spec(at) else { return Vec::new() };
+        let (name, mut found) = (&self.node(at).name, Vec::new());
+        let mut say = |message: String| found.push(Lint { node: name.clone(), message });
+        if spec.shuffles && !spec.samples {
+            self.shuffle(at, &mut say);
+        }
+        if spec.shards
+            && let Some(batch) = self.nearest(at, |spec| !spec.stacks.is_empty())
+        {
+            say(format!(
+                "ranks are dealt whole batches of `{batch}`, and each makes all of them; put `{name}` before it"
+            ));
+        }
+        if spec.keeps {
+            self.keep(at, &mut say);
+        }
+        if spec.class == Class::Stream
+            && let Some(&from) = self.above[at].iter().find(|&&from| self.node(from).is_unordered())
+        {
+            say(format!(
+                "it sees samples in the order in which `{}` has them done, another one in each run; `run --record` keeps it",
+                self.node(from).name
+            ));
+        }
+        if self.place(at) == Some(On::Process)
+            && let Some(&from) = self.above[at].first()
+            && self.place(from) != Some(On::Process)
+            && self.spec(from).is_some_and(|spec| !spec.stacks.is_empty())
+        {
+            let from = &self.node(from).name;
+            say(format!(
+                "whole batches of `{from}` go to a process, each to one worker; put `{name}` before it, so that samples are worked on side \
+                 by side and lie in their batch at once"
+            ));
+        }
+        found
+    }
+
+    /// What a pipe that gives samples in random order stands behind.
+    fn shuffle(&self, at: usize, say: &mut impl FnMut(String)) {
+        let name = &self.node(at).name;
+        if let Some(shard) = self.nearest(at, |spec| spec.shards) {
+            say(format!(
+                "each rank shuffles its own share, which has the same samples in every epoch; put `{name}` before `{shard}`"
+            ));
+        }
+        if let Some(batch) = self.nearest(at, |spec| !spec.stacks.is_empty()) {
+            say(format!(
+                "it shuffles the batches of `{batch}`, whose samples stay together; put `{name}` before it"
+            ));
+        } else if let Some(&from) = self.above[at].first()
+            && self.spec(from).is_some_and(|spec| spec.class == Class::Map && spec.opens.is_none())
+        {
+            let from = &self.node(from).name;
+            say(format!(
+                "it holds what `{from}` makes of each sample; put `{name}` before it, and it holds what is as small as it was read"
+            ));
+        }
+        if let Some(sampler) = self.nearest(at, |spec| spec.samples && spec.shuffles) {
+            say(format!("`{sampler}` gives samples in random order already"));
+        }
+    }
+
+    /// What stands before a pipe that keeps what it reads.
+    fn keep(&self, at: usize, say: &mut impl FnMut(String)) {
+        let name = &self.node(at).name;
+        if let Some(random) = self.nearest(at, |spec| spec.shuffles) {
+            say(format!("`{random}` gives one order, which is kept for all epochs; put it behind `{name}`"));
+        }
+        if let Some(repeat) = self.nearest(at, |spec| spec.rewinds && spec.inputs == (1, 1)) {
+            say(format!("every pass of `{repeat}` is kept by itself; put it behind `{name}`"));
+        }
+    }
+
+    /// Where the work of a node is done.
+    fn place(&self, at: usize) -> Option<On> {
+        self.plan.segments.iter().find(|segment| segment.nodes.contains(&at)).map(|segment| segment.on)
+    }
+}

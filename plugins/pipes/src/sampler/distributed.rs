@@ -1,0 +1,68 @@
+//! `distributed_sampler`: each rank its share of a source's samples, all of one length.
+
+use forebay_core::{Context, PipeInfo, Result, options};
+
+use super::{Draw, permutation::Permutation, torch};
+
+options! {
+    /// Options of `distributed_sampler`.
+    pub struct DistributedSamplerOptions {
+        /// Random order, another one in each epoch.
+        shuffle: bool = true;
+        /// Leave out the last samples rather than give some of the first ones again, so that all ranks get equally many.
+        drop_last: bool = false;
+        /// Whose random order: `forebay` needs no memory, `torch` is that of `torch.randperm`, at eight bytes a sample.
+        order: String = "forebay", one_of ["forebay", "torch"];
+    }
+}
+
+/// Draws every world-size-th sample of one order, as torch's `DistributedSampler`; how many is known before the epoch.
+#[derive(Debug)]
+pub struct Distributed {
+    options: DistributedSamplerOptions,
+    count: u64,
+    order: Order,
+}
+
+#[derive(Debug)]
+enum Order {
+    Same,
+    Keyed(Permutation),
+    Table(Vec<u64>),
+}
+
+impl Draw for Distributed {
+    const INFO: PipeInfo = PipeInfo {
+        name: "distributed_sampler",
+        summary: "Each rank its share of a source with random access, all of one length",
+        shards: true,
+        ..PipeInfo::DEFAULT
+    };
+    type Options = DistributedSamplerOptions;
+
+    fn new(options: DistributedSamplerOptions) -> Result<Self> {
+        Ok(Self { options, count: 0, order: Order::Same })
+    }
+
+    fn start(&mut self, count: u64, cx: &Context) -> Result<u64> {
+        self.count = count;
+        self.order = match (self.options.shuffle, self.options.order.as_str()) {
+            (false, _) => Order::Same,
+            (true, "torch") => Order::Table(torch::randperm(count, cx)?),
+            (true, _) => Order::Keyed(Permutation::new(count, cx.rng(0).u64())),
+        };
+        let ranks = u64::from(cx.world_size());
+        Ok(if self.options.drop_last { count / ranks * ranks } else { count.next_multiple_of(ranks) })
+    }
+
+    fn at(&self, place: u64, _: &Context) -> (u64, u64) {
+        // Beyond the last it begins again; a source without samples has no places.
+        let (round, at) = (place / self.count, place % self.count);
+        let number = match &self.order {
+            Order::Same => at,
+            Order::Keyed(order) => order.at(at),
+            Order::Table(table) => table.get(at as usize).copied().unwrap_or(u64::MAX),
+        };
+        (number, round)
+    }
+}

@@ -1,0 +1,67 @@
+//! `random_sampler`: the samples of a source in random order, in constant memory.
+
+use forebay_core::{Context, Error, PipeInfo, Result, options};
+
+use super::{Draw, permutation::Permutation};
+
+options! {
+    /// Options of `random_sampler`.
+    pub struct RandomSamplerOptions {
+        /// Draw each time from all, so that some come often and others never.
+        replacement: bool = false;
+        /// How many to draw; null for as many as there are. More than that without replacement begins another order of all.
+        num_samples: Option<u64> = null, in 1..=18446744073709551615;
+    }
+}
+
+/// Draws samples at random: a permutation of all, or each time from all.
+#[derive(Debug)]
+pub struct Random {
+    options: RandomSamplerOptions,
+    count: u64,
+    /// The order of the first round through all samples, and the key of those that follow.
+    first: Permutation,
+    key: u64,
+}
+
+impl Draw for Random {
+    const INFO: PipeInfo = PipeInfo {
+        name: "random_sampler",
+        summary: "The samples of a source with random access, in random order",
+        shuffles: true,
+        ..PipeInfo::DEFAULT
+    };
+    type Options = RandomSamplerOptions;
+
+    fn new(options: RandomSamplerOptions) -> Result<Self> {
+        Ok(Self { options, count: 0, first: Permutation::default(), key: 0 })
+    }
+
+    fn start(&mut self, count: u64, cx: &Context) -> Result<u64> {
+        self.count = count;
+        let wanted = self.options.num_samples.unwrap_or(count);
+        if count == 0 && self.options.num_samples.is_some() {
+            let error = Error::invalid(format!("the source has no samples, {wanted} are to be drawn"));
+            return Err(error.context("option", "num_samples"));
+        }
+        if !self.options.replacement {
+            self.key = cx.rng(0).u64();
+            self.first = Permutation::new(count, self.key);
+        }
+        Ok(wanted)
+    }
+
+    fn at(&self, place: u64, cx: &Context) -> (u64, u64) {
+        if self.options.replacement {
+            return (cx.rng(place).below(self.count), place + 1);
+        }
+        match place / self.count {
+            0 => (self.first.at(place), 0),
+            round => {
+                // Rare, and one table at most: a permutation is some numbers, or of few samples.
+                let order = Permutation::new(self.count, self.key.wrapping_add(round));
+                (order.at(place % self.count), round)
+            }
+        }
+    }
+}

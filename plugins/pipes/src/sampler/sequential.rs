@@ -1,0 +1,30 @@
+//! `sequential_sampler`: the samples of a source in their order.
+
+use forebay_core::{Context, NoOptions, PipeInfo, Result};
+
+use super::Draw;
+
+/// Draws every sample once, in order: so that what reads them works on many at once.
+#[derive(Debug)]
+pub struct Sequential;
+
+impl Draw for Sequential {
+    const INFO: PipeInfo = PipeInfo {
+        name: "sequential_sampler",
+        summary: "The samples of a source with random access, in order",
+        ..PipeInfo::DEFAULT
+    };
+    type Options = NoOptions;
+
+    fn new(_: NoOptions) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn start(&mut self, count: u64, _: &Context) -> Result<u64> {
+        Ok(count)
+    }
+
+    fn at(&self, place: u64, _: &Context) -> (u64, u64) {
+        (place, 0)
+    }
+}

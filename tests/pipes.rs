@@ -1,0 +1,192 @@
+//! Every pipe that knows no format goes through one check: the same on every executor and with any chunks, saved after every sample and
+//! gone on with elsewhere, a second epoch, no samples and one, and options that are refused by name.
+//!
+//! What each is by definition stands beside its code; a pipe that is missing here fails the test.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::collections::BTreeSet;
+
+use forebay_loader::{
+    Error, Executor, Graph, Registry,
+    graph::{Catalog as _, Kind, List, PipeSpec},
+};
+use forebay_tests::{Setting, build, line, read, registry, within_deadline};
+
+/// The plugin whose pipes are checked.
+const PLUGIN: &str = "forebay-pipes";
+
+/// A graph for each pipe, with `N` for the number of samples; some pipes in several.
+const CASES: &[&str] = &[
+    "range N",
+    "range N | batch 7",
+    "range N | batch 7 drop_last=true uids=of",
+    "range N | map 'list=[value, 2 * value]' | collate fields=[list]",
+    "range N | batch 3 | unbatch interleave=2",
+    "range @a N ; range @b N start=-5 ; concat <a, b>",
+    "range N | map \"a.txt=string(value)\" | decode",
+    "range N | demux @d count=3 ; take @e <d.1> 4 ; mux <d, e, d.2> stop=longest",
+    "range N | filter 'value % 3 != 1'",
+    "range N | fork @f 2 ; filter @g <f.1> 'value % 2 == 0' ; concat <f, g>",
+    "files '../plugins/pipes/src/*.rs' open=none | take N | group",
+    "files '../plugins/pipes/src/*.rs' open=none | take N | label classes=[src, other] root='../plugins/pipes'",
+    "range N | map 'twice=value * 2'",
+    "range @a N ; range @b N start=100 step=3 ; mix <a, b> weights=[3, 1] tag=from",
+    "range @a N ; range @b N start=100 step=3 ; mux <a, b>",
+    "range N | rename value=number",
+    "range N | repeat 3",
+    "range N | map 'more=1' | select more",
+    "range N | shard drop_last=true",
+    "range N | shuffle 10",
+    "range N | skip 5",
+    "range N | take 12",
+    "range @a N ; range @b N step=2 ; zip <a, b> mode=longest prefix=['', 'b-']",
+    "range N | sequential_sampler",
+    "range N | random_sampler",
+    "range N | subset_sampler start=-9 step=2 shuffle=true",
+    "range 3 | weighted_sampler [1, 0, 2] num_samples=30 | take N",
+    "range N | distributed_sampler order=torch",
+    "range N | shuffle 9 | cache | shuffle 5",
+    "range N | cache limit=300 | repeat 2",
+];
+
+fn graph(case: &str, count: usize) -> Graph {
+    line(&case.replace('N', &count.to_string()))
+}
+
+/// What an epoch gives, with the error that ends it as text.
+fn epoch(graph: &Graph, registry: &Registry, setting: Setting, epoch: u64) -> (Vec<String>, Option<String>) {
+    let mut loader = build(graph, registry, setting).unwrap_or_else(|error| panic!("{graph}: {error}"));
+    let (samples, failed) = read(loader.epoch(epoch));
+    (samples, failed.as_ref().map(Error::to_string))
+}
+
+#[test]
+fn every_pipe_is_here() {
+    let registry = registry();
+    let named = |case: &&str| {
+        line(&case.replace('N', "5")).nodes().iter().map(|node| node.pipe.clone()).collect::<Vec<_>>()
+    };
+    let named: BTreeSet<String> = CASES.iter().flat_map(named).collect();
+    let plugin = registry.plugins().iter().find(|record| record.manifest().name == PLUGIN).unwrap();
+    let all: Vec<_> = plugin.manifest().pipes.iter().filter(|pipe| !pipe.is_part()).collect();
+    assert!(all.len() > 20, "{} pipes", all.len());
+    let missing: Vec<_> =
+        all.iter().filter(|pipe| !named.contains(&pipe.name)).map(|pipe| &pipe.name).collect();
+    assert!(missing.is_empty(), "these pipes are checked by nothing here: {missing:?}");
+}
+
+#[test]
+fn every_pipe_gives_the_same_however_it_runs() {
+    let registry = registry();
+    for case in CASES {
+        let registry = registry.clone();
+        within_deadline(move || {
+            for count in [0, 1, 40] {
+                let graph = graph(case, count);
+                let truth = epoch(&graph, &registry, Setting::INLINE, 2);
+                for (executor, chunk) in [
+                    (Executor::Inline, Some(1)),
+                    (Executor::Threads(1), Some(3)),
+                    (Executor::Threads(3), None),
+                    (Executor::Threads(2), Some(1)),
+                ] {
+                    let setting = Setting { executor, chunk, ..Setting::INLINE };
+                    assert_eq!(epoch(&graph, &registry, setting, 2), truth, "{graph}: {setting:?}");
+                }
+                // An epoch is the same whichever came before it.
+                let mut loader =
+                    build(&graph, &registry, Setting { epochs: 3, ..Setting::threads(2) }).unwrap();
+                for number in [0, 2, 2] {
+                    let (samples, failed) = read(loader.epoch(number));
+                    if number == 2 {
+                        assert_eq!(
+                            (samples, failed.as_ref().map(Error::to_string)),
+                            truth,
+                            "{graph}: a later epoch"
+                        );
+                    }
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn every_pipe_goes_on_where_it_was_saved() {
+    let registry = registry();
+    for case in CASES {
+        let registry = registry.clone();
+        within_deadline(move || {
+            let graph = graph(case, 25);
+            let (truth, failed) = epoch(&graph, &registry, Setting::INLINE, 1);
+            assert_eq!(failed, None, "{graph}");
+            for taken in 0..=truth.len() {
+                let exact = Setting { chunk: Some(1 + taken % 3), marks: true, ..Setting::INLINE };
+                let mut loader = build(&graph, &registry, exact).unwrap();
+                let mut samples = loader.epoch(1);
+                assert_eq!(samples.by_ref().take(taken).filter(Result::is_ok).count(), taken);
+                let snapshot = samples.snapshot().unwrap();
+                let mut other = build(&graph, &registry, Setting::threads(2)).unwrap();
+                let (rest, failed) = read(other.resume(&snapshot).unwrap());
+                assert_eq!(
+                    (&rest[..], failed.map(|error| error.to_string())),
+                    (&truth[taken..], None),
+                    "{graph} after {taken}"
+                );
+            }
+        });
+    }
+}
+
+#[test]
+fn every_pipe_runs_with_processes() {
+    let registry = registry();
+    within_deadline(move || {
+        for case in CASES {
+            let graph = graph(case, 40);
+            let setting = Setting { executor: Executor::Processes(2), ..Setting::INLINE };
+            assert_eq!(
+                epoch(&graph, &registry, setting, 1),
+                epoch(&graph, &registry, Setting::INLINE, 1),
+                "{graph}"
+            );
+        }
+    });
+}
+
+/// A node of a graph that runs `pipe`, with one option more.
+fn with_option(case: &str, pipe: &PipeSpec, option: &str, value: serde_json::Value) -> Option<Graph> {
+    let mut text: serde_json::Value = serde_json::from_str(&graph(case, 9).to_json().unwrap()).unwrap();
+    let node = text["node"].as_array_mut()?.iter_mut().find(|node| node["pipe"] == pipe.name.as_str())?;
+    node.as_object_mut()?.insert(option.to_owned(), value);
+    Some(Graph::from_json(&text.to_string()).unwrap())
+}
+
+#[test]
+fn every_bad_option_is_refused_by_its_name() {
+    let registry = registry();
+    let mut refused = 0;
+    for case in CASES {
+        for node in graph(case, 9).nodes() {
+            let Some(pipe) = registry.pipe(&node.pipe) else { continue };
+            for option in pipe.options.iter().chain(None) {
+                let mut wrong = vec![serde_json::json!({"a": {"b": 1}})];
+                if let (Some(min), List::No) = (option.min.as_ref().and_then(|min| min.as_i64()), option.list)
+                {
+                    wrong.push((min - 1).into());
+                }
+                if option.kind == Kind::Bool {
+                    wrong.push("yes".into());
+                }
+                for value in wrong.into_iter().filter(|_| option.kind != Kind::Any) {
+                    let Some(graph) = with_option(case, pipe, &option.name, value.clone()) else { continue };
+                    let error = build(&graph, &registry, Setting::INLINE).err();
+                    let error = error.unwrap_or_else(|| panic!("{graph} takes {value} for {}", option.name));
+                    assert!(error.to_string().contains(&option.name), "{}: {error}", option.name);
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 100, "{refused} options were refused");
+}

@@ -1,0 +1,113 @@
+//! Samplers, and the sources behind which they stand: only what is drawn is read, and it is the same on every executor.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::{collections::HashSet, fs};
+
+use forebay_loader::{ErrorKind, Executor, Limits, Sample};
+use forebay_tests::{ALL, Setting, build, builder, line, registry, root, run, within_deadline};
+
+/// Graphs whose samples are drawn, and how many there are.
+const GRAPHS: [(&str, usize); 8] = [
+    ("range 1000000000000 | random_sampler num_samples=700 | increment | batch 64", 11),
+    ("range 500 | random_sampler | increment on=process | shuffle 20", 500),
+    ("range 90 | weighted_sampler num_samples=200 weights=[WEIGHTS] | rogue_map spin=500 at=-1", 200),
+    ("range 280 step=3 start=-20 | subset_sampler start=-1 step=-2 | increment", 50),
+    ("range 40 | random_sampler | repeat 3 | increment | batch 7", 18),
+    (
+        "range 40 | sequential_sampler | increment ; range 30 | random_sampler ; mux <increment, range-2> stop=longest",
+        70,
+    ),
+    ("files 'plugins/*/src/*.rs' open=read | random_sampler num_samples=30 | select path", 30),
+    ("range 10 | distributed_sampler order=torch", 10),
+];
+
+fn graph(text: &str) -> String {
+    text.replace("WEIGHTS", &["0, 1, 2"; 30].join(", "))
+}
+
+#[test]
+fn every_executor_draws_alike() {
+    within_deadline(|| {
+        std::env::set_current_dir(root()).unwrap();
+        let registry = registry();
+        for (text, samples) in GRAPHS {
+            let graph = line(&graph(text));
+            let of = |executor| {
+                let setting = Setting { executor, ..Setting::INLINE };
+                run(&mut build(&graph, &registry, setting).unwrap(), 1).unwrap()
+            };
+            let truth = of(Executor::Inline);
+            assert_eq!(truth.samples, samples, "{text}");
+            for executor in ALL.into_iter().chain([Executor::Processes(2)]) {
+                assert_eq!(of(executor), truth, "{text} on {executor}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_sample_is_that_of_its_source_drawn_again_it_is_another() {
+    within_deadline(|| {
+        let registry = registry();
+        let samples = |text: &str| {
+            let mut loader = build(&line(text), &registry, Setting::threads(2)).unwrap();
+            loader.epoch(0).map(|sample| sample.unwrap()).collect::<Vec<Sample>>()
+        };
+        let named = |sample: &Sample| {
+            (sample.uid(), sample.key().to_string(), sample.get("value").unwrap().as_i64().unwrap())
+        };
+        let plain: HashSet<_> = samples("range 300").iter().map(named).collect();
+        let drawn: HashSet<_> = samples("range 300 | random_sampler").iter().map(named).collect();
+        assert_eq!(plain, drawn);
+        let often = samples("range 5 | random_sampler replacement=true num_samples=100");
+        let uids: HashSet<_> = often.iter().map(Sample::uid).collect();
+        assert_eq!(uids.len(), 100);
+        let values: HashSet<_> = often.iter().map(|sample| sample.get("value").unwrap().as_i64()).collect();
+        assert_eq!(values.len(), 5);
+    });
+}
+
+#[test]
+fn a_sampler_stands_behind_what_has_random_access() {
+    let registry = registry();
+    for text in [
+        "range 5 | increment | random_sampler",
+        "range 5 | random_sampler | random_sampler",
+        "rogue_source count=3 | random_sampler",
+    ] {
+        let error = build(&line(text), &registry, Setting::INLINE).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.message().contains("has no random access"), "{error}");
+    }
+    // A graph that was checked is the same when it is checked again, and says what runs.
+    let once = line("range 5 | random_sampler | batch 2").check(&registry).unwrap();
+    let pipes: Vec<_> = once.nodes().iter().map(|node| node.pipe.as_str()).collect();
+    assert_eq!(pipes, ["range.len", "random_sampler", "range.get", "batch"]);
+    assert_eq!(once.check(&registry).unwrap().fingerprint(), once.fingerprint());
+    assert!(forebay_loader::graph::Catalog::names(&registry).iter().all(|name| !name.contains('.')));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_fails_alone() {
+    within_deadline(|| {
+        let registry = registry();
+        let folder = tempfile::tempdir().unwrap();
+        for file in 0..20 {
+            let len = if file % 5 == 3 { 5000 } else { 50 };
+            fs::write(folder.path().join(format!("{file:02}")), vec![b'x'; len]).unwrap();
+        }
+        let pattern = folder.path().join("*").display().to_string();
+        let limits = Limits { bytes: 1000, ..Limits::DEFAULT };
+        for executor in [Executor::Inline, Executor::Threads(2), Executor::Processes(2)] {
+            let setting = Setting { executor, ..Setting::INLINE };
+            let text = format!("files '{pattern}' open=read on_error=skip | random_sampler");
+            let mut loader = builder(&line(&text), setting).limits(limits).build(&registry).unwrap();
+            assert_eq!(run(&mut loader, 0).unwrap().samples, 16);
+            let text = format!("files '{pattern}' open=read | random_sampler");
+            let mut loader = builder(&line(&text), setting).limits(limits).build(&registry).unwrap();
+            let error = loader.epoch(0).find_map(Result::err).unwrap();
+            assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+            assert!(error.get("file").is_some() && error.get("number").is_some(), "{error}");
+        }
+    });
+}
