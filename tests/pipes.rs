@@ -32,12 +32,13 @@ const CASES: &[&str] = &[
     "range N | map 'twice=value * 2'",
     "range @a N ; range @b N start=100 step=3 ; mix <a, b> weights=[3, 1] tag=from",
     "range @a N ; range @b N start=100 step=3 ; mux <a, b>",
-    "range N | rename value=number",
+    "range N | rename 'value=number'",
     "range N | repeat 3",
     "range N | map 'more=1' | select more",
     "range N | shard drop_last=true",
     "range N | shuffle 10",
     "range N | skip 5",
+    "range N | pad_to_length 33 on_error=skip",
     "range N | take 12",
     "range @a N ; range @b N step=2 ; zip <a, b> mode=longest prefix=['', 'b-']",
     "range N | sequential_sampler",
@@ -45,6 +46,39 @@ const CASES: &[&str] = &[
     "range N | subset_sampler start=-9 step=2 shuffle=true",
     "range 3 | weighted_sampler [1, 0, 2] num_samples=30 | take N",
     "range N | distributed_sampler order=torch",
+    "range N | assert_length N",
+    "range N | map 'n=value % 7' | bucket_by_length n boundaries=[3, 5] sizes=[4, 3, 2]",
+    "range N | cast 'value=f32'",
+    "range N | map 'more=1' | drop more",
+    "range N | enumerate start=3",
+    "range N | flat_map '[value, value + 1]'",
+    "range N | map \"s={'a': value, 'b': 2}\" | flatten",
+    "range N | group_by 'value % 5' size=3 buffer=20",
+    "range N | group_by 'value / 4' consecutive=true",
+    "range N | batch 6 | in_batch_shuffle",
+    "range N | map 'n=1 + value % 7' | max_tokens n most=20 buffer=5",
+    "range N | map 'tokens=[value, value, value]' | pack 8 fields=tokens bins=3",
+    "range N | map 'tokens=[value, value, value]' | pack 8 fields=tokens method=concat",
+    "range N | map 'n=value % 3' | flat_map '[1, 2]' keep=false | padded_batch 4",
+    "range N | map 'list=[1, 2]' | ragged_batch 4 fields=[list]",
+    "range N | random_split [3, 1] take=0",
+    "range N | random_split @s [3, 1] count=2 ; concat <s.1, s>",
+    "range N | batch 4 | rebatch 6",
+    "range N | map 'class=value % 3' | rejection_resample class target=[1, 1, 2]",
+    "range N | repeat_each 3",
+    "range N | scan 'total=total + value' init='total=0'",
+    "range N | skip_while 'value < 7'",
+    "range N | slice 3 stop=-4 step=2",
+    "range N | sort '-value' size=6",
+    "range N | sort 'value % 5' size=6 mode=window",
+    "range N | subsample 0.5",
+    "range N | take_while 'value < 17'",
+    "range N | unique 'value % 11'",
+    "range N | window 4 shift=2",
+    "range @a N ; range @b N start=3 ; zip_by_key <a, b> key=value join=outer prefix=['', 'b-']",
+    "range N | filter 'random() < 0.5' | map 'x=random()'",
+    "range @a N ; range @b N start=100 ; mux <a, b> block=3",
+    "range @a N ; range @b N start=100 ; mix <a, b> weights=[3, 1] draw=proportional",
     "range N | shuffle 9 | cache | shuffle 5",
     "range N | cache limit=300 | repeat 2",
 ];
@@ -169,7 +203,9 @@ fn every_bad_option_is_refused_by_its_name() {
     for case in CASES {
         for node in graph(case, 9).nodes() {
             let Some(pipe) = registry.pipe(&node.pipe) else { continue };
-            for option in pipe.options.iter().chain(None) {
+            for option in &pipe.options {
+                let reserved = ["name", "pipe", "inputs", "on", "on_error", "unordered"];
+                assert!(!reserved.contains(&option.name.as_str()), "{}: {}", pipe.name, option.name);
                 let mut wrong = vec![serde_json::json!({"a": {"b": 1}})];
                 if let (Some(min), List::No) = (option.min.as_ref().and_then(|min| min.as_i64()), option.list)
                 {

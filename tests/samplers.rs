@@ -14,7 +14,7 @@ const GRAPHS: [(&str, usize); 8] = [
     ("range 280 step=3 start=-20 | subset_sampler start=-1 step=-2 | increment", 50),
     ("range 40 | random_sampler | repeat 3 | increment | batch 7", 18),
     (
-        "range 40 | sequential_sampler | increment ; range 30 | random_sampler ; mux <increment, range-2> stop=longest",
+        "range 40 | sequential_sampler | increment ; range 30 | random_sampler ; mux <increment, random_sampler> stop=longest",
         70,
     ),
     ("files 'plugins/*/src/*.rs' open=read | random_sampler num_samples=30 | select path", 30),

@@ -6,7 +6,7 @@ use forebay_core::{Error, Result};
 
 use crate::{
     Registry,
-    graph::{Catalog, Class, Graph, Input, Node, PipeSpec},
+    graph::{Catalog, Graph, Input, Node, PipeSpec},
 };
 
 /// The graph with a pipe that shards, where it has none: after the last pipe with state, so that all ranks agree on the
@@ -45,10 +45,7 @@ fn place(graph: &Graph, registry: &Registry) -> Result<(Input, Option<String>)> 
     let mut reader = None;
     while let Some(output) = &at {
         let node = graph.node(&output.node).ok_or_else(|| Error::bug("an input names no node"))?;
-        // What gets the samples that were drawn gives one for one, as a map does.
-        let passes = spec(registry, node).is_some_and(|spec| {
-            spec.class == Class::Map || spec.expands() && spec.indexed || !spec.stacks.is_empty()
-        });
+        let passes = spec(registry, node).is_some_and(|spec| spec.is_even() || !spec.stacks.is_empty());
         match &node.inputs[..] {
             [input] if passes => {
                 reader = Some(node.name.clone());

@@ -54,8 +54,20 @@ impl Chunk {
     /// When the chunk holds more than 2^32 values.
     #[inline]
     pub fn push(&mut self, uid: u64, key: Key, schema: &Schema, values: impl IntoIterator<Item = Value>) {
-        let width = schema.len();
-        let schema = self.intern(schema);
+        let place = self.intern(schema);
+        self.push_known(uid, key, place, schema.len(), values);
+    }
+
+    /// Adds a sample whose schema stands at `schema` in the chunk's list, and has so many names.
+    #[inline]
+    fn push_known(
+        &mut self,
+        uid: u64,
+        key: Key,
+        schema: u32,
+        width: usize,
+        values: impl IntoIterator<Item = Value>,
+    ) {
         let first = self.values.len();
         assert!(first + width <= u32::MAX as usize, "a chunk holds at most 2^32 values");
         self.values.extend(values.into_iter().take(width));
@@ -68,7 +80,7 @@ impl Chunk {
     /// Moves a sample to the back; what is left of it can be filled again by [`pop_into`](Chunk::pop_into).
     #[inline]
     pub fn push_sample(&mut self, sample: &mut Sample) {
-        let Sample { uid, key, schema, values } = sample;
+        let Sample { uid, key, schema, values, .. } = sample;
         self.push(*uid, std::mem::take(key), schema, values.drain(..));
     }
 
@@ -77,11 +89,9 @@ impl Chunk {
     pub fn pop_into(&mut self, sample: &mut Sample) -> bool {
         let Some(row) = self.rows.get_mut(self.head) else { return false };
         sample.uid = row.uid;
-        sample.key = std::mem::take(&mut row.key);
+        std::mem::swap(&mut sample.key, &mut row.key);
         let schema = &self.schemas[row.schema as usize];
-        if !sample.schema.is(schema) {
-            sample.schema = schema.clone();
-        }
+        sample.turn(schema);
         let first = row.first as usize;
         let values = &mut self.values[first..first + schema.len()];
         sample.values.clear();
@@ -115,10 +125,17 @@ impl Chunk {
     #[must_use]
     #[inline]
     pub fn peek(&self) -> Option<(u64, &Key, &Schema, &[Value])> {
-        let row = self.rows.get(self.head)?;
-        let schema = &self.schemas[row.schema as usize];
-        let first = row.first as usize;
-        Some((row.uid, &row.key, schema, &self.values[first..first + schema.len()]))
+        self.samples().next()
+    }
+
+    /// All samples left, in order, to be looked at as by [`peek`](Chunk::peek).
+    #[inline]
+    pub fn samples(&self) -> impl Iterator<Item = (u64, &Key, &Schema, &[Value])> {
+        self.rows.get(self.head..).unwrap_or_default().iter().map(|row| {
+            let schema = &self.schemas[row.schema as usize];
+            let first = row.first as usize;
+            (row.uid, &row.key, schema, &self.values[first..first + schema.len()])
+        })
     }
 
     /// The uids and keys of all samples left, in order.
@@ -133,7 +150,7 @@ impl Chunk {
         let schema = self.schemas[row.schema as usize].clone();
         let first = row.first as usize;
         let values = self.values[first..first + schema.len()].to_vec();
-        Some(Sample { uid: row.uid, key: row.key.clone(), schema, values })
+        Some(Sample::with_schema(row.uid, row.key.clone(), schema, values))
     }
 
     /// Lets the foremost sample go.
@@ -209,11 +226,8 @@ impl Chunk {
     /// Exchanges what row `at` holds for what `sample` holds; their fields are as many.
     fn exchange(&mut self, at: usize, sample: &mut Sample) {
         let row = &mut self.rows[at];
-        let schema = &self.schemas[row.schema as usize];
-        if !sample.schema.is(schema) {
-            sample.schema = schema.clone();
-        }
-        sample.values.resize(schema.len(), Value::NULL);
+        sample.turn(&self.schemas[row.schema as usize]);
+        sample.fit();
         std::mem::swap(&mut sample.uid, &mut row.uid);
         std::mem::swap(&mut sample.key, &mut row.key);
         let first = row.first as usize;
@@ -236,21 +250,45 @@ impl Chunk {
         Ok(())
     }
 
-    /// Ends this chunk before row `at`: drops `gone` rows from there, and moves those after them to `rest`.
+    /// Ends this chunk before row `at`: drops `gone` rows from there, and moves those after them to `rest`, which is empty.
     fn cut(&mut self, at: usize, gone: usize, rest: &mut Self) {
-        for place in at.saturating_add(gone)..self.rows.len() {
-            let row = &mut self.rows[place];
-            let schema = self.schemas[row.schema as usize].clone();
+        let from = at.saturating_add(gone).min(self.rows.len());
+        if at == self.head {
+            // Nothing stays, so all goes as it lies.
+            std::mem::swap(self, rest);
+            rest.head = from;
+        } else {
+            self.hand_over(from, usize::MAX, rest);
+            let end = self.rows.get(at).map_or(self.values.len(), |row| row.first as usize);
+            self.rows.truncate(at);
+            self.values.truncate(end);
+        }
+        for chunk in [self, rest] {
+            if chunk.is_empty() {
+                chunk.clear();
+            }
+        }
+    }
+
+    /// Moves up to `count` rows from row `from` on to the back of `to`, and gives how many moved.
+    fn hand_over(&mut self, from: usize, count: usize, to: &mut Self) -> usize {
+        let Self { schemas, rows, values, .. } = self;
+        let rows = rows.get_mut(from..).unwrap_or_default();
+        let count = count.min(rows.len());
+        // Where in the other list the schema of the row before stands.
+        let mut known = None;
+        for row in &mut rows[..count] {
+            let schema = &schemas[row.schema as usize];
+            let place = match known {
+                Some((schema, place)) if schema == row.schema => place,
+                _ => to.intern(schema),
+            };
+            known = Some((row.schema, place));
             let first = row.first as usize;
-            let values = self.values[first..first + schema.len()].iter_mut().map(std::mem::take);
-            rest.push(row.uid, std::mem::take(&mut row.key), &schema, values);
+            let values = values[first..first + schema.len()].iter_mut().map(std::mem::take);
+            to.push_known(row.uid, std::mem::take(&mut row.key), place, schema.len(), values);
         }
-        let end = self.rows.get(at).map_or(self.values.len(), |row| row.first as usize);
-        self.rows.truncate(at);
-        self.values.truncate(end);
-        if self.is_empty() {
-            self.clear();
-        }
+        count
     }
 
     /// Gives the memory of samples that were let go back to use, once they are most of the chunk.
@@ -271,13 +309,9 @@ impl Chunk {
             std::mem::swap(self, other);
             return;
         }
-        for _ in 0..count {
-            let Some(row) = other.rows.get_mut(other.head) else { return };
-            let schema = other.schemas[row.schema as usize].clone();
-            let first = row.first as usize;
-            let values = other.values[first..first + schema.len()].iter_mut().map(std::mem::take);
-            self.push(row.uid, std::mem::take(&mut row.key), &schema, values);
-            other.advance();
+        other.head += other.hand_over(other.head, count, self);
+        if other.is_empty() {
+            other.clear();
         }
     }
 

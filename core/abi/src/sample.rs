@@ -17,12 +17,15 @@ use crate::{Key, Schema, Str, Value};
 /// assert_eq!(sample.get("label").and_then(Value::as_i64), Some(3));
 /// assert!(sample.get("image").is_none());
 /// ```
-#[derive(Clone, PartialEq, Default)]
+#[derive(Default)]
 pub struct Sample {
     pub(crate) uid: u64,
     pub(crate) key: Key,
     pub(crate) schema: Schema,
     pub(crate) values: Vec<Value>,
+    /// The schema before this one: the memory of a sample goes to and fro between two while a chunk is mapped, and counts no
+    /// references then.
+    before: Schema,
 }
 
 impl Sample {
@@ -36,7 +39,7 @@ impl Sample {
     #[must_use]
     pub fn with_schema(uid: u64, key: Key, schema: Schema, mut values: Vec<Value>) -> Self {
         values.resize(schema.len(), Value::NULL);
-        Self { uid, key, schema, values }
+        Self { uid, key, schema, values, before: Schema::empty() }
     }
 
     /// The number fixed at the source.
@@ -117,21 +120,59 @@ impl Sample {
 
     /// Replaces the fields by `values`, one for each name of `schema`; missing values are null.
     pub fn replace(&mut self, schema: Schema, values: impl IntoIterator<Item = Value>) {
-        let values: Vec<Value> = values.into_iter().collect();
+        self.values = values.into_iter().collect();
         self.schema = schema;
-        self.values = values;
-        self.values.resize(self.schema.len(), Value::NULL);
+        self.fit();
+    }
+
+    /// Gives it the fields of `schema`: `change` is shown the key and the schema, and makes of the values one for each of the new names, in
+    /// the memory that they have; missing ones become null, surplus ones are dropped. When it fails the names stay.
+    ///
+    /// Cost: nothing is allocated once the memory has room; over a chunk whose samples all change alike no references are counted.
+    ///
+    /// # Errors
+    /// That of `change`.
+    #[inline]
+    pub fn reshape<E>(
+        &mut self,
+        schema: &Schema,
+        change: impl FnOnce(&Key, &Schema, &mut Vec<Value>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let done = change(&self.key, &self.schema, &mut self.values);
+        if done.is_ok() {
+            self.turn(schema);
+        }
+        self.fit();
+        done
     }
 
     /// Makes it another sample, as [`with_schema`](Sample::with_schema) does, but in the memory that it has.
     pub fn refill(&mut self, uid: u64, key: Key, schema: &Schema, values: impl IntoIterator<Item = Value>) {
         (self.uid, self.key) = (uid, key);
-        if !self.schema.is(schema) {
-            self.schema = schema.clone();
-        }
+        self.turn(schema);
         self.values.clear();
         self.values.extend(values);
-        self.values.resize(schema.len(), Value::NULL);
+        self.fit();
+    }
+
+    /// Takes the names of `schema`, whatever the values are.
+    #[inline]
+    pub(crate) fn turn(&mut self, schema: &Schema) {
+        if self.schema.is(schema) {
+            return;
+        }
+        if !self.before.is(schema) {
+            self.before = schema.clone();
+        }
+        std::mem::swap(&mut self.schema, &mut self.before);
+    }
+
+    /// Makes the values as many as the names.
+    #[inline]
+    pub(crate) fn fit(&mut self) {
+        if self.values.len() != self.schema.len() {
+            self.values.resize(self.schema.len(), Value::NULL);
+        }
     }
 
     /// About how many bytes of memory the values keep.
@@ -141,9 +182,60 @@ impl Sample {
     }
 }
 
+impl Clone for Sample {
+    fn clone(&self) -> Self {
+        let Self { uid, key, schema, values, .. } = self;
+        Self::with_schema(*uid, key.clone(), schema.clone(), values.clone())
+    }
+}
+
+impl PartialEq for Sample {
+    fn eq(&self, other: &Self) -> bool {
+        let same = (self.uid, &self.key, &self.schema) == (other.uid, &other.key, &other.schema);
+        same && self.values == other.values
+    }
+}
+
 impl fmt::Debug for Sample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} ", self.key)?;
         f.debug_map().entries(self.fields()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(names: &[&str], numbers: &[i64]) -> Sample {
+        let values = numbers.iter().map(|&number| number.into()).collect();
+        Sample::with_schema(7, Key::default(), Schema::new(names.iter().copied()), values)
+    }
+
+    #[test]
+    fn reshape_changes_names_and_values_in_their_memory() {
+        let mut one = sample(&["a", "b"], &[1, 2]);
+        for _ in 0..3 {
+            let done = one.reshape::<()>(&Schema::new(["c"]), |_, schema, values| {
+                assert_eq!(schema.len(), 2);
+                values.remove(0);
+                Ok(())
+            });
+            assert_eq!((done, &one), (Ok(()), &sample(&["c"], &[2])));
+            // Too few become nulls, too many go.
+            let done = one.reshape::<()>(&Schema::new(["c", "d"]), |_, _, _| Ok(()));
+            assert!(done.is_ok() && one.get("d") == Some(&Value::NULL));
+            let done = one.reshape::<()>(&Schema::new(["a", "b"]), |_, _, values| {
+                values.splice(.., [1_i64, 2, 3].map(Value::from));
+                Ok(())
+            });
+            assert_eq!((done, &one), (Ok(()), &sample(&["a", "b"], &[1, 2])));
+        }
+        let failed = one.reshape(&Schema::new(["c"]), |_, _, values| {
+            values.push(3.into());
+            Err("no")
+        });
+        assert_eq!((failed, &one), (Err("no"), &sample(&["a", "b"], &[1, 2])), "the names stay");
+        assert_eq!(one.clone(), one);
     }
 }

@@ -32,6 +32,10 @@ impl Lane {
                 break;
             }
             map.place.lost += 1;
+            if self.even {
+                map.place.taken[0] += 1;
+                map.trail.push(Mark { place: map.place.clone(), state: Some(State::default()) });
+            }
             if let Some(tap) = &map.tap {
                 tap.lost(map.place.pass, map.place.lost, None);
             }

@@ -26,6 +26,8 @@ pub(crate) struct Lane {
     pub(super) maps: Vec<Place1>,
     /// Whether the only one is a flat map.
     pub(super) expands: bool,
+    /// Whether it gives one sample for each that it takes none the less: then it leaves marks where samples were lost, too.
+    pub(super) even: bool,
     /// For the last map, if others take the place of its losses.
     stand_in: Option<StandIn>,
     /// How many of the next samples were delivered before a resume.
@@ -68,7 +70,8 @@ impl Lane {
         let replaces = links.last().is_some_and(|link| link.on_error.action == Action::Replace);
         let stand_in = replaces.then(StandIn::default);
         let expands = links.iter().any(|link| link.expands);
-        Self { maps: links.iter().map(map).collect(), expands, stand_in, skip: 0, usher }
+        let even = links.iter().all(|link| link.even);
+        Self { maps: links.iter().map(map).collect(), expands, even, stand_in, skip: 0, usher }
     }
 
     /// Starts an epoch; gives the place in the input that it goes on from.

@@ -33,6 +33,8 @@ pub(crate) struct Link {
     pub(crate) stacks: bool,
     /// Whether it is a parallel flat map.
     pub(crate) expands: bool,
+    /// Whether it gives one sample for each that it takes.
+    pub(crate) even: bool,
     pub(crate) cx: NodeContext,
     /// Where a map's output is to lie, if its samples are stacked next.
     pub(crate) destination: Option<Destination>,

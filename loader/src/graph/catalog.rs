@@ -152,6 +152,12 @@ impl PipeSpec {
         self.class == Class::FlatMap && self.parallel
     }
 
+    /// Whether it gives one sample for each that it takes, and has no state: a map, or what gets samples that were drawn.
+    #[must_use]
+    pub fn is_even(&self) -> bool {
+        self.class == Class::Map || self.expands() && self.indexed
+    }
+
     /// Whether `node`, which runs this pipe, may leave samples out on purpose.
     #[must_use]
     pub fn may_drop(&self, node: &Node) -> bool {

@@ -1,11 +1,11 @@
 //! `batch`: consecutive samples stacked into one.
 
-use forebay_core::{
-    Chunk, Context, DType, DataPipe, Error, Io, Key, PipeInfo, Result, Sample, Schema, State, StateExt, Step,
-    Str, Stream, Tensor, TensorExt, options,
-};
+use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, State, Step, Str, Stream, Value, options};
 
-use crate::stack::{Column, Place};
+use crate::{
+    rows::{Cut, Join},
+    stack::{Column, Place},
+};
 
 options! {
     /// Options of `batch`.
@@ -26,11 +26,39 @@ options! {
 /// once.
 #[derive(Debug)]
 pub struct Batch {
-    size: usize,
-    drop_last: bool,
-    /// The field for the uids.
-    uids: Option<Str>,
-    rows: Rows,
+    cut: Cut<Stack>,
+}
+
+/// Stacks values of one type and shape.
+#[derive(Debug)]
+pub(crate) struct Stack;
+
+impl Join for Stack {
+    type Column = Column;
+
+    fn column(&self, _: &str) -> Column {
+        Column::default()
+    }
+
+    #[inline]
+    fn push(&self, column: &mut Column, _: &str, value: &mut Value, row: usize, place: &Place) -> Result<()> {
+        column.push(value, row, place)
+    }
+
+    fn truncate(&self, column: &mut Column, rows: usize) {
+        column.truncate(rows);
+    }
+
+    fn finish(
+        &self,
+        column: Column,
+        _: &Str,
+        rows: usize,
+        _: &mut Vec<(String, Value)>,
+        _: &Context,
+    ) -> Result<Value> {
+        column.finish(rows)
+    }
 }
 
 impl DataPipe for Batch {
@@ -46,182 +74,34 @@ impl DataPipe for Batch {
 
     fn new(options: BatchOptions) -> Result<Self> {
         let BatchOptions { size, drop_last, uids } = options;
-        Ok(Self { size, drop_last, uids: uids.map(Str::from), rows: Rows::default() })
-    }
-}
-
-impl Batch {
-    fn fresh(&self) -> Rows {
-        Rows { field: self.uids.clone(), ..Rows::default() }
+        Ok(Self { cut: Cut::new(Stack, size, drop_last, uids.as_deref()) })
     }
 }
 
 impl Stream for Batch {
     fn reset(&mut self, _: &Context) -> Result<()> {
-        self.rows = self.fresh();
+        self.cut.reset();
         Ok(())
     }
 
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
-        let place = Place { capacity: self.size, strict: true, cx };
-        while io.room() > 0 {
-            if let Some(input) = io.input(0) {
-                self.rows.gather(input, &place)?;
-            }
-            if self.rows.count == self.size {
-                io.push(&mut self.rows.finish()?);
-            } else if io.ended(0) {
-                if self.rows.count > 0 && !self.drop_last {
-                    io.push(&mut self.rows.finish()?);
-                }
-                self.rows = self.fresh();
-                return Ok(Step::End);
-            } else {
-                return Ok(Step::NeedInput(0));
-            }
-        }
-        Ok(Step::Ready)
+        self.cut.poll(io, cx)
     }
 
-    /// The samples of the unfinished batch come again; saved is only up to which of them it told of those that do not fit.
     fn state(&self) -> Result<State> {
-        let state = if self.rows.told > 0 { State::json(1, &self.rows.told)? } else { State::default() };
-        Ok(state.again(0, self.rows.taken))
+        self.cut.state()
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        self.rows.told = if state.bytes.is_empty() { 0 } else { state.parse(1)? };
-        Ok(())
+        self.cut.restore(state)
     }
-}
-
-/// The samples of an unfinished batch.
-#[derive(Debug, Default)]
-struct Rows {
-    count: usize,
-    /// How many samples were taken for it: those in it, and those between them that did not fit.
-    taken: u64,
-    /// Up to which of those it told of the ones that do not fit, at times before a restore.
-    told: u64,
-    uid: u64,
-    key: Key,
-    schema: Schema,
-    columns: Vec<Column>,
-    /// The field for the uids, if they are wanted, and those so far.
-    field: Option<Str>,
-    uids: Vec<u64>,
-    /// The schema of the last sample, and where it has the field of each column.
-    last: Schema,
-    order: Vec<usize>,
-}
-
-impl Rows {
-    /// Takes samples until the batch is full or none waits. One that does not fit is left out.
-    fn gather(&mut self, input: &mut Chunk, place: &Place) -> Result<()> {
-        while self.count < place.capacity && !input.is_empty() {
-            let added = self.add(input, place);
-            if let Err(error) = added {
-                self.columns.iter_mut().for_each(|column| column.truncate(self.count));
-                let error = match input.front() {
-                    Some((_, key)) => error.context("sample", key),
-                    None => error,
-                };
-                input.advance();
-                self.taken = if self.count > 0 { self.taken + 1 } else { 0 };
-                if self.count > 0 && self.taken <= self.told {
-                    continue;
-                }
-                self.told = self.taken;
-                return Err(if self.count > 0 { error.context("first of batch", &self.key) } else { error });
-            }
-            if let (Some(_), Some((uid, _))) = (&self.field, input.front()) {
-                self.uids.push(uid);
-            }
-            input.advance();
-            self.count += 1;
-            self.taken += 1;
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn add(&mut self, input: &mut Chunk, place: &Place) -> Result<()> {
-        if self.count == 0 {
-            self.start(input);
-            if let Some(field) = self.field.as_ref().filter(|field| self.schema.position(field).is_some()) {
-                return Err(Error::invalid("the field for the uids is there already").context("field", field));
-            }
-        }
-        let Some((schema, values)) = input.front_mut() else { return Ok(()) };
-        if !schema.is(&self.last) {
-            self.order = order(&self.schema, schema)?;
-            self.last = schema.clone();
-        }
-        for (index, (column, &at)) in self.columns.iter_mut().zip(&self.order).enumerate() {
-            column
-                .push(&mut values[at], self.count, place)
-                .map_err(|error| error.context("field", &self.schema.names()[index]))?;
-        }
-        Ok(())
-    }
-
-    /// Starts a batch whose first sample is the foremost.
-    fn start(&mut self, input: &mut Chunk) {
-        if let Some((uid, key)) = input.front() {
-            (self.uid, self.key) = (uid, key.clone());
-        }
-        if let Some((schema, _)) = input.front_mut()
-            && (self.columns.is_empty() || !schema.is(&self.schema))
-        {
-            self.schema = schema.clone();
-            self.last = schema.clone();
-            self.order = (0..schema.len()).collect();
-        }
-        self.columns.clear();
-        self.columns.resize_with(self.schema.len(), Column::default);
-    }
-
-    /// The batch; the next one starts empty.
-    fn finish(&mut self) -> Result<Sample> {
-        let count = std::mem::take(&mut self.count);
-        (self.taken, self.told) = (0, 0);
-        let mut values = Vec::with_capacity(self.columns.len());
-        for (column, name) in self.columns.iter_mut().zip(self.schema.names()) {
-            let value = std::mem::take(column).finish(count);
-            values.push(value.map_err(|error| error.context("field", name))?);
-        }
-        let mut batch =
-            Sample::with_schema(self.uid, std::mem::take(&mut self.key), self.schema.clone(), values);
-        if let Some(field) = &self.field {
-            let uids: Vec<u8> = self.uids.drain(..).flat_map(u64::to_ne_bytes).collect();
-            batch.set(field, Tensor::new(DType::U64, &[count], uids.into())?);
-        }
-        Ok(batch)
-    }
-}
-
-/// Where `other` has each field of `schema`.
-fn order(schema: &Schema, other: &Schema) -> Result<Vec<usize>> {
-    let order: Vec<_> = schema.names().iter().map_while(|name| other.position(name)).collect();
-    if order.len() == schema.len() && order.len() == other.len() {
-        return Ok(order);
-    }
-    let lacks = |one: &Schema, other: &Schema| {
-        let names = one.names().iter().filter(|name| other.position(name).is_none());
-        names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-    };
-    let (missing, surplus) = (lacks(schema, other), lacks(other, schema));
-    let message = match (missing.as_str(), surplus.as_str()) {
-        ("", surplus) => format!("has {surplus} beside the fields before"),
-        (missing, "") => format!("lacks {missing}, which was there before"),
-        (missing, surplus) => format!("lacks {missing}, which was there before, and has {surplus} beside"),
-    };
-    Err(Error::invalid(format!("cannot stack: a sample {message}")))
 }
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{Buffer, BufferMut, ErrorKind, Options, Value, random::Rng};
+    use forebay_core::{
+        Buffer, BufferMut, DType, ErrorKind, Options, Sample, Tensor, TensorExt, random::Rng,
+    };
 
     use super::*;
     use crate::testing::{Drive, check, check_resume, ints, numbers, sample};

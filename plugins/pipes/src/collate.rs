@@ -1,8 +1,11 @@
 //! `collate`: lists of numbers become tensors.
 
-use forebay_core::{Context, DataPipe, Map, PipeInfo, Result, Sample, Value, View, abi::MAX_DIMS, options};
+use forebay_core::{
+    Context, DType, DataPipe, Error, Map, PipeInfo, Result, Sample, Value, View, abi::MAX_DIMS, options,
+};
 
 use crate::{
+    number::Number,
     select::place,
     stack::{Column, Place},
 };
@@ -48,37 +51,81 @@ impl Map for Collate {
 
 /// `value` with every list of equal numbers, or of tensors of one type and shape, stacked into a tensor.
 ///
-/// Lists of structs of equal fields become a struct of lists, and those are stacked in turn. Lists of
-/// anything else, and empty ones, stay lists; so does what lies deeper than a tensor has axes.
+/// Integers become floats where a list, or the lists within it, has floats of one type too. Lists of structs of equal fields become a
+/// struct of lists, and those are stacked in turn. Lists of anything else, and empty ones, stay lists; so does what lies deeper than
+/// a tensor has axes.
 ///
 /// # Errors
 /// `Invalid` for numbers in one list that differ in type or shape; `Limit`.
 pub fn dense(value: &Value, cx: &Context) -> Result<Value> {
-    dense_at(value, MAX_DIMS, cx)
+    dense_at(value, MAX_DIMS, None, cx)
 }
 
-fn dense_at(value: &Value, levels: usize, cx: &Context) -> Result<Value> {
+/// The type of the floats in a list and those within it, if integers are among them, which then become such.
+fn floats_among(items: &[Value]) -> Option<DType> {
+    /// The type of a float, and whether there is an integer.
+    fn look(items: &[Value], levels: usize, found: &mut (Option<DType>, bool)) {
+        for item in items {
+            match item.view() {
+                View::Float(_) if found.0.is_none() => found.0 = item.dtype(),
+                View::Int(_) | View::UInt(_) => found.1 = true,
+                View::List(items) if levels > 0 => look(items, levels - 1, found),
+                _ => {}
+            }
+        }
+    }
+    let mut found = (None, false);
+    look(items, MAX_DIMS, &mut found);
+    found.0.filter(|_| found.1)
+}
+
+/// An integer as a float of this type.
+fn as_float(value: &Value, dtype: DType) -> Result<Value> {
+    let number = match value.view() {
+        View::Int(int) => Number::Int(int.into()),
+        View::UInt(int) => Number::Int(int.into()),
+        _ => return Ok(value.clone()),
+    };
+    let float = number.bits(dtype).map(|bits| Value::scalar(dtype, bits));
+    let same = float.filter(|float| match float.view() {
+        View::Float(float) => number.is(float),
+        _ => false,
+    });
+    same.ok_or_else(|| {
+        let message =
+            format!("cannot stack: found {number} among floats, and there is no {dtype} of that value");
+        Error::invalid(message)
+    })
+}
+
+/// `floats` is, within a list, the type that integers in it become, if they do.
+fn dense_at(value: &Value, levels: usize, floats: Option<Option<DType>>, cx: &Context) -> Result<Value> {
     match value.view() {
         View::List(items) if levels > 0 && !items.is_empty() => {
+            let floats = floats.unwrap_or_else(|| floats_among(items));
             let place = Place { capacity: items.len(), strict: true, cx };
             let mut column = Column::default();
             for (row, item) in items.iter().enumerate() {
-                column.push(&mut dense_at(item, levels - 1, cx)?, row, &place)?;
+                column.push(&mut dense_at(item, levels - 1, Some(floats), cx)?, row, &place)?;
             }
             column.finish(items.len())
         }
         View::Struct(fields) if levels > 0 => {
             let fields = fields.fields();
-            let fields = fields.map(|(name, value)| Ok((name.clone(), dense_at(value, levels - 1, cx)?)));
+            let fields =
+                fields.map(|(name, value)| Ok((name.clone(), dense_at(value, levels - 1, None, cx)?)));
             Ok(Value::structure(fields.collect::<Result<_>>()?))
         }
-        _ => Ok(value.clone()),
+        _ => match floats.flatten() {
+            Some(dtype) => as_float(value, dtype),
+            None => Ok(value.clone()),
+        },
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{DType, Tensor, TensorExt};
+    use forebay_core::{Tensor, TensorExt};
 
     use super::*;
     use crate::testing::{map, sample, small_host};
@@ -107,6 +154,33 @@ mod tests {
         assert_eq!(collate(None, "a", tensors).unwrap(), tensor(&[2, 1, 2], &[1, 2, 3, 4]));
         let nested = |value| Value::structure(vec![("box".into(), value), ("name".into(), "x".into())]);
         assert_eq!(collate(None, "a", nested(boxes)).unwrap(), nested(tensor(&[3, 2], &[1, 2, 3, 4, 5, 6])));
+    }
+
+    #[test]
+    fn integers_among_floats_become_floats() {
+        let floats = |shape: &[usize], values: &[f64]| -> Value {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+            Tensor::new(DType::F64, shape, bytes.into()).unwrap().into()
+        };
+        let list = |values: &[Value]| Value::list(values.to_vec());
+        let mixed = list(&[1_i64.into(), 2.5.into(), 3_u64.into()]);
+        assert_eq!(collate(None, "a", mixed.clone()).unwrap(), floats(&[3], &[1.0, 2.5, 3.0]));
+        let boxes = list(&[ints(&[1, 2]), list(&[0.5.into(), 4_i64.into()])]);
+        assert_eq!(collate(None, "a", boxes).unwrap(), floats(&[2, 2], &[1.0, 2.0, 0.5, 4.0]));
+        let nested = Value::structure(vec![("box".into(), mixed), ("id".into(), ints(&[1]))]);
+        let expected =
+            vec![("box".into(), floats(&[3], &[1.0, 2.5, 3.0])), ("id".into(), tensor(&[1], &[1]))];
+        assert_eq!(collate(None, "a", nested).unwrap(), Value::structure(expected));
+        let large = list(&[0.5.into(), ((1_i64 << 53) + 1).into()]);
+        let error = collate(None, "a", large).unwrap_err();
+        let message =
+            "cannot stack: found 9007199254740993 among floats, and there is no float64 of that value";
+        assert_eq!((error.message(), error.get("field")), (message, Some("a")));
+        let exact = list(&[0.5.into(), i64::MIN.into()]);
+        assert_eq!(collate(None, "a", exact).unwrap(), floats(&[2], &[0.5, -(2_f64.powi(63))]));
+        let half = Value::scalar(DType::F16, 0x3c00);
+        assert!(collate(None, "a", list(&[half.clone(), 2049_i64.into()])).is_err(), "no half is 2049");
+        assert!(collate(None, "a", list(&[half, 0.5.into()])).is_err(), "floats of two types");
     }
 
     #[test]

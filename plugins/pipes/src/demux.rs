@@ -1,8 +1,10 @@
 //! `demux`: each sample to one of several outputs.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, View, options,
+    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
 };
+
+use crate::class;
 
 options! {
     /// Options of `demux`.
@@ -15,15 +17,18 @@ options! {
         values: Option<Vec<String>> = null;
         /// What becomes of a sample whose field holds something else.
         other: String = "fail", one_of ["fail", "drop"];
+        /// Samples for an output before it is the next one's turn, where there is no `field`.
+        block: u64 = 1, in 1..=1_000_000_000;
     }
 }
 
-/// Gives each sample to the output that a field names, or to its outputs in turn.
+/// Gives each sample to the output that a field names, or to its outputs in turn, so many at a time.
 #[derive(Debug)]
 pub struct Demux {
     options: DemuxOptions,
-    /// The output whose turn it is.
+    /// The output whose turn it is, and how many samples of its block were given.
     turn: usize,
+    given: u64,
     sample: Sample,
 }
 
@@ -50,13 +55,18 @@ impl DataPipe for Demux {
                 return Err(Error::invalid(message).context("option", "values"));
             }
         }
-        Ok(Self { options, turn: 0, sample: Sample::default() })
+        if options.block > 1 && options.field.is_some() {
+            let error =
+                Error::invalid("found a length of blocks and `field`, which says the output of each sample");
+            return Err(error.context("option", "block"));
+        }
+        Ok(Self { options, turn: 0, given: 0, sample: Sample::default() })
     }
 }
 
 impl Stream for Demux {
     fn reset(&mut self, _: &Context) -> Result<()> {
-        self.turn = 0;
+        (self.turn, self.given) = (0, 0);
         Ok(())
     }
 
@@ -79,16 +89,17 @@ impl Stream for Demux {
     }
 
     fn state(&self) -> Result<State> {
-        State::json(1, &self.turn)
+        State::json(2, &(self.turn, self.given))
     }
 
+    /// Another length of the blocks applies from here on.
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        let turn: usize = state.parse(1)?;
+        let (turn, given) = state.parse(2)?;
         let count = self.options.count;
         if turn >= count {
             return Err(Error::invalid(format!("found a position at output {turn} of {count}")));
         }
-        self.turn = turn;
+        (self.turn, self.given) = (turn, given);
         Ok(())
     }
 }
@@ -96,7 +107,10 @@ impl Stream for Demux {
 impl Demux {
     fn next_turn(&mut self) -> usize {
         let turn = self.turn;
-        self.turn = (turn + 1) % self.options.count;
+        self.given += 1;
+        if self.given >= self.options.block {
+            (self.turn, self.given) = ((turn + 1) % self.options.count, 0);
+        }
         turn
     }
 
@@ -105,32 +119,12 @@ impl Demux {
         let Some(value) = self.sample.get(field) else {
             return Err(Error::invalid("no such field").context("field", field));
         };
-        let found = match (&self.options.values, value.view()) {
-            (None, _) => value.as_i64().and_then(|number| usize::try_from(number).ok()),
-            (Some(values), View::Str(text)) => values.iter().position(|known| known == text),
-            (Some(values), View::Bool(truth)) => values.iter().position(|known| *known == truth.to_string()),
-            (Some(values), _) => {
-                let number = value.as_i64().map(|number| number.to_string());
-                number.and_then(|number| values.iter().position(|known| *known == number))
-            }
-        };
-        let found = found.filter(|&output| output < self.options.count);
+        let (values, count) = (self.options.values.as_deref(), self.options.count);
+        let found = class::class(value, values, count);
         if found.is_some() || self.options.other == "drop" {
             return Ok(found);
         }
-        let expected = match &self.options.values {
-            Some(values) => format!("one of {}", values.join(", ")),
-            None => format!("a number below {}", self.options.count),
-        };
-        // Whole values may be long: only what could have been meant is shown.
-        let found = match value.view() {
-            View::Str(text) => format!("`{}`", text.chars().take(80).collect::<String>()),
-            View::Bool(_) | View::Int(_) | View::UInt(_) | View::Float(_) | View::Null => {
-                format!("{value:?}")
-            }
-            _ => "another kind of value".to_owned(),
-        };
-        Err(Error::invalid(format!("found {found}, expected {expected}")).context("field", field))
+        Err(class::none(value, field, values, count))
     }
 }
 
@@ -164,6 +158,8 @@ mod tests {
         assert_eq!(check(r#"{"count": 4}"#, &numbers(3), 4), [vec![0], vec![1], vec![2], vec![]]);
         assert_eq!(check(r#"{"count": 1}"#, &numbers(3), 1), [[0, 1, 2]]);
         assert_eq!(check("{}", &[], 2), [[0_i64; 0]; 2]);
+        assert_eq!(check(r#"{"block": 2}"#, &numbers(7), 2), [vec![0, 1, 4, 5], vec![2, 3, 6]]);
+        assert_eq!(check(r#"{"block": 3, "count": 3}"#, &numbers(2), 3), [vec![0, 1], vec![], vec![]]);
     }
 
     #[test]
@@ -200,7 +196,9 @@ mod tests {
             let error = Demux::new(DemuxOptions::parse(options).unwrap()).unwrap_err();
             assert_eq!(error.get("option"), Some("values"));
         }
+        let options = DemuxOptions::parse(r#"{"field": "x", "block": 2}"#).unwrap();
+        assert_eq!(Demux::new(options).unwrap_err().get("option"), Some("block"));
         let host = small_host();
-        assert!(demux("{}").restore(&State::json(1, &2).unwrap(), &host.context()).is_err());
+        assert!(demux("{}").restore(&State::json(2, &(2, 0)).unwrap(), &host.context()).is_err());
     }
 }

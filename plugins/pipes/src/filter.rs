@@ -1,10 +1,8 @@
 //! `filter`: the samples of which an expression holds.
 
-use forebay_core::{
-    Chunk, Context, DataPipe, Io, PipeInfo, Result, Schema, State, StateExt, Step, Stream, options,
-};
+use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, State, StateExt, Step, Stream, options};
 
-use crate::expression::{Expression, Places};
+use crate::expression::{Draws, Running};
 
 options! {
     /// Options of `filter`.
@@ -17,9 +15,7 @@ options! {
 /// Keeps the samples of which an expression over their fields holds, in their order.
 #[derive(Debug)]
 pub struct Filter {
-    predicate: Expression,
-    /// The last schema, and where the fields of the expression are in it.
-    known: Option<(Schema, Places)>,
+    predicate: Running,
 }
 
 /// The version of a saved position, which holds nothing.
@@ -35,8 +31,7 @@ impl DataPipe for Filter {
     type Options = FilterOptions;
 
     fn new(options: FilterOptions) -> Result<Self> {
-        let predicate = Expression::new(&options.predicate);
-        Ok(Self { predicate: predicate.map_err(|error| error.context("option", "predicate"))?, known: None })
+        Ok(Self { predicate: Running::new(&options.predicate, "predicate")? })
     }
 }
 
@@ -45,19 +40,16 @@ impl Stream for Filter {
         Ok(())
     }
 
-    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+    fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
         while io.room() > 0 {
-            let Some(kept) = io.input(0).and_then(|input| self.holds(input)) else {
+            let (kept, stop) = self.run(io, cx);
+            if kept == 0 && stop.is_none() {
                 return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
-            };
-            match kept {
-                Ok(true) => drop(io.forward(0, 1)),
-                other => {
-                    if let Some(input) = io.input(0) {
-                        input.advance();
-                    }
-                    other?;
-                }
+            }
+            io.forward(0, kept);
+            if let (Some(stop), Some(input)) = (stop, io.input(0)) {
+                input.advance();
+                stop?;
             }
         }
         Ok(Step::Ready)
@@ -73,16 +65,21 @@ impl Stream for Filter {
 }
 
 impl Filter {
-    /// Whether the predicate holds of the foremost sample; none where there is no sample.
-    #[inline]
-    fn holds(&mut self, input: &Chunk) -> Option<Result<bool>> {
-        let (_, key, schema, values) = input.peek()?;
-        let places = match &mut self.known {
-            Some((known, places)) if known.is(schema) => places,
-            known => &mut known.insert((schema.clone(), self.predicate.places(schema))).1,
-        };
-        let holds = self.predicate.holds(places, key, schema, values);
-        Some(holds.map_err(|error| error.context("sample", key)))
+    /// How many of the foremost samples there is room for and the predicate holds of, and what stands behind them: a sample of which it
+    /// does not hold, or the error of one.
+    fn run(&mut self, io: &mut Io, cx: &Context) -> (usize, Option<Result<()>>) {
+        let room = io.room();
+        let Some(input) = io.input(0) else { return (0, None) };
+        let mut kept = 0;
+        for (uid, key, schema, values) in input.samples().take(room) {
+            let (predicate, places) = self.predicate.of(schema);
+            match predicate.holds(places, key, schema, values, &Draws::new(cx, uid)) {
+                Ok(true) => kept += 1,
+                Ok(false) => return (kept, Some(Ok(()))),
+                Err(error) => return (kept, Some(Err(error.context("sample", key)))),
+            }
+        }
+        (kept, None)
     }
 }
 
@@ -91,7 +88,7 @@ mod tests {
     use forebay_core::{Options, Sample, Value};
 
     use super::*;
-    use crate::testing::{check, check_resume, ints, numbers, sample};
+    use crate::testing::{check, check_resume, errors, ints, numbers, sample};
 
     fn filter(predicate: &str) -> Filter {
         Filter::new(FilterOptions { predicate: predicate.into() }).unwrap()
@@ -112,17 +109,38 @@ mod tests {
     }
 
     #[test]
+    fn drops_all_and_ends_b029() {
+        let input = numbers(10);
+        let mut drive = crate::testing::Drive::new(filter("value > 100"), &input, 3);
+        drive.run(2, 1).unwrap();
+        assert!(drive.out().is_empty() && drive.fed() == 10 && drive.told_the_end());
+    }
+
+    #[test]
+    fn goes_on_behind_a_saved_position_b031() {
+        let input = numbers(10);
+        let mut drive = crate::testing::Drive::new(filter("value % 2 == 0"), &input, 1);
+        drive.run(1, 2).unwrap();
+        let mut other = drive.resume(filter("value % 2 == 0"));
+        other.run(1, 5).unwrap();
+        assert_eq!((ints(drive.out(), "value"), ints(other.out(), "value")), (vec![0, 2], vec![4, 6, 8]));
+    }
+
+    #[test]
+    fn what_is_left_is_batched_b038() {
+        let batch = || crate::Batch::new(crate::BatchOptions::parse(r#"{"size": 2}"#).unwrap()).unwrap();
+        let even = check(|| filter("value % 2 == 0"), &numbers(9)[1..]);
+        let batches: Vec<_> =
+            check(batch, &even).iter().map(|one| ints(std::slice::from_ref(one), "value")).collect();
+        assert_eq!(batches, [[2, 4], [6, 8]]);
+    }
+
+    #[test]
     fn a_sample_that_fails_is_named_and_the_others_come() {
         let bad = |at: u64| if at % 4 == 1 { Value::from("x") } else { Value::from(at as i64) };
         let input: Vec<Sample> = (0..9).map(|at| sample(at, &[("value", bad(at))])).collect();
         let mut drive = crate::testing::Drive::new(filter("value < 7"), &input, 2);
-        let (mut errors, mut end) = (Vec::new(), false);
-        while !end {
-            match drive.step(3) {
-                Ok(step) => end = step == Step::End,
-                Err(error) => errors.push(error),
-            }
-        }
+        let errors = errors(&mut drive);
         let names: Vec<_> = errors.iter().map(|error| error.get("sample").unwrap()).collect();
         assert_eq!(names, ["test#1", "test#5"]);
         assert!(errors[0].message().contains("text cannot be compared"), "{}", errors[0]);
@@ -143,5 +161,16 @@ mod tests {
         };
         assert!(error.message().contains("it gives an integer"), "{error}");
         drive_input.clear();
+    }
+
+    #[test]
+    fn a_random_share_b143() {
+        let input = numbers(1000);
+        for (share, wanted) in [("1.0", 1000..=1000), ("0.0", 0..=0), ("0.1", 80..=120)] {
+            let predicate = format!("random() < {share}");
+            let out = check(|| filter(&predicate), &input);
+            assert!(wanted.contains(&out.len()), "{share}: {}", out.len());
+        }
+        check_resume(|| filter("random() < 0.5"), &numbers(12));
     }
 }

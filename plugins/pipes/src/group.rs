@@ -1,9 +1,10 @@
-//! `group`: files that differ in their extension alone, as one sample.
+//! `group`: neighbouring files that belong together, as one sample.
 
 use forebay_core::{
-    Context, DataPipe, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids, Value, View,
+    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids, Value, View,
     options,
 };
+use regex::Regex;
 
 const PATH: &str = "path";
 const BYTES: &str = "bytes";
@@ -15,25 +16,39 @@ options! {
     pub struct GroupOptions {
         /// Extensions that stand behind another one, which then belongs to the field's name: `json.gz`.
         packed: Vec<String> = ["gz", "zst", "xz", "bz2", "lz4", "zz", "z"];
+        /// What the files of a sample share: `extension` for folder and name up to it, `folder`, or what stands for `{key}` in a path that ends as `{key}_{field}.png` does, or for the group `key` of a regular expression over the path: `(?<key>.*)-(?<field>[a-z]+)[.]png$`.
+        by: String = "extension";
     }
 }
 
-/// Turns neighbouring files that share a folder and a name up to the extension into one sample, with a field for each extension.
+/// Turns neighbouring files that belong together into one sample with a field for each: by default those that share a folder and a
+/// name up to the extension.
 ///
-/// Takes samples of files, with `path` and `bytes`, and gives the bytes under the extension in lower case, or as `bytes` for a name without one.
-/// A file whose field is there already begins the next sample. The other fields, the key and the uid are those of the first file. What
-/// has no path or no bytes goes on as it is. State: nothing of its own; the files of the sample that is not finished come again.
+/// Takes samples of files, with `path` and `bytes`, and gives the bytes under the extension in lower case, or as `bytes` for a name without one;
+/// in a folder, under the name; by a pattern, under what stands for `{field}`, if that is in it. A file whose field is there
+/// already begins the next sample. The other fields, the key and the uid are those of the first file. What has no path or no bytes, or
+/// does not match, goes on as it is. State: nothing of its own; the files of the sample that is not finished come again.
 #[derive(Debug)]
 pub struct Group {
     packed: Vec<String>,
+    by: By,
     held: Option<Held>,
+}
+
+/// What the files of a sample share.
+#[derive(Debug)]
+enum By {
+    Extension,
+    Folder,
+    /// What an expression finds in the path, by the names of its groups.
+    Pattern(Regex),
 }
 
 /// The sample that is being collected.
 #[derive(Debug)]
 struct Held {
     sample: Sample,
-    /// The path up to the extension; none for what joins nothing.
+    /// What its files share; none for what joins nothing.
     stem: Option<String>,
     /// How many files are in it.
     taken: u64,
@@ -42,14 +57,15 @@ struct Held {
 impl DataPipe for Group {
     const INFO: PipeInfo = PipeInfo {
         name: "group",
-        summary: "Neighbouring files that differ in their extension alone, as one sample",
+        summary: "Neighbouring files that belong together, as one sample",
         uids: Uids::Made,
         ..PipeInfo::DEFAULT
     };
     type Options = GroupOptions;
 
     fn new(options: GroupOptions) -> Result<Self> {
-        Ok(Self { packed: options.packed, held: None })
+        let by = By::new(&options.by).map_err(|error| error.context("option", "by"))?;
+        Ok(Self { packed: options.packed, by, held: None })
     }
 }
 
@@ -113,9 +129,24 @@ impl Group {
     fn part(&self, file: &Sample) -> Option<(String, String, Value)> {
         let Some(View::Str(path)) = file.get(PATH).map(Value::view) else { return None };
         let bytes = file.get(BYTES).filter(|bytes| matches!(bytes.view(), View::Bytes(_)))?;
-        let (stem, extension) = self.split(path);
-        let field = if extension.is_empty() { BYTES.to_owned() } else { extension.to_lowercase() };
-        Some((stem.to_owned(), field, bytes.clone()))
+        let (stem, field) = match &self.by {
+            By::Extension => {
+                let (stem, extension) = self.split(path);
+                (stem.to_owned(), extension.to_lowercase())
+            }
+            By::Folder => {
+                let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+                (folder.to_owned(), name.to_owned())
+            }
+            By::Pattern(pattern) => {
+                let found = pattern.captures(path)?;
+                let text = |name| found.name(name).map(|found| found.as_str());
+                let field = text(FIELD).map_or_else(|| self.split(path).1.to_lowercase(), str::to_owned);
+                (text(BEFORE).unwrap_or_default().to_owned() + text(KEY)?, field)
+            }
+        };
+        let field = if field.is_empty() { BYTES.to_owned() } else { field };
+        Some((stem, field, bytes.clone()))
     }
 
     /// A path up to its extension, and that.
@@ -130,6 +161,54 @@ impl Group {
     }
 }
 
+/// What groups of a pattern are called: what the files of a sample share, the field, and what stands before a template.
+const KEY: &str = "key";
+const FIELD: &str = "field";
+const BEFORE: &str = "before_the_template";
+
+impl By {
+    fn new(text: &str) -> Result<Self> {
+        let pattern = match text {
+            "extension" => return Ok(Self::Extension),
+            "folder" => return Ok(Self::Folder),
+            text if text.contains("{key}") => template(text)?,
+            text => text.to_owned(),
+        };
+        let pattern = Regex::new(&pattern).map_err(|error| Error::invalid(error.to_string()))?;
+        if !pattern.capture_names().flatten().any(|name| name == KEY) {
+            let message = "expected `extension`, `folder`, a pattern with `{key}`, or a regular expression with a group `(?<key>…)`";
+            return Err(Error::invalid(format!("found `{text}`, {message}")));
+        }
+        Ok(Self::Pattern(pattern))
+    }
+}
+
+/// The regular expression of a template, with which a path ends. The folders before it belong to what the files share.
+fn template(text: &str) -> Result<String> {
+    let mut pattern = format!("(?s)^(?<{BEFORE}>(?:.*/)?)");
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, behind) = after.split_once('}').unwrap_or((after, ""));
+        pattern += &regex::escape(before);
+        pattern += match name {
+            _ if text.matches(&format!("{{{name}}}")).count() != 1 => {
+                return Err(Error::invalid(format!(
+                    "found `{{{name}` in `{text}`, expected `{{key}}` and `{{field}}` once each"
+                )));
+            }
+            KEY => "(?<key>[^/]+)",
+            FIELD => "(?<field>[^/]+?)",
+            _ => {
+                return Err(Error::invalid(format!(
+                    "found `{{{name}}}`, expected `{{key}}` and `{{field}}`"
+                )));
+            }
+        };
+        rest = behind;
+    }
+    Ok(pattern + &regex::escape(rest) + "$")
+}
+
 #[cfg(test)]
 mod tests {
     use forebay_core::{Buffer, Options};
@@ -138,7 +217,23 @@ mod tests {
     use crate::testing::{check, check_resume, sample};
 
     fn group() -> Group {
-        Group::new(GroupOptions::parse("{}").unwrap()).unwrap()
+        group_by("extension").unwrap()
+    }
+
+    fn group_by(by: &str) -> Result<Group> {
+        Group::new(GroupOptions { by: by.to_owned(), ..GroupOptions::parse("{}").unwrap() })
+    }
+
+    /// Each sample as its uid and the names of its fields.
+    fn grouped(by: &str, paths: &[&str]) -> Vec<String> {
+        let files: Vec<_> = paths.iter().zip(0..).map(|(path, uid)| file(uid, path)).collect();
+        let group = || group_by(by).unwrap();
+        check_resume(group, &files);
+        let names = |sample: &Sample| {
+            let names = sample.fields().skip(1).map(|(name, _)| name.as_str().to_owned());
+            format!("{}: {}", sample.uid(), names.collect::<Vec<_>>().join(" "))
+        };
+        check(group, &files).iter().map(names).collect()
     }
 
     fn file(uid: u64, path: &str) -> Sample {
@@ -196,5 +291,49 @@ mod tests {
         let out = check(group, &others);
         assert_eq!(out[1..3], others[1..3]);
         assert_eq!(out.len(), 4);
+    }
+
+    #[test]
+    fn files_of_one_folder_are_one_sample() {
+        let paths = ["a/b/image.jpg", "a/b/Mask.png", "a/c/image.jpg", "a/image.jpg", "image.jpg", "x"];
+        assert_eq!(
+            grouped("folder", &paths),
+            ["0: image.jpg Mask.png", "2: image.jpg", "3: image.jpg", "4: image.jpg x"]
+        );
+    }
+
+    #[test]
+    fn a_template_says_what_the_files_share_and_the_field() {
+        let paths =
+            ["a/1_x_image.png", "a/1_x_mask.png", "b/1_x_mask.png", "b/readme.txt", "b/1_x_y.png", "c_.png"];
+        assert_eq!(
+            grouped("{key}_{field}.png", &paths),
+            ["0: image mask", "2: mask", "3: path bytes", "4: y", "5: path bytes"]
+        );
+        let paths = ["d/image/1.png", "d/mask/1.png", "d/mask/2.PNG", "e/mask/2.png"];
+        assert_eq!(grouped("{field}/{key}.png", &paths), ["0: image mask", "2: path bytes", "3: mask"]);
+        let paths = ["a-1.jpg", "a-2.json.gz", "b-1.jpg", "b-2"];
+        assert_eq!(grouped("{key}-1.jpg", &paths), ["0: jpg", "1: path bytes", "2: jpg", "3: path bytes"]);
+        assert_eq!(grouped(r"^(?<key>.)-", &paths), ["0: jpg json.gz", "2: jpg bytes"]);
+        assert_eq!(
+            grouped(r"(?<field>\d).*?(?<key>[a-z]+)$", &paths),
+            ["0: 1", "1: 2", "2: 1", "3: path bytes"]
+        );
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for by in [
+            "stem",
+            "",
+            "(?<key>",
+            "{key}{key}",
+            "{key}_{name}",
+            "{key}{",
+            "{key}{field",
+            "{key}{field}{field}",
+        ] {
+            assert_eq!(group_by(by).unwrap_err().get("option"), Some("by"), "{by}");
+        }
     }
 }

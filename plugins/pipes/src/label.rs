@@ -16,7 +16,7 @@ options! {
         /// The field for the label, an int64.
         field: String = "label";
         /// A field for the class's name; null for none.
-        name: Option<String> = "class";
+        class: Option<String> = "class";
     }
 }
 
@@ -28,7 +28,7 @@ pub struct Label {
     classes: Vec<Str>,
     root: String,
     field: String,
-    name: Option<String>,
+    class: Option<String>,
 }
 
 impl DataPipe for Label {
@@ -37,8 +37,8 @@ impl DataPipe for Label {
     type Options = LabelOptions;
 
     fn new(options: LabelOptions) -> Result<Self> {
-        let LabelOptions { classes, root, field, name } = options;
-        Ok(Self { classes: classes.into_iter().map(Str::from).collect(), root, field, name })
+        let LabelOptions { classes, root, field, class } = options;
+        Ok(Self { classes: classes.into_iter().map(Str::from).collect(), root, field, class })
     }
 }
 
@@ -55,7 +55,7 @@ impl Map for Label {
                 .context("path", path)
         })?;
         sample.set(&self.field, place as i64);
-        if let Some(name) = &self.name {
+        if let Some(name) = &self.class {
             sample.set(name, self.classes[place].clone());
         }
         Ok(())

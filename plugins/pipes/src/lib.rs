@@ -1,72 +1,137 @@
 #![doc = include_str!("../README.md")]
 
+mod again;
+mod assert_length;
 mod batch;
+mod bucket_by_length;
+mod by_schema;
 mod cache;
-mod cache_pipe;
+mod cast;
+mod class;
 mod collate;
 mod concat;
 mod decode;
 mod demux;
+mod drop;
+mod enumerate;
 mod expression;
 mod filter;
+mod flat_map;
+mod flatten;
 mod fork;
 mod group;
+mod group_by;
+mod held;
+mod in_batch_shuffle;
+mod join;
+mod keys;
 mod label;
+mod lasting;
+mod length;
 mod map;
+mod max_tokens;
 mod mix;
 mod mux;
+mod number;
+mod numbers;
+mod pack;
+mod pad;
+mod pad_to_length;
+mod padded_batch;
+mod parts;
+mod ragged_batch;
+mod random_split;
 mod range;
+mod rebatch;
+mod rejection_resample;
 mod rename;
 mod repeat;
+mod repeat_each;
+mod replay;
+mod rows;
 mod sampler;
+mod scan;
 mod select;
 mod shard;
 mod shuffle;
 mod skip;
+mod skip_while;
+mod slice;
+mod sort;
 mod stack;
+mod subsample;
 mod take;
+mod take_while;
 #[cfg(test)]
 mod testing;
 mod unbatch;
+mod unique;
+mod wider;
+mod window;
 mod zip;
+mod zip_by_key;
 
 pub use crate::{
+    assert_length::{AssertLength, AssertLengthOptions},
     batch::{Batch, BatchOptions},
-    cache_pipe::{Cache, CacheOptions},
+    bucket_by_length::{BucketByLength, BucketByLengthOptions},
+    cache::{Cache, CacheOptions},
+    cast::{Cast, CastOptions},
     collate::{Collate, CollateOptions, dense},
     concat::Concat,
     decode::{Decode, DecodeOptions},
     demux::{Demux, DemuxOptions},
+    drop::{Drop, DropOptions},
+    enumerate::{Enumerate, EnumerateOptions},
     filter::{Filter, FilterOptions},
+    flat_map::{Each, FlatMap, FlatMapOptions},
+    flatten::{Flatten, FlattenOptions},
     fork::{Fork, ForkOptions},
     group::{Group, GroupOptions},
+    group_by::{GroupBy, GroupByOptions},
+    in_batch_shuffle::InBatchShuffle,
     label::{Label, LabelOptions},
     map::{Map, MapOptions},
+    max_tokens::{MaxTokens, MaxTokensOptions},
     mix::{Mix, MixOptions},
     mux::{Mux, MuxOptions},
+    pack::{Pack, PackOptions},
+    pad_to_length::{PadToLength, PadToLengthOptions},
+    padded_batch::{PaddedBatch, PaddedBatchOptions},
+    ragged_batch::{RaggedBatch, RaggedBatchOptions},
+    random_split::{RandomSplit, RandomSplitOptions},
     range::{Range, RangeOptions},
+    rebatch::{Rebatch, RebatchOptions},
+    rejection_resample::{RejectionResample, RejectionResampleOptions},
     rename::{Rename, RenameOptions},
     repeat::{Repeat, RepeatOptions},
+    repeat_each::{Copies, RepeatEach, RepeatEachOptions},
     sampler::{
         Distributed, DistributedSampler, DistributedSamplerOptions, Draw, Random, RandomSampler,
         RandomSamplerOptions, Sampler, Sequential, SequentialSampler, Subset, SubsetSampler,
         SubsetSamplerOptions, Weighted, WeightedSampler, WeightedSamplerOptions,
     },
+    scan::{Scan, ScanOptions},
     select::{Select, SelectOptions},
     shard::{Shard, ShardOptions},
     shuffle::{Shuffle, ShuffleOptions},
     skip::{Skip, SkipOptions},
+    skip_while::{SkipWhile, SkipWhileOptions},
+    slice::{Slice, SliceOptions},
+    sort::{Sort, SortOptions},
+    subsample::{Subsample, SubsampleOptions},
     take::{Take, TakeOptions},
-    unbatch::{Rows, Unbatch},
+    take_while::{TakeWhile, TakeWhileOptions},
+    unbatch::{Rows, Unbatch, UnbatchOptions},
+    unique::{Unique, UniqueOptions},
+    window::{Window, WindowOptions},
     zip::{Zip, ZipOptions},
+    zip_by_key::{ZipByKey, ZipByKeyOptions},
 };
 
 forebay_core::export_plugin! {
     indexed: [Range],
-    maps: [Collate, Decode, Label, Map, Rename, Select],
-    flat_maps: [Unbatch],
-    streams: [
-        Batch, Cache, Concat, Demux, DistributedSampler, Filter, Fork, Group, Mix, Mux, RandomSampler, Repeat, SequentialSampler, Shard, Shuffle, Skip,
-        SubsetSampler, Take, WeightedSampler, Zip,
-    ],
+    maps: [Cast, Collate, Decode, Drop, Flatten, InBatchShuffle, Label, Map, Rename, Select],
+    flat_maps: [FlatMap, RepeatEach, Unbatch],
+    streams: [AssertLength, Batch, BucketByLength, Cache, Concat, Demux, DistributedSampler, Enumerate, Filter, Fork, Group, GroupBy, MaxTokens, Mix, Mux, Pack, PadToLength, PaddedBatch, RaggedBatch, RandomSampler, RandomSplit, Rebatch, RejectionResample, Repeat, Scan, SequentialSampler, Shard, Shuffle, Skip, SkipWhile, Slice, Sort, Subsample, SubsetSampler, Take, TakeWhile, Unique, WeightedSampler, Window, Zip, ZipByKey],
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use forebay_core::{Context, DataPipe, Error, OneOrMany, PipeInfo, Result, Sample, Schema, options};
 
 use crate::{
-    cache::Cache,
-    expression::{Expression, Places},
+    by_schema::BySchema,
+    expression::{Draws, Expression, Places},
     rename::pair,
     select::repeated,
 };
@@ -23,15 +23,27 @@ options! {
 #[derive(Debug)]
 pub struct Map {
     fields: Vec<(String, Expression)>,
-    shapes: Cache<Arc<Shape>>,
+    shapes: BySchema<Arc<Shape>>,
 }
 
 /// What samples of one schema become.
 #[derive(Debug)]
 struct Shape {
     schema: Schema,
-    /// Where the fields of each expression are, and where what it gives goes.
-    each: Vec<(Places, usize)>,
+    /// Those of the expressions that set new fields, in the order of these, and behind them those that set fields that are there.
+    each: Vec<Set>,
+    /// How many fields are new.
+    new: usize,
+}
+
+/// A field that is set.
+#[derive(Debug)]
+struct Set {
+    /// Which of the expressions it is, and where its fields are.
+    expression: usize,
+    places: Places,
+    /// Where what it gives goes.
+    at: usize,
 }
 
 impl DataPipe for Map {
@@ -52,51 +64,62 @@ impl DataPipe for Map {
         if let Some(twice) = repeated(&names) {
             return Err(refuse(Error::invalid(format!("`{twice}` is set twice"))));
         }
-        Ok(Self { fields, shapes: Cache::default() })
+        Ok(Self { fields, shapes: BySchema::default() })
     }
 }
 
 impl forebay_core::Map for Map {
-    fn map(&self, sample: &mut Sample, _: &Context) -> Result<()> {
+    fn map(&self, sample: &mut Sample, cx: &Context) -> Result<()> {
         let shape = self.shapes.get(sample.schema(), || Ok(Arc::new(self.shape(sample.schema()))))?;
-        let (key, schema, values) = (sample.key(), sample.schema(), sample.values());
-        let mut made = Vec::with_capacity(self.fields.len());
-        for ((name, expression), (places, _)) in self.fields.iter().zip(&shape.each) {
-            let value = expression.value(places, key, schema, values);
-            made.push(value.map_err(|error| error.context("sets", name))?);
-        }
-        if shape.schema.len() > values.len() {
-            let mut wider = Vec::with_capacity(shape.schema.len());
-            wider.extend(sample.values_mut().iter_mut().map(std::mem::take));
-            wider.resize_with(shape.schema.len(), Default::default);
-            sample.replace(shape.schema.clone(), wider);
-        }
-        for (value, &(_, at)) in made.into_iter().zip(&shape.each) {
-            sample.values_mut()[at] = value;
-        }
-        Ok(())
+        let draws = Draws::new(cx, sample.uid());
+        sample.reshape(&shape.schema, |key, schema, values| {
+            let came = values.len();
+            for set in &shape.each {
+                let (name, expression) = &self.fields[set.expression];
+                match expression.quick(&set.places, &values[..came]) {
+                    Some(given) => values.push(given.into_value()),
+                    None => {
+                        let value = expression.value(&set.places, key, schema, &values[..came], &draws);
+                        values.push(value.map_err(|error| error.context("sets", name))?);
+                    }
+                }
+            }
+            for set in shape.each[shape.new..].iter().rev() {
+                if let Some(value) = values.pop() {
+                    values[set.at] = value;
+                }
+            }
+            Ok(())
+        })
     }
 }
 
 impl Map {
     fn shape(&self, schema: &Schema) -> Shape {
         let mut names = schema.names().to_vec();
-        let each = self.fields.iter().map(|(name, expression)| {
-            let at = names.iter().position(|known| known.as_str() == name).unwrap_or_else(|| {
-                names.push(name.as_str().into());
-                names.len() - 1
-            });
-            (expression.places(schema), at)
-        });
-        let each = each.collect();
-        Shape { schema: Schema::new(names), each }
+        let (mut each, mut old) = (Vec::new(), Vec::new());
+        for (expression, (name, compiled)) in self.fields.iter().enumerate() {
+            let places = compiled.places(schema);
+            match schema.position(name) {
+                Some(at) => old.push(Set { expression, places, at }),
+                None => {
+                    each.push(Set { expression, places, at: names.len() });
+                    names.push(name.as_str().into());
+                }
+            }
+        }
+        let new = each.len();
+        each.append(&mut old);
+        Shape { schema: if new == 0 { schema.clone() } else { Schema::new(names) }, each, new }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use forebay_core::{Value, View};
+
     use super::*;
-    use crate::testing::{map, sample, small_host};
+    use crate::testing::{Host, map, sample, small_host};
 
     fn make(fields: &[&str]) -> Result<Map> {
         Map::new(MapOptions { fields: OneOrMany(fields.iter().map(|&field| field.to_owned()).collect()) })
@@ -125,5 +148,33 @@ mod tests {
         for wrong in [&["w"][..], &["=w"], &["w="], &["a=1", "a=2"], &["a=1 +"]] {
             assert_eq!(make(wrong).unwrap_err().get("option"), Some("fields"), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn random_numbers_are_the_samples_own() {
+        let host = small_host();
+        let pipe = make(&["a=random()", "b=random() + 1.0", "c=[random(), random()]"]).unwrap();
+        let draw = |uid, host: &Host| {
+            let out = map(&pipe, &sample(uid, &[]), host).unwrap();
+            let number = |value: &Value| match value.view() {
+                View::Float(number) => number,
+                other => panic!("{other:?}"),
+            };
+            let Some(View::List(items)) = out.get("c").map(Value::view) else { panic!("{out:?}") };
+            [number(&out.values()[0]), number(&out.values()[1]) - 1.0, number(&items[0]), number(&items[1])]
+        };
+        let drawn = draw(3, &host);
+        assert_eq!(drawn, draw(3, &host), "the same again");
+        assert!(
+            drawn.iter().enumerate().all(|(at, one)| drawn[..at].iter().all(|other| other != one)),
+            "{drawn:?}"
+        );
+        assert!(drawn != draw(4, &host) && drawn != draw(3, &small_host().epoch(1)));
+        let mut counts = [0_u32; 10];
+        for uid in 0..2500 {
+            draw(uid, &host).iter().for_each(|number| counts[(number * 10.0) as usize] += 1);
+        }
+        let chi: f64 = counts.iter().map(|&count| (f64::from(count) - 1000.0).powi(2) / 1000.0).sum();
+        assert!(chi < 27.88, "chi-square with 9 degrees of freedom is {chi}, above the 99.9 % bound");
     }
 }

@@ -7,10 +7,12 @@ use forebay_core::{
     Value, options, random::uid_from,
 };
 
+use crate::select::repeated;
+
 options! {
     /// Options of `mix`.
     pub struct MixOptions {
-        /// How often each input is drawn, in proportion to the others; null for all alike.
+        /// How often each input is drawn, in proportion to the others, and that again for each number in `after`; null for all alike.
         weights: Option<Vec<f64>> = null;
         /// When to stop: `cycle_until_all_exhausted` starts inputs that have ended over, until each has ended once; `all_exhausted` gives each sample once; `first_exhausted` stops with the first input that has ended; `cycle_forever` never does.
         stop: String = "cycle_until_all_exhausted",
@@ -19,16 +21,24 @@ options! {
         tag: Option<String> = null;
         /// What `tag` calls the inputs; null for their numbers, from 0.
         names: Option<Vec<String>> = null;
+        /// How inputs are drawn: `sampled`, at random; `proportional`, in an order in which each has its share of the samples, rounded down or up, at every moment.
+        draw: String = "sampled", one_of ["sampled", "proportional"];
+        /// After how many samples the next weights apply, rising.
+        after: Vec<u64> = [];
     }
 }
 
 /// Draws, for each sample, the input to take it from.
 ///
-/// The draws depend on seed, epoch, pass, node and their number, never on which input is ready. That
-/// an input has ended is noticed when it is drawn the next time.
+/// The draws depend on seed, epoch, pass, node and their number, never on which input is ready; proportional ones on the
+/// weights alone. That an input has ended is noticed when it is drawn the next time.
 #[derive(Debug)]
 pub struct Mix {
     weights: Option<Vec<f64>>,
+    /// After how many samples the next ones apply.
+    after: Vec<u64>,
+    /// Of proportional draws, the shares so far.
+    shares: Option<Shares>,
     stop: Stop,
     tag: Option<Str>,
     names: Option<Vec<String>>,
@@ -50,6 +60,13 @@ enum Stop {
     Never,
 }
 
+/// What each input gave since the weights are what they are, and all inputs that are left were drawn by them.
+#[derive(Debug, Clone, Default)]
+struct Shares {
+    weights: Vec<f64>,
+    given: Vec<u64>,
+}
+
 /// What is known of an input; a saved position holds the draws and the same four for each.
 #[derive(Debug, Clone, Copy, Default)]
 struct Input {
@@ -62,8 +79,8 @@ struct Input {
     out: bool,
 }
 
-/// A saved position: how many draws were settled, and each input's fields.
-type Position = (u64, Vec<(u64, bool, bool, bool)>);
+/// A saved position: how many draws were settled, each input's fields, and the bits of the weights and the numbers of the shares.
+type Position = (u64, Vec<(u64, bool, bool, bool)>, Vec<u64>, Vec<u64>);
 
 impl DataPipe for Mix {
     const INFO: PipeInfo = PipeInfo {
@@ -77,26 +94,68 @@ impl DataPipe for Mix {
     type Options = MixOptions;
 
     fn new(options: MixOptions) -> Result<Self> {
-        let MixOptions { weights, stop, tag, names } = options;
-        let wrong = weights.iter().flatten().find(|weight| !(weight.is_finite() && **weight > 0.0));
-        if let Some(wrong) = wrong {
-            return Err(Error::invalid(format!("found a weight of {wrong}, expected one above 0"))
-                .context("option", "weights"));
-        }
-        if names.is_some() && tag.is_none() {
-            return Err(
-                Error::invalid("found names without `tag`, the field for them").context("option", "names")
-            );
-        }
+        check(&options)?;
+        let MixOptions { weights, stop, tag, names, draw, after } = options;
         let stop = match stop.as_str() {
             "all_exhausted" => Stop::All,
             "first_exhausted" => Stop::First,
             "cycle_forever" => Stop::Never,
             _ => Stop::UntilAll,
         };
+        let shares = (draw == "proportional").then(Shares::default);
         let (inputs, sample) = (Vec::new(), Sample::default());
         let tag = tag.map(Str::from);
-        Ok(Self { weights, stop, tag, names, drawn: 0, inputs, failed: false, sample, tagged: None })
+        Ok(Self {
+            weights,
+            after,
+            shares,
+            stop,
+            tag,
+            names,
+            drawn: 0,
+            inputs,
+            failed: false,
+            sample,
+            tagged: None,
+        })
+    }
+}
+
+/// Whether the options go together.
+fn check(options: &MixOptions) -> Result<()> {
+    let MixOptions { weights, names, after, tag, .. } = options;
+    let refuse = |option, message: String| Err(Error::invalid(message).context("option", option));
+    if let Some(wrong) = weights.iter().flatten().find(|weight| !(weight.is_finite() && **weight > 0.0)) {
+        return refuse("weights", format!("found a weight of {wrong}, expected one above 0"));
+    }
+    if !weights.iter().flatten().sum::<f64>().is_finite() {
+        return refuse("weights", "found weights whose sum is beyond what a float holds".to_owned());
+    }
+    if weights.is_none() && !after.is_empty() {
+        return refuse("after", "found places without `weights`, which would apply from there on".to_owned());
+    }
+    if let Some(pair) = after.windows(2).find(|pair| pair[0] >= pair[1]) {
+        return refuse("after", format!("found {} after {}, expected rising numbers", pair[1], pair[0]));
+    }
+    let times = after.len() + 1;
+    let each = match weights.as_ref().map(Vec::len) {
+        Some(found) if found % times > 0 => {
+            return refuse("weights", format!("found {found} weights for {times} times"));
+        }
+        found => found.map(|found| found / times),
+    };
+    let Some(names) = names else { return Ok(()) };
+    if tag.is_none() {
+        return refuse("names", "found names without `tag`, the field for them".to_owned());
+    }
+    if let Some(twice) = repeated(names) {
+        return refuse("names", format!("`{twice}` stands there twice"));
+    }
+    match each {
+        Some(each) if each != names.len() => {
+            refuse("names", format!("found {} names for the weights of {each} inputs", names.len()))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -104,6 +163,7 @@ impl Stream for Mix {
     fn reset(&mut self, _: &Context) -> Result<()> {
         (self.drawn, self.failed) = (0, false);
         self.inputs.clear();
+        self.shares = self.shares.take().map(|_| Shares::default());
         Ok(())
     }
 
@@ -120,6 +180,9 @@ impl Stream for Mix {
             if io.pop_into(input, &mut self.sample) {
                 self.inputs[input].gave = true;
                 self.drawn += 1;
+                if let Some(shares) = &mut self.shares {
+                    shares.given[input] += 1;
+                }
                 self.give(input, io)?;
             } else if !io.ended(input) {
                 return Ok(Step::NeedInput(input));
@@ -132,13 +195,20 @@ impl Stream for Mix {
 
     fn state(&self) -> Result<State> {
         let inputs = self.inputs.iter().map(|input| (input.pass, input.gave, input.exhausted, input.out));
-        let position: Position = (self.drawn, inputs.collect());
-        State::json(1, &position)
+        let shares = self.shares.clone().unwrap_or_default();
+        let weights = shares.weights.into_iter().map(f64::to_bits);
+        let position: Position = (self.drawn, inputs.collect(), weights.collect(), shares.given);
+        State::json(2, &position)
     }
 
-    /// The weights are not part of the state: others apply from here on.
+    /// Other weights apply from here on, and shares by them are of what comes.
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        let (drawn, inputs): Position = state.parse(1)?;
+        let (drawn, inputs, weights, given): Position = state.parse(2)?;
+        if weights.len() != given.len() {
+            return Err(Error::invalid("found weights and shares of different inputs"));
+        }
+        let weights = weights.into_iter().map(f64::from_bits).collect();
+        self.shares = self.shares.take().map(|_| Shares { weights, given });
         let inputs = inputs.into_iter();
         self.inputs =
             inputs.map(|(pass, gave, exhausted, out)| Input { pass, gave, exhausted, out }).collect();
@@ -157,7 +227,7 @@ impl Mix {
             }
             _ => Ok(()),
         };
-        of("weights", self.weights.as_ref().map(Vec::len))?;
+        of("weights", self.weights.as_ref().map(|weights| weights.len() / (self.after.len() + 1)))?;
         of("names", self.names.as_ref().map(Vec::len))?;
         if self.inputs.is_empty() {
             self.inputs.resize(inputs, Input::default());
@@ -172,18 +242,37 @@ impl Mix {
     }
 
     /// The input that the next draw gives; `None` at the end. It gives the same until the draw is settled.
-    fn draw(&self, cx: &Context) -> Option<usize> {
+    fn draw(&mut self, cx: &Context) -> Option<usize> {
         if self.stop == Stop::UntilAll && self.inputs.iter().all(|input| input.exhausted) {
             return None;
         }
-        let weight = |input: usize| self.weights.as_ref().map_or(1.0, |weights| weights[input]);
-        let left = || (0..self.inputs.len()).filter(|&input| !self.inputs[input].out);
+        let inputs = &self.inputs;
+        let left = || (0..inputs.len()).filter(|&input| !inputs[input].out);
+        let weights = self.weights.as_deref().map(|weights| {
+            let from = self.time() * inputs.len();
+            &weights[from..from + inputs.len()]
+        });
+        let weight = |input: usize| weights.map_or(1.0, |weights| weights[input]);
+        if let Some(shares) = &mut self.shares {
+            shares.follow(inputs.len(), weight);
+            return shares.due(left());
+        }
         let mut point = cx.rng(self.drawn).f64() * left().map(weight).sum::<f64>();
         let drawn = left().find(|&input| {
             point -= weight(input);
             point < 0.0
         });
         drawn.or_else(|| left().next_back()) // Rounding may leave the point at the very end.
+    }
+
+    /// How many times the weights have changed.
+    fn time(&self) -> usize {
+        if self.after.is_empty() {
+            return 0;
+        }
+        // An input that is out was drawn once without a sample.
+        let out = self.inputs.iter().filter(|input| input.out).count() as u64;
+        self.after.partition_point(|&after| after <= self.drawn.saturating_sub(out))
     }
 
     /// What follows when an input that was drawn has ended; `None` when others go on.
@@ -196,6 +285,9 @@ impl Mix {
         if self.stop == Stop::All || !input.gave {
             input.out = true;
             self.drawn += 1;
+            if let Some(shares) = &mut self.shares {
+                shares.given.fill(0);
+            }
         } else if self.stop == Stop::Never || self.inputs.iter().any(|input| !input.exhausted) {
             let input = &mut self.inputs[drawn];
             (input.pass, input.gave) = (input.pass + 1, false);
@@ -234,218 +326,33 @@ impl Mix {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-
-    use forebay_core::Options;
-
-    use super::*;
-    use crate::testing::{Drive, Host, Setup, ints, numbers, small_host};
-
-    fn mix(options: &str) -> Mix {
-        Mix::new(MixOptions::parse(options).unwrap()).unwrap()
-    }
-
-    const CYCLING: [&str; 2] = ["cycle_until_all_exhausted", "cycle_forever"];
-
-    fn stop(stop: &str) -> String {
-        format!(r#"{{"stop": "{stop}", "tag": "from"}}"#)
-    }
-
-    /// How often each input was drawn.
-    fn counts(out: &[Sample], inputs: usize) -> Vec<usize> {
-        let from = ints(out, "from");
-        (0..inputs).map(|input| from.iter().filter(|&&from| from == input as i64).count()).collect()
-    }
-
-    fn run(options: &str, inputs: &[&[Sample]], most: usize, host: &Host) -> Vec<Sample> {
-        let mut drive = Drive::wide(mix(options), inputs, 1, 3, host);
-        drive.run(4, most).unwrap();
-        drive.out()[..drive.out().len().min(most)].to_vec()
-    }
-
-    fn host(seed: u64, epoch: u64) -> Host {
-        small_host().seed(seed).epoch(epoch)
-    }
-
-    #[test]
-    fn all_four_ends_b089() {
-        let ten = numbers(10);
-        let inputs = [&ten[..]; 4];
-        for seed in 0..10 {
-            let run = |stop_at: &str| counts(&run(&stop(stop_at), &inputs, 256, &host(seed, 0)), 4);
-            assert_eq!(run("first_exhausted").iter().max(), Some(&10));
-            assert_eq!(run("all_exhausted"), [10; 4]);
-            assert!(run("cycle_until_all_exhausted").iter().all(|&count| count >= 10));
-            assert_eq!(run("cycle_forever").iter().sum::<usize>(), 256);
+impl Shares {
+    /// Begins anew where the weights, one for each input, are others than they were.
+    fn follow(&mut self, inputs: usize, weight: impl Fn(usize) -> f64) {
+        if self.weights.len() != inputs || (0..inputs).any(|input| self.weights[input] != weight(input)) {
+            self.weights = (0..inputs).map(weight).collect();
+            self.given = vec![0; inputs];
         }
     }
 
-    /// What the pipe is defined to give, written out plainly: the input and the number of each sample.
-    fn reference(
-        stop: &str,
-        lengths: &[usize],
-        weights: &[f64],
-        host: &Host,
-        most: usize,
-    ) -> Vec<(usize, i64)> {
-        let (mut at, mut done) = (vec![0; lengths.len()], vec![false; lengths.len()]);
-        let mut left: Vec<usize> = (0..lengths.len()).collect();
-        let mut out = Vec::new();
-        let mut draws = 0;
-        while out.len() < most && !left.is_empty() {
-            if stop == "cycle_until_all_exhausted" && done.iter().all(|&done| done) {
-                break;
-            }
-            let point =
-                host.context().rng(draws).f64() * left.iter().map(|&input| weights[input]).sum::<f64>();
-            let mut sum = 0.0;
-            let drawn = *left
-                .iter()
-                .find(|&&input| {
-                    sum += weights[input];
-                    point < sum
-                })
-                .unwrap();
-            if at[drawn] < lengths[drawn] {
-                out.push((drawn, at[drawn] as i64));
-                at[drawn] += 1;
-                draws += 1;
-                continue;
-            }
-            done[drawn] = true;
-            match stop {
-                "first_exhausted" => break,
-                stop if stop == "all_exhausted" || lengths[drawn] == 0 => {
-                    left.retain(|&input| input != drawn);
-                    draws += 1;
-                }
-                _ => at[drawn] = 0,
+    /// Of the inputs left, that whose next sample is due first, if none gets more than its share rounded up.
+    ///
+    /// Source: Balinski, Young, "The quota method of apportionment", 1975. What each has given is then its share, rounded down
+    /// or up, at every moment.
+    fn due(&self, left: impl Iterator<Item = usize> + Clone) -> Option<usize> {
+        let whole: f64 = left.clone().map(|input| self.weights[input]).sum();
+        let next = 1.0 + left.clone().map(|input| self.given[input] as f64).sum::<f64>();
+        let mut due: Option<(f64, usize)> = None;
+        for input in left.clone() {
+            let (given, weight) = (self.given[input] as f64, self.weights[input]);
+            let at = (given + 1.0) / weight;
+            if given * whole < weight * next && due.is_none_or(|(first, _)| at < first) {
+                due = Some((at, input));
             }
         }
-        out
-    }
-
-    #[test]
-    fn equals_the_definition_and_goes_on_from_every_moment() {
-        let weights = [1.0, 2.0, 0.5];
-        for lengths in [&[10, 20][..], &[3, 1, 2], &[0, 4, 1], &[0, 0], &[5]] {
-            let inputs: Vec<_> = lengths.iter().map(|&length| numbers(length)).collect();
-            let inputs: Vec<_> = inputs.iter().map(Vec::as_slice).collect();
-            let weights = &weights[..lengths.len()];
-            for stop in ["cycle_until_all_exhausted", "all_exhausted", "first_exhausted", "cycle_forever"] {
-                let options = format!(r#"{{"stop": "{stop}", "tag": "from", "weights": {weights:?}}}"#);
-                let most = if stop == "cycle_forever" && *lengths != [0, 0] { 25 } else { usize::MAX };
-                let setup = Setup { most, ..Setup::new(&inputs) };
-                let out = setup.check(|| mix(&options)).swap_remove(0);
-                let found: Vec<_> = ints(&out, "from")
-                    .into_iter()
-                    .map(|from| from as usize)
-                    .zip(ints(&out, "value"))
-                    .collect();
-                assert_eq!(
-                    found,
-                    reference(stop, lengths, weights, &small_host(), most),
-                    "{stop} {lengths:?}"
-                );
-                if lengths.iter().sum::<usize>() < 12 {
-                    setup.check_resume(|| mix(&options));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn weights_are_met_n1() {
-        let (weights, total) = ([0.5, 2.0, 1.0], 20_000);
-        let one = numbers(1);
-        let options = format!(r#"{{"stop": "cycle_forever", "tag": "from", "weights": {weights:?}}}"#);
-        let found = counts(&run(&options, &[&one, &one, &one], total, &host(3, 0)), 3);
-        for (count, weight) in found.into_iter().zip(weights) {
-            let share = weight / 3.5;
-            let sigma = (total as f64 * share * (1.0 - share)).sqrt();
-            assert!((count as f64 - total as f64 * share).abs() < 3.0 * sigma, "{count} of weight {weight}");
-        }
-    }
-
-    #[test]
-    fn seed_and_epoch_decide_b090() {
-        let ten = numbers(10);
-        let order =
-            |seed, epoch| ints(&run(&stop("cycle_forever"), &[&ten, &ten], 60, &host(seed, epoch)), "from");
-        assert_eq!(order(1, 0), order(1, 0));
-        assert_ne!(order(1, 0), order(2, 0));
-        assert_ne!(order(1, 0), order(1, 1));
-    }
-
-    #[test]
-    fn inputs_without_samples_end() {
-        for stop_at in CYCLING {
-            assert!(run(&stop(stop_at), &[&[], &[]], 9, &small_host()).is_empty());
-            let one = numbers(1);
-            let out = run(&stop(stop_at), &[&[], &one, &[]], 9, &small_host());
-            assert!(counts(&out, 3)[1] == out.len() && !out.is_empty());
-        }
-    }
-
-    #[test]
-    fn every_pass_of_every_input_has_uids_of_its_own() {
-        let ten = numbers(10);
-        let out = run(&stop("cycle_forever"), &[&ten, &ten, &ten], 200, &small_host());
-        let mut seen = HashMap::new();
-        for sample in &out {
-            *seen.entry(sample.uid()).or_insert(0) += 1;
-        }
-        assert_eq!(seen.len(), 200);
-    }
-
-    #[test]
-    fn tags_say_where_from_n4() {
-        let ten = numbers(10);
-        let names = r#"{"tag": "from", "names": ["web", "books"]}"#;
-        let out = run(names, &[&ten, &ten], 20, &small_host());
-        let numbered = run(r#"{"tag": "from"}"#, &[&ten, &ten], 20, &small_host());
-        for (named, numbered) in out.iter().zip(&numbered) {
-            let at = numbered.get("from").unwrap().as_i64().unwrap() as usize;
-            assert_eq!(named.get("from").unwrap().as_str(), Some(["web", "books"][at]));
-        }
-        assert!(out[0].schema().is(out[5].schema()) || out[0].schema() == out[5].schema());
-        let mut drive = Drive::new(mix(r#"{"tag": "value"}"#), &ten, 1);
-        assert_eq!(drive.run(1, 10).unwrap_err().get("field"), Some("value"));
-    }
-
-    #[test]
-    fn other_weights_apply_from_a_saved_position_on() {
-        let ten = numbers(10);
-        let inputs = [&ten[..], &ten];
-        let with =
-            |weights| mix(&format!(r#"{{"stop": "cycle_forever", "tag": "from", "weights": {weights}}}"#));
-        let mut drive = Drive::wide(with("[1, 1]"), &inputs, 1, 3, &small_host());
-        drive.run(1, 20).unwrap();
-        let mut other = drive.resume(with("[1, 1e-9]"));
-        other.run(1, 120).unwrap();
-        assert_eq!(counts(other.out(), 2), [100, 0]);
-    }
-
-    #[test]
-    fn what_does_not_go_together_is_refused_n7() {
-        for (options, option) in [
-            (r#"{"weights": [1, 0]}"#, "weights"),
-            (r#"{"weights": [1, -2.5]}"#, "weights"),
-            (r#"{"names": ["a", "b"]}"#, "names"),
-        ] {
-            let error = Mix::new(MixOptions::parse(options).unwrap()).unwrap_err();
-            assert_eq!(error.get("option"), Some(option));
-        }
-        assert_eq!(MixOptions::parse(r#"{"stop": "sometime"}"#).unwrap_err().get("option"), Some("stop"));
-        let one = numbers(1);
-        for (options, option) in
-            [(r#"{"weights": [1]}"#, "weights"), (r#"{"tag": "from", "names": ["a", "b", "c"]}"#, "names")]
-        {
-            let mut drive = Drive::wide(mix(options), &[&one, &one], 1, 1, &small_host());
-            assert_eq!(drive.run(1, 1).unwrap_err().get("option"), Some(option));
-            assert_eq!(drive.step(1).unwrap(), Step::End, "the error comes once");
-        }
+        due.map(|(_, input)| input).or_else(|| left.clone().next())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! `mux`: one sample of each input in turn.
+//! `mux`: samples of each input in turn.
 
 use forebay_core::{
     Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids, options,
@@ -10,17 +10,21 @@ options! {
     pub struct MuxOptions {
         /// When to stop: `shortest` as soon as the input whose turn it is has ended, `longest` when all have, leaving out those that have.
         stop: String = "shortest", one_of ["shortest", "longest"];
+        /// Samples of an input before it is the next one's turn.
+        block: u64 = 1, in 1..=1_000_000_000;
     }
 }
 
-/// Gives one sample of each input in turn, always in the same order, whichever is ready first.
+/// Gives a sample of each input in turn, or a block of them, always in the same order, whichever is ready first.
 ///
-/// Samples of the second input and later ones get uids of their own, so that none comes twice.
+/// An input that ends within its block leaves the rest of it out. /// Samples of the second input and later ones get uids of their own, so that none comes twice.
 #[derive(Debug)]
 pub struct Mux {
     longest: bool,
-    /// The input whose turn it is.
+    block: u64,
+    /// The input whose turn it is, and how many samples of its block were given.
     turn: usize,
+    given: u64,
     /// Whether an error ended the stream.
     failed: bool,
     sample: Sample,
@@ -29,7 +33,7 @@ pub struct Mux {
 impl DataPipe for Mux {
     const INFO: PipeInfo = PipeInfo {
         name: "mux",
-        summary: "One sample of each input in turn",
+        summary: "Samples of each input in turn",
         inputs: (1, u32::MAX),
         uids: Uids::Derived,
         ..PipeInfo::DEFAULT
@@ -37,13 +41,14 @@ impl DataPipe for Mux {
     type Options = MuxOptions;
 
     fn new(options: MuxOptions) -> Result<Self> {
-        Ok(Self { longest: options.stop == "longest", turn: 0, failed: false, sample: Sample::default() })
+        let (longest, block) = (options.stop == "longest", options.block);
+        Ok(Self { longest, block, turn: 0, given: 0, failed: false, sample: Sample::default() })
     }
 }
 
 impl Stream for Mux {
     fn reset(&mut self, _: &Context) -> Result<()> {
-        (self.turn, self.failed) = (0, false);
+        (self.turn, self.given, self.failed) = (0, 0, false);
         Ok(())
     }
 
@@ -62,22 +67,27 @@ impl Stream for Mux {
             if io.pop_into(input, &mut self.sample) {
                 self.sample.set_uid(uid_from(self.sample.uid(), input, 0));
                 io.push(&mut self.sample);
+                self.given += 1;
+                if self.given < self.block {
+                    continue;
+                }
             } else if !io.ended(input) {
                 return Ok(Step::NeedInput(input));
             } else if !self.longest || (0..inputs).all(|input| io.ended(input)) {
                 return Ok(Step::End);
             }
-            self.turn = if input + 1 < inputs { input + 1 } else { 0 };
+            (self.turn, self.given) = (if input + 1 < inputs { input + 1 } else { 0 }, 0);
         }
         Ok(Step::Ready)
     }
 
     fn state(&self) -> Result<State> {
-        State::json(1, &self.turn)
+        State::json(2, &(self.turn, self.given))
     }
 
+    /// Another length of the blocks applies from here on.
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        self.turn = state.parse(1)?;
+        (self.turn, self.given) = state.parse(2)?;
         Ok(())
     }
 }
@@ -90,7 +100,11 @@ mod tests {
     use crate::testing::{Drive, Setup, ints, numbers, small_host};
 
     fn mux(stop: &str) -> Mux {
-        Mux::new(MuxOptions { stop: stop.into() }).unwrap()
+        blocks(stop, 1)
+    }
+
+    fn blocks(stop: &str, block: u64) -> Mux {
+        Mux::new(MuxOptions { stop: stop.into(), block }).unwrap()
     }
 
     /// The tens say which input, the units which sample.
@@ -107,11 +121,15 @@ mod tests {
     }
 
     fn check(stop: &str, lengths: &[usize], expected: &[i64]) {
+        check_blocks(stop, 1, lengths, expected);
+    }
+
+    fn check_blocks(stop: &str, block: u64, lengths: &[usize], expected: &[i64]) {
         let inputs = inputs(lengths);
         let inputs: Vec<_> = inputs.iter().map(Vec::as_slice).collect();
         let setup = Setup::new(&inputs);
-        assert_eq!(ints(&setup.check(|| mux(stop))[0], "value"), expected, "{stop} {lengths:?}");
-        setup.check_resume(|| mux(stop));
+        assert_eq!(ints(&setup.check(|| blocks(stop, block))[0], "value"), expected, "{stop} {lengths:?}");
+        setup.check_resume(|| blocks(stop, block));
     }
 
     #[test]
@@ -130,6 +148,28 @@ mod tests {
         check("shortest", &[2, 2], &[0, 10, 1, 11]);
         check("shortest", &[5, 0], &[0]);
         check("shortest", &[0, 5], &[]);
+    }
+
+    #[test]
+    fn goes_round_by_blocks() {
+        check_blocks("longest", 2, &[3, 1, 5], &[0, 1, 10, 20, 21, 2, 22, 23, 24]);
+        check_blocks("longest", 9, &[2, 0, 1], &[0, 1, 20]);
+        check_blocks("shortest", 2, &[4, 3, 9], &[0, 1, 10, 11, 20, 21, 2, 3, 12]);
+        check_blocks("shortest", 2, &[4, 4], &[0, 1, 10, 11, 2, 3, 12, 13]);
+        check_blocks("shortest", 2, &[0, 4], &[]);
+        assert_eq!(MuxOptions::parse(r#"{"block": 0}"#).unwrap_err().get("option"), Some("block"));
+    }
+
+    #[test]
+    fn all_inputs_at_once_interleave_b103() {
+        let lists: [&[i64]; 4] = [&[1, 1, 1], &[2], &[3, 3, 3, 3], &[4, 4]];
+        let inputs = lists.map(|list| {
+            let one =
+                |(at, &value): (usize, &i64)| crate::testing::sample(at as u64, &[("value", value.into())]);
+            list.iter().enumerate().map(one).collect::<Vec<_>>()
+        });
+        let setup = Setup::new(&inputs.each_ref().map(Vec::as_slice));
+        assert_eq!(ints(&setup.check(|| mux("longest"))[0], "value"), [1, 2, 3, 4, 1, 3, 4, 1, 3, 3]);
     }
 
     #[test]
@@ -152,7 +192,7 @@ mod tests {
         let input = numbers(3);
         for stop in ["shortest", "longest"] {
             let mut pipe = mux(stop);
-            pipe.restore(&State::json(1, &1).unwrap(), &host.context()).unwrap();
+            pipe.restore(&State::json(2, &(1, 0)).unwrap(), &host.context()).unwrap();
             let mut drive = Drive::new(mux(stop), &input, 1);
             drive.replace(pipe);
             assert!(drive.step(1).is_err());

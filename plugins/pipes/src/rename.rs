@@ -3,7 +3,7 @@
 use forebay_core::{Context, DataPipe, Error, Map, OneOrMany, PipeInfo, Result, Sample, Schema, options};
 
 use crate::{
-    cache::Cache,
+    by_schema::BySchema,
     select::{place, repeated},
 };
 
@@ -19,7 +19,7 @@ options! {
 #[derive(Debug)]
 pub struct Rename {
     names: Vec<(String, String)>,
-    schemas: Cache<Schema>,
+    schemas: BySchema<Schema>,
 }
 
 impl DataPipe for Rename {
@@ -39,7 +39,7 @@ impl DataPipe for Rename {
         if let Some(twice) = repeated(&old).or_else(|| repeated(&new)) {
             return Err(refuse(format!("`{twice}` stands twice on one side")));
         }
-        Ok(Self { names, schemas: Cache::default() })
+        Ok(Self { names, schemas: BySchema::default() })
     }
 }
 
@@ -65,8 +65,7 @@ impl Rename {
 impl Map for Rename {
     fn map(&self, sample: &mut Sample, _: &Context) -> Result<()> {
         let schema = self.schemas.get(sample.schema(), || self.rename(sample.schema()))?;
-        sample.relabel(schema);
-        Ok(())
+        sample.reshape(&schema, |_, _, _| Ok(()))
     }
 }
 

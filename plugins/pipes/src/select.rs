@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use forebay_core::{Context, DataPipe, Error, Map, OneOrMany, PipeInfo, Result, Sample, Schema, options};
 
-use crate::cache::Cache;
+use crate::by_schema::BySchema;
 
 options! {
     /// Options of `select`.
@@ -18,7 +18,7 @@ options! {
 #[derive(Debug)]
 pub struct Select {
     fields: Schema,
-    places: Cache<Arc<[usize]>>,
+    places: BySchema<Arc<[usize]>>,
 }
 
 impl DataPipe for Select {
@@ -31,7 +31,7 @@ impl DataPipe for Select {
         if let Some(twice) = repeated(&names) {
             return Err(Error::invalid(format!("`{twice}` is named twice")).context("option", "fields"));
         }
-        Ok(Self { fields: Schema::new(names), places: Cache::default() })
+        Ok(Self { fields: Schema::new(names), places: BySchema::default() })
     }
 }
 
@@ -40,9 +40,15 @@ impl Map for Select {
         let places = self.places.get(sample.schema(), || {
             self.fields.names().iter().map(|name| place(sample.schema(), name)).collect()
         })?;
-        let values: Vec<_> = places.iter().map(|&at| std::mem::take(&mut sample.values_mut()[at])).collect();
-        sample.replace(self.fields.clone(), values);
-        Ok(())
+        sample.reshape(&self.fields, |_, _, values| {
+            let came = values.len();
+            for &at in &**places {
+                let value = std::mem::take(&mut values[at]);
+                values.push(value);
+            }
+            values.drain(..came);
+            Ok(())
+        })
     }
 }
 

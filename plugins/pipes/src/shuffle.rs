@@ -1,7 +1,12 @@
 //! `shuffle`: random order within a buffer.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
+    Chunk, Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
+};
+
+use crate::{
+    numbers,
+    replay::{self, Replay},
 };
 
 options! {
@@ -29,18 +34,7 @@ pub struct Shuffle {
     replay: Option<Replay>,
 }
 
-/// Taking samples again that were held or given before.
-#[derive(Debug)]
-struct Replay {
-    /// The ordinal and the slot of each sample that was held, the oldest last.
-    wanted: Vec<(u64, usize)>,
-    /// The ordinal of the first sample that comes again, of the next, and of the first that is new.
-    start: u64,
-    next: u64,
-    end: u64,
-}
-
-/// The version of the saved position's form: the numbers of [`numbers`], which are the size of the buffer, how many
+/// The version of the saved position's form: the numbers of [`numbers::write`], which are the size of the buffer, how many
 /// samples were drawn, and for each slot how many samples were taken after the one it holds.
 const VERSION: u32 = 1;
 
@@ -74,32 +68,6 @@ impl Shuffle {
         }
         true
     }
-
-    /// Takes again what waits: each sample that was held goes back to its slot. Says whether all are there.
-    fn take_again(&mut self, io: &mut Io) -> Result<bool> {
-        let Some(replay) = &mut self.replay else { return Ok(true) };
-        while let Some(input) = io.input(0).filter(|input| replay.next < replay.end && !input.is_empty()) {
-            match replay.wanted.last() {
-                Some(&(ordinal, slot)) if ordinal == replay.next => {
-                    input.pop_into(&mut self.buffer[slot]);
-                    replay.wanted.pop();
-                }
-                _ => input.advance(),
-            }
-            replay.next += 1;
-        }
-        if replay.next < replay.end && !io.ended(0) {
-            return Ok(false);
-        }
-        let missing = replay.end - replay.next;
-        self.replay = None;
-        if missing > 0 {
-            self.ordinals.clear();
-            let message = format!("the input ended {missing} samples before the saved position");
-            return Err(Error::invalid(message));
-        }
-        Ok(true)
-    }
 }
 
 impl Stream for Shuffle {
@@ -111,7 +79,12 @@ impl Stream for Shuffle {
     }
 
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
-        if !self.take_again(io)? {
+        let Self { replay, buffer, ordinals, .. } = self;
+        let put = |slot: usize, input: &mut Chunk| {
+            input.pop_into(&mut buffer[slot]);
+            Ok(())
+        };
+        if !replay::take_again(replay, io, put).inspect_err(|_| ordinals.clear())? {
             return Ok(Step::NeedInput(0));
         }
         while io.room() > 0 {
@@ -136,7 +109,7 @@ impl Stream for Shuffle {
         let ages = self.ordinals.iter().map(|ordinal| taken - 1 - ordinal);
         let bytes = numbers::write([self.size as u64, self.drawn].into_iter().chain(ages));
         let again = match &self.replay {
-            Some(replay) => replay.next - replay.start,
+            Some(replay) => replay.taken(),
             None => self.ordinals.iter().min().map_or(0, |oldest| taken - oldest),
         };
         Ok(State { version: VERSION, bytes: bytes.into(), ..State::default() }.again(0, again))
@@ -161,50 +134,10 @@ impl Stream for Shuffle {
         let ordinals =
             ages.iter().map(|age| end.checked_sub(1)?.checked_sub(*age)).collect::<Option<Vec<_>>>();
         let ordinals = ordinals.filter(|ordinals| ordinals.len() <= self.size).ok_or_else(unreadable)?;
-        let mut wanted: Vec<_> = ordinals.iter().copied().zip(0..).collect();
-        wanted.sort_unstable_by(|one, two| two.cmp(one));
-        if wanted.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            return Err(unreadable());
-        }
+        self.replay = Replay::new(&ordinals, end).ok_or_else(unreadable)?;
         self.buffer.resize_with(ordinals.len(), Sample::default);
         (self.drawn, self.ordinals) = (*drawn, ordinals);
-        let oldest = wanted.last().map(|&(ordinal, _)| ordinal);
-        self.replay = oldest.map(|start| Replay { start, next: start, end, wanted });
         Ok(())
-    }
-}
-
-/// Numbers as bytes: seven bits to a byte, the lowest first, the eighth bit says that more follow (LEB128).
-mod numbers {
-    pub(super) fn write(numbers: impl Iterator<Item = u64>) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(16 + 3 * numbers.size_hint().0);
-        for mut number in numbers {
-            while number >= 0x80 {
-                bytes.push((number & 0x7f) as u8 | 0x80);
-                number >>= 7;
-            }
-            bytes.push(number as u8);
-        }
-        bytes
-    }
-
-    /// The numbers, unless one is cut off or too large.
-    pub(super) fn read(bytes: &[u8]) -> Option<Vec<u64>> {
-        let mut numbers = Vec::new();
-        let (mut number, mut shift) = (0, 0);
-        for &byte in bytes {
-            let part = u64::from(byte & 0x7f);
-            if shift > 63 || part << shift >> shift != part {
-                return None;
-            }
-            number |= part << shift;
-            shift += 7;
-            if byte < 0x80 {
-                numbers.push(number);
-                (number, shift) = (0, 0);
-            }
-        }
-        (shift == 0).then_some(numbers)
     }
 }
 
@@ -327,7 +260,7 @@ mod tests {
         assert_eq!((error.kind(), error.get("option")), (ErrorKind::Invalid, Some("size")));
         let with = |numbers: &[u64]| State {
             version: VERSION,
-            bytes: super::numbers::write(numbers.iter().copied()).into(),
+            bytes: numbers::write(numbers.iter().copied()).into(),
             ..State::default()
         };
         assert!(shuffle(5).restore(&with(&[5, 3, 0, 1, 2]), &host.context()).is_ok());

@@ -7,6 +7,9 @@ use forebay_core::{
 /// The most fields of a struct that are matched by name when their order differs.
 const MATCHED: usize = 64;
 
+/// The most values of a list that memory is taken for before they come.
+const MOST_AHEAD: usize = 1024;
+
 /// Where values go: how many there will be at most, and whether numbers must fit.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
@@ -43,17 +46,66 @@ pub(crate) enum Column {
 
 impl Place<'_> {
     /// Memory for all values of so many bytes each.
-    fn alloc(&self, each: usize) -> Result<BufferMut> {
-        let len = self.capacity.checked_mul(each).filter(|&len| len as u64 <= self.cx.limits().bytes);
-        let len = len.ok_or_else(|| {
-            let (count, limit) = (self.capacity, self.cx.limits().bytes);
-            Error::limit(format!("{count} values of {each} bytes are more than the {limit} allowed"))
-        })?;
-        self.cx.alloc(len)
+    pub(crate) fn alloc(&self, each: usize) -> Result<BufferMut> {
+        room(self.cx, self.capacity, each)
     }
 }
 
+/// Memory for so many values of `each` bytes, which together are one value.
+pub(crate) fn room(cx: &Context, count: usize, each: usize) -> Result<BufferMut> {
+    let limit = cx.limits().bytes;
+    let len = count.checked_mul(each).filter(|&len| len as u64 <= limit).ok_or_else(|| {
+        Error::limit(format!("{count} values of {each} bytes are more than the {limit} allowed"))
+    })?;
+    cx.alloc(len)
+}
+
+/// Whether one value may have so many bytes.
+pub(crate) fn check_limit(len: usize, cx: &Context) -> Result<()> {
+    let limit = cx.limits().bytes;
+    if len as u64 > limit {
+        return Err(Error::limit(format!("{len} bytes are more than the {limit} allowed")));
+    }
+    Ok(())
+}
+
+/// Bytes that belong together: shared where they lie side by side in one allocation, copied once where they do not.
+pub(crate) fn join_or_copy(parts: &[&Buffer], cx: &Context) -> Result<Buffer> {
+    if let Some(joined) = Buffer::join(parts.iter().copied()) {
+        return Ok(joined);
+    }
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    check_limit(len, cx)?;
+    let (mut bytes, mut at) = (cx.alloc(len)?, 0);
+    for part in parts {
+        bytes[at..at + part.len()].copy_from_slice(part);
+        at += part.len();
+    }
+    Ok(bytes.freeze())
+}
+
 impl Column {
+    /// A column with these values, which stay a list.
+    pub(crate) fn list(values: Vec<Value>) -> Self {
+        Self::List(values)
+    }
+
+    /// Makes place for `capacity` values, where there was some for fewer, of which `rows` are taken.
+    pub(crate) fn grow(&mut self, rows: usize, place: &Place) -> Result<()> {
+        let (bytes, each) = match self {
+            Self::Scalars { dtype, bytes } => (bytes, dtype.size()),
+            Self::Tensors { first, bytes } => (bytes, first.data().len()),
+            Self::Struct { columns, .. } => {
+                return columns.iter_mut().try_for_each(|column| column.grow(rows, place));
+            }
+            Self::Empty | Self::Joined { .. } | Self::List(_) => return Ok(()),
+        };
+        let mut larger = place.alloc(each)?;
+        larger[..rows * each].copy_from_slice(&bytes[..rows * each]);
+        *bytes = larger;
+        Ok(())
+    }
+
     /// Adds the value number `row`, moving it out of its place.
     #[inline]
     pub(crate) fn push(&mut self, value: &mut Value, row: usize, place: &Place) -> Result<()> {
@@ -132,7 +184,11 @@ impl Column {
                 write_scalar(&mut bytes, 0, dtype.size(), value.bits());
                 Self::Scalars { dtype, bytes }
             }
-            _ => Self::List(vec![std::mem::take(value)]),
+            _ => {
+                let mut values = Vec::with_capacity(place.capacity.min(MOST_AHEAD));
+                values.push(std::mem::take(value));
+                Self::List(values)
+            }
         })
     }
 
@@ -203,7 +259,7 @@ fn matching(one: &Schema, other: &Schema) -> bool {
 }
 
 /// The type and shape of a number or of a block of them.
-fn describe(value: &Value) -> Option<String> {
+pub(crate) fn describe(value: &Value) -> Option<String> {
     match value.view() {
         View::Tensor(tensor) => Some(format!("{tensor:?}")),
         _ => value.dtype().map(|dtype| dtype.to_string()),
@@ -232,7 +288,7 @@ fn split(first: &Tensor, rows: usize, data: &Buffer) -> Result<Vec<Value>> {
 /// Writes the lower bytes of `bits` as number `row`, in the machine's order.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the width says which bits count")]
-fn write_scalar(bytes: &mut [u8], row: usize, width: usize, bits: u64) {
+pub(crate) fn write_scalar(bytes: &mut [u8], row: usize, width: usize, bits: u64) {
     let place = &mut bytes[row * width..][..width];
     match width {
         8 => place.copy_from_slice(&bits.to_ne_bytes()),

@@ -1,6 +1,9 @@
 //! Drivers for the tests of this crate that feed streams in every manner, and the checks that every stream passes.
 
-use forebay_core::{Io, Key, Limits, Map, Port, Result, Sample, State, Step, Stream, Value, abi::Chunk};
+use forebay_core::{
+    Error, FlatMap, Io, Items as _, Key, Limits, Map, Port, Result, Sample, State, Step, Stream, Value,
+    abi::Chunk,
+};
 pub(crate) use forebay_testkit::Host;
 
 /// A host with little memory.
@@ -47,6 +50,31 @@ pub(crate) fn map(pipe: &impl Map, input: &Sample, host: &Host) -> Result<Sample
     Ok(sample)
 }
 
+/// All that a flat map makes of samples, after checking that each stream can be saved at every place, and goes on from there exactly.
+pub(crate) fn expand(pipe: &impl FlatMap, input: &[Sample]) -> Result<Vec<Sample>> {
+    let host = small_host();
+    let cx = host.context();
+    let mut out = Vec::new();
+    for sample in input {
+        let mut items = pipe.open(sample.clone(), &cx)?;
+        let (mut held, mut whole, mut places) = (Sample::default(), Vec::new(), vec![items.state()?]);
+        while items.next_into(&mut held, &cx)? {
+            whole.push(held.clone());
+            places.push(items.state()?);
+        }
+        assert_eq!(items.next(&cx)?, None, "an end stays");
+        for (at, state) in places.iter().enumerate() {
+            let mut items = pipe.open(sample.clone(), &cx)?;
+            items.restore(state, &cx)?;
+            assert_eq!(items.state()?, *state, "B120: it comes back as it was");
+            let rest: Vec<_> = std::iter::from_fn(|| items.next(&cx).transpose()).collect::<Result<_>>()?;
+            assert_eq!(rest, whole[at..], "after {at}");
+        }
+        out.append(&mut whole);
+    }
+    Ok(out)
+}
+
 /// Feeds one stream from lists of samples, so many at a time.
 pub(crate) struct Drive<'a, S> {
     pipe: S,
@@ -59,6 +87,8 @@ pub(crate) struct Drive<'a, S> {
     /// What each output gave, and how much each had given before this drive began.
     outs: Vec<Vec<Sample>>,
     before: Vec<usize>,
+    /// How many errors there were, those before this drive too.
+    failed: usize,
 }
 
 impl<'a, S: Stream> Drive<'a, S> {
@@ -88,6 +118,7 @@ impl<'a, S: Stream> Drive<'a, S> {
             host: host.clone(),
             outs: vec![Vec::new(); outputs],
             before: vec![0; outputs],
+            failed: 0,
         }
     }
 
@@ -107,7 +138,8 @@ impl<'a, S: Stream> Drive<'a, S> {
                 self.at[input] = 0;
                 port.ended = false;
             }
-            _ => {}
+            Ok(_) => {}
+            Err(_) => self.failed += 1,
         }
         step
     }
@@ -142,6 +174,11 @@ impl<'a, S: Stream> Drive<'a, S> {
     /// What the first output gave.
     pub(crate) fn out(&self) -> &[Sample] {
         &self.outs[0]
+    }
+
+    /// What this output gave.
+    pub(crate) fn out_of(&self, output: usize) -> &[Sample] {
+        &self.outs[output]
     }
 
     /// How many samples of the first input were asked for.
@@ -197,11 +234,13 @@ impl<'a, S: Stream> Drive<'a, S> {
         for (output, out) in self.outs.iter().enumerate() {
             other.before[output] = self.before[output] + out.len();
         }
+        other.failed = self.failed;
         other
     }
 
-    /// Checks that the outputs went on where they were in `whole`.
-    fn goes_on(&self, whole: &[Vec<Sample>], most: usize) {
+    /// Checks that the outputs went on where they were in `whole`, in which there were so many errors.
+    fn goes_on(&self, whole: &[Vec<Sample>], failed: usize, most: usize) {
+        assert!(most < usize::MAX || self.failed == failed, "{} errors of {failed}", self.failed);
         for (output, (out, &before)) in self.outs.iter().zip(&self.before).enumerate() {
             let all = &whole[output];
             let rest = &all[before.min(all.len())..];
@@ -266,19 +305,19 @@ impl<'a> Setup<'a> {
         for (chunk, room) in [(1, 1), (2, 3), (3, 1)] {
             let mut whole = self.drive(make(), chunk);
             whole.run_on(room, self.most);
-            let whole = self.cut(whole.outs);
+            let (failed, whole) = (whole.failed, self.cut(whole.outs));
             let mut first = self.drive(make(), chunk);
             loop {
                 let mut second = first.resume(make());
                 loop {
                     let mut third = second.resume(make());
                     third.run_on(2, self.most);
-                    third.goes_on(&whole, self.most);
+                    third.goes_on(&whole, failed, self.most);
                     if second.has(self.most) || matches!(second.step(room), Ok(Step::End)) {
                         break;
                     }
                 }
-                second.goes_on(&whole, self.most);
+                second.goes_on(&whole, failed, self.most);
                 if first.has(self.most) || matches!(first.step(room), Ok(Step::End)) {
                     break;
                 }
@@ -295,4 +334,16 @@ pub(crate) fn check<S: Stream>(make: impl Fn() -> S, input: &[Sample]) -> Vec<Sa
 /// [`Setup::check_resume`] for one input and one output.
 pub(crate) fn check_resume<S: Stream>(make: impl Fn() -> S, input: &[Sample]) {
     Setup::new(&[input]).check_resume(make);
+}
+
+/// Runs a stream to its end, over all errors, which it gives.
+pub(crate) fn errors<S: Stream>(drive: &mut Drive<'_, S>) -> Vec<Error> {
+    let mut errors = Vec::new();
+    loop {
+        match drive.step(3) {
+            Ok(Step::End) => return errors,
+            Ok(_) => {}
+            Err(error) => errors.push(error),
+        }
+    }
 }

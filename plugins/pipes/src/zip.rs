@@ -3,17 +3,21 @@
 use std::mem;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str, Stream, Uids,
+    Any, Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Stream, Uids,
     Value, options, random::uid_from,
 };
+
+use crate::join::Join;
 
 options! {
     /// Options of `zip`.
     pub struct ZipOptions {
-        /// For inputs that are not equally long: `shortest` ends with the first that ends, `strict` fails, `longest` goes on with nulls in their place.
+        /// For inputs that are not equally long: `shortest` ends with the first that ends, `strict` fails, `longest` goes on with `fill` in their place.
         mode: String = "shortest", one_of ["shortest", "strict", "longest"];
         /// What to put before the names of each input's fields, one text for each input; null when no name comes twice.
         prefix: Option<Vec<String>> = null;
+        /// What `longest` gives for each field of an input that has ended: null, a truth value, a number or a text.
+        fill: Any = null;
     }
 }
 
@@ -24,16 +28,16 @@ options! {
 #[derive(Debug)]
 pub struct Zip {
     mode: Mode,
-    prefix: Option<Vec<String>>,
+    /// What stands for the fields of an input that has ended.
+    fill: Value,
     /// How many samples were joined.
     rows: u64,
     /// Whether an error ended the stream.
     failed: bool,
-    /// The last sample of each input, without its values: their fields are what an input that has ended leaves null.
+    /// The last sample of each input, without its values: their fields are what an input that has ended leaves to `fill`.
     row: Vec<Sample>,
-    /// The schemas that were joined last, and what they gave.
-    parts: Vec<Schema>,
-    joined: Schema,
+    join: Join,
+    joined: Sample,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -64,15 +68,13 @@ impl DataPipe for Zip {
             "longest" => Mode::Longest,
             _ => Mode::Shortest,
         };
-        Ok(Self {
-            mode,
-            prefix: options.prefix,
-            rows: 0,
-            failed: false,
-            row: Vec::new(),
-            parts: Vec::new(),
-            joined: Schema::empty(),
-        })
+        let fill = filler(&options.fill).map_err(|error| error.context("option", "fill"))?;
+        if mode != Mode::Longest && !options.fill.0.is_null() {
+            let error = Error::invalid("found something to fill with, which `longest` alone does");
+            return Err(error.context("option", "fill"));
+        }
+        let (row, join, joined) = (Vec::new(), Join::new(options.prefix), Sample::default());
+        Ok(Self { mode, fill, rows: 0, failed: false, row, join, joined })
     }
 }
 
@@ -87,7 +89,7 @@ impl Stream for Zip {
         if self.failed {
             return Ok(Step::End);
         }
-        if let Some(found) = self.prefix.as_ref().map(Vec::len).filter(|&found| found != io.inputs()) {
+        if let Some(found) = self.join.prefixes().filter(|&found| found != io.inputs()) {
             self.failed = true;
             let error = Error::invalid(format!("found {found} prefixes for {} inputs", io.inputs()));
             return Err(error.context("option", "prefix"));
@@ -97,8 +99,8 @@ impl Stream for Zip {
             if let Some(step) = self.wait(io)? {
                 return Ok(step);
             }
-            let mut sample = self.take(io)?;
-            io.push(&mut sample);
+            self.take(io)?;
+            io.push(&mut self.joined);
         }
         Ok(Step::Ready)
     }
@@ -147,54 +149,36 @@ impl Zip {
     }
 
     /// Takes one sample of each input that has one, and joins them.
-    fn take(&mut self, io: &mut Io) -> Result<Sample> {
+    fn take(&mut self, io: &mut Io) -> Result<()> {
         let mut first = None;
         for (input, sample) in self.row.iter_mut().enumerate() {
-            if io.pop_into(input, sample) && first.is_none() {
+            if !io.pop_into(input, sample) {
+                sample.values_mut().fill(self.fill.clone());
+            } else if first.is_none() {
                 first = Some((uid_from(sample.uid(), input, 0), sample.key().clone()));
             }
         }
         self.rows += 1;
         let (uid, key) = first.unwrap_or_default();
-        if let Err(error) = self.join() {
-            // An input that has ended must not give these again.
-            self.row.iter_mut().for_each(|sample| sample.values_mut().fill(Value::NULL));
-            return Err(error.context("sample", key));
-        }
+        let schema = self.join.schema(self.row.iter().map(Sample::schema));
+        let schema = schema.map_err(|error| error.context("sample", &key))?;
         let values = self.row.iter_mut().flat_map(|sample| sample.values_mut().iter_mut().map(mem::take));
-        let values: Vec<Value> = values.collect();
-        Ok(Sample::with_schema(uid, key, self.joined.clone(), values))
-    }
-
-    /// Makes the schema of the row, unless it is that of the last one.
-    fn join(&mut self) -> Result<()> {
-        let schemas = || self.row.iter().map(Sample::schema);
-        if self.parts.len() == self.row.len() && schemas().zip(&self.parts).all(|(one, other)| one == other) {
-            return Ok(());
-        }
-        let mut names: Vec<(Str, usize)> = Vec::new();
-        for (input, schema) in schemas().enumerate() {
-            let prefix = self.prefix.as_ref().and_then(|prefix| prefix.get(input));
-            for name in schema.names() {
-                let name = match prefix {
-                    Some(prefix) => Str::from(format!("{prefix}{name}")),
-                    None => name.clone(),
-                };
-                if let Some((_, other)) =
-                    names.iter().find(|(known, other)| *known == name && *other != input)
-                {
-                    let message = format!(
-                        "inputs {other} and {input} both have this field: tell them apart by `prefix`"
-                    );
-                    return Err(Error::invalid(message).context("field", name));
-                }
-                names.push((name, input));
-            }
-        }
-        self.joined = Schema::new(names.into_iter().map(|(name, _)| name));
-        self.parts = schemas().cloned().collect();
+        self.joined.refill(uid, key, schema, values);
         Ok(())
     }
+}
+
+/// The value that an option stands for.
+fn filler(option: &Any) -> Result<Value> {
+    let json = &option.0;
+    let number = json.as_i64().map(Value::from).or_else(|| json.as_u64().map(Value::from));
+    let scalar =
+        number.or_else(|| json.as_f64().map(Value::from)).or_else(|| json.as_bool().map(Value::from));
+    let value =
+        scalar.or_else(|| json.as_str().map(Value::from)).or_else(|| json.is_null().then_some(Value::NULL));
+    value.ok_or_else(|| {
+        Error::invalid("found a list or an object, expected null, a truth value, a number or a text")
+    })
 }
 
 /// The error for inputs of which some have ended after so many samples and some have not.
@@ -339,6 +323,35 @@ mod tests {
             ["a=Int(0) b=Int(10)", "a=Int(2) b=Null b2=Null", "a=Int(3) b=Null b2=Null"]
         );
         setup.check_resume(longest);
+    }
+
+    #[test]
+    fn the_longest_goes_on_with_what_it_is_told_to() {
+        let (a, b) = (input("a", 0, 3), input("b", 10, 1));
+        let setup = Setup::new(&[&a, &b]);
+        for (fill, expected) in
+            [("-1", "a=Int(2) b=Int(-1) b2=Int(-1)"), ("0.5", "a=Int(2) b=Float(0.5) b2=Float(0.5)")]
+        {
+            let filled = || zip(&format!(r#"{{"mode": "longest", "fill": {fill}}}"#));
+            assert_eq!(lines(&setup.check(filled)[0])[2], expected);
+            setup.check_resume(filled);
+        }
+        for (fill, value) in [
+            ("\"?\"", "?".into()),
+            ("true", true.into()),
+            ("null", Value::NULL),
+            ("18446744073709551615", u64::MAX.into()),
+        ] {
+            let out =
+                setup.check(|| zip(&format!(r#"{{"mode": "longest", "fill": {fill}}}"#))).swap_remove(0);
+            assert_eq!(out[1].get("b"), Some(&value));
+        }
+        for wrong in
+            [r#"{"fill": 0}"#, r#"{"mode": "strict", "fill": "x"}"#, r#"{"mode": "longest", "fill": [0]}"#]
+        {
+            let error = Zip::new(ZipOptions::parse(wrong).unwrap()).unwrap_err();
+            assert_eq!(error.get("option"), Some("fill"), "{wrong}");
+        }
     }
 
     #[test]

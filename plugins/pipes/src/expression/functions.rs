@@ -21,7 +21,7 @@ pub(super) struct Function {
 #[derive(Debug, Clone, Copy)]
 enum Call {
     /// Nothing but the sample.
-    Sample(for<'a> fn(&Row<'a>) -> Val<'a>),
+    Sample(for<'a> fn(&Row<'a>) -> Result<Val<'a>>),
     One(for<'a> fn(&Val<'a>) -> Option<Result<Val<'a>>>),
     Two(for<'a> fn(&Val<'a>, &Val<'a>) -> Option<Result<Val<'a>>>),
     Three(for<'a> fn(&Val<'a>, &Val<'a>, &Val<'a>) -> Option<Result<Val<'a>>>),
@@ -31,7 +31,8 @@ enum Call {
 }
 
 const FUNCTIONS: &[Function] = &[
-    Function { called: "key", call: Call::Sample(|row| Val::Text(Cow::Owned(row.key.to_string()))) },
+    Function { called: "key", call: Call::Sample(|row| Ok(Val::Text(Cow::Owned(row.key.to_string())))) },
+    Function { called: "random", call: Call::Sample(|row| row.draws.next().map(Val::Float)) },
     Function { called: "size", call: Call::One(size) },
     Function { called: "shape", call: Call::One(shape) },
     Function { called: "type", call: Call::One(|value| Some(Ok(Val::Text(type_of(value).into())))) },
@@ -112,7 +113,7 @@ impl Function {
 
     pub(super) fn call<'a>(self, values: Vec<Val<'a>>, row: &Row<'a>) -> Result<Val<'a>> {
         let done = match (self.call, &values[..]) {
-            (Call::Sample(call), _) => Some(Ok(call(row))),
+            (Call::Sample(call), _) => Some(call(row)),
             (Call::One(call), [one]) => call(one),
             (Call::Two(call), [one, two]) => call(one, two),
             (Call::Three(call), [one, two, three]) => call(one, two, three),

@@ -3,19 +3,29 @@
 //! The language is that of <https://github.com/google/cel-spec>; the crate `cel` parses it. What runs it is our own: the crate's
 //! interpreter wants all fields in values of its own first, which costs ten times as much as most expressions do.
 
+mod canonical;
 mod compile;
+mod draws;
 mod fold;
 mod functions;
 mod node;
 mod numbers;
+mod quick;
+mod rank;
 #[cfg(test)]
 mod tests;
 mod val;
 
-use forebay_core::{Error, Key, Result, Schema, Value};
+use forebay_core::{Chunk, Error, Key, Result, Schema, Value};
 
+pub(crate) use self::{
+    canonical::{write, write_text, write_whole},
+    draws::Draws,
+    rank::Rank,
+};
 use self::{
     node::{Node, Row},
+    quick::Quick,
     val::Val,
 };
 
@@ -27,6 +37,8 @@ pub(crate) type Places = Box<[Option<usize>]>;
 pub(crate) struct Expression {
     text: String,
     node: Node,
+    /// Whether the [short way](quick) is worth trying.
+    quick: bool,
     /// The fields it may name: `a.b` is the field of that name, or else `b` in `a`.
     fields: Vec<String>,
 }
@@ -38,7 +50,7 @@ impl Expression {
     /// `Invalid`, with the place in it.
     pub(crate) fn new(text: &str) -> Result<Self> {
         let (node, fields) = compile::compile(text)?;
-        Ok(Self { text: text.to_owned(), node, fields })
+        Ok(Self { text: text.to_owned(), quick: node.is_quick(), node, fields })
     }
 
     /// Where its fields are in samples of a schema.
@@ -46,7 +58,7 @@ impl Expression {
         self.fields.iter().map(|field| schema.position(field)).collect()
     }
 
-    /// Whether it holds of a sample; `places` are those of its schema.
+    /// Whether it holds of a sample; `places` are those of its schema, `draws` its random numbers.
     ///
     /// # Errors
     /// `Invalid` when it gives no truth value, names what is not there, or does to values what cannot be done to them.
@@ -57,8 +69,12 @@ impl Expression {
         key: &Key,
         schema: &Schema,
         values: &[Value],
+        draws: &Draws,
     ) -> Result<bool> {
-        let given = match self.node.eval(&Row { places, key, schema, values }, None) {
+        if let Some(truth) = self.quick(places, values).and_then(Quick::truth) {
+            return Ok(truth);
+        }
+        let given = match self.node.eval(&Row { places, key, schema, values, draws }, None) {
             Ok(Val::Bool(truth)) => return Ok(truth),
             Ok(other) => Error::invalid(format!("it gives {}, expected true or false", other.kind())),
             Err(error) => error,
@@ -66,7 +82,13 @@ impl Expression {
         Err(self.blame(given))
     }
 
-    /// What it gives for a sample. A field that is taken as it is shares its memory.
+    /// What it gives for a sample, if that is found the [short way](quick).
+    #[inline]
+    pub(crate) fn quick(&self, places: &Places, values: &[Value]) -> Option<Quick> {
+        if self.quick { self.node.quick(places, values) } else { None }
+    }
+
+    /// What it gives for a sample, found the long way. A field that is taken as it is shares its memory.
     ///
     /// # Errors
     /// `Invalid` when it names what is not there, or does to values what cannot be done to them.
@@ -76,8 +98,9 @@ impl Expression {
         key: &Key,
         schema: &Schema,
         values: &[Value],
+        draws: &Draws,
     ) -> Result<Value> {
-        let row = Row { places, key, schema, values };
+        let row = Row { places, key, schema, values, draws };
         let value = match &self.node {
             Node::Field(at, name) => row.field(*at, name).cloned(),
             node => node.eval(&row, None).map(Val::into_value),
@@ -85,8 +108,54 @@ impl Expression {
         value.map_err(|error| self.blame(error))
     }
 
+    /// The field that it is, if it is nothing but that.
+    pub(crate) fn field(&self) -> Option<&str> {
+        match &self.node {
+            Node::Field(_, name) => Some(name),
+            _ => None,
+        }
+    }
+
     #[cold]
     fn blame(&self, error: Error) -> Error {
         error.context("expression", &self.text)
+    }
+}
+
+/// An expression for the samples of a stream, which remembers where the last schema has its fields.
+#[derive(Debug)]
+pub(crate) struct Running {
+    expression: Expression,
+    known: Option<(Schema, Places)>,
+}
+
+impl Running {
+    /// Compiles the expression that an option holds.
+    ///
+    /// # Errors
+    /// `Invalid`, with the option and the place in the expression.
+    pub(crate) fn new(text: &str, option: &'static str) -> Result<Self> {
+        let expression = Expression::new(text).map_err(|error| error.context("option", option))?;
+        Ok(Self { expression, known: None })
+    }
+
+    /// The expression, and where its fields are in samples of a schema.
+    #[inline]
+    pub(crate) fn of(&mut self, schema: &Schema) -> (&Expression, &Places) {
+        let Self { expression, known } = self;
+        if known.as_ref().is_some_and(|(known, _)| !known.is(schema)) {
+            *known = None;
+        }
+        let (_, places) = known.get_or_insert_with(|| (schema.clone(), expression.places(schema)));
+        (expression, places)
+    }
+
+    /// Whether it holds of the foremost sample; none where there is no sample. An error names the sample.
+    #[inline]
+    pub(crate) fn holds(&mut self, input: &Chunk) -> Option<Result<bool>> {
+        let (_, key, schema, values) = input.peek()?;
+        let (expression, places) = self.of(schema);
+        let holds = expression.holds(places, key, schema, values, &Draws::none());
+        Some(holds.map_err(|error| error.context("sample", key)))
     }
 }

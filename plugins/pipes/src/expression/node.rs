@@ -6,6 +6,7 @@ use forebay_core::{Error, Key, Result, Schema, Value};
 use regex::Regex;
 
 use super::{
+    draws::Draws,
     fold::Fold,
     functions::Function,
     numbers::{self, Operation},
@@ -70,6 +71,7 @@ pub(super) struct Row<'a> {
     pub(super) key: &'a Key,
     pub(super) schema: &'a Schema,
     pub(super) values: &'a [Value],
+    pub(super) draws: &'a Draws<'a>,
 }
 
 /// A variable, and those around it.
@@ -82,11 +84,20 @@ impl<'a> Row<'a> {
     /// The field at a place among those of the expression.
     #[inline]
     pub(super) fn field(&self, at: usize, name: &str) -> Result<&'a Value> {
-        match self.places.get(at).copied().flatten().and_then(|place| self.values.get(place)) {
-            Some(value) => Ok(value),
-            None => Err(missing(name, self.schema)),
-        }
+        self.there(at).ok_or_else(|| missing(name, self.schema))
     }
+
+    /// As [`field`](Row::field), if there is such a field.
+    #[inline]
+    pub(super) fn there(&self, at: usize) -> Option<&'a Value> {
+        there(self.places, self.values, at)
+    }
+}
+
+/// The value of a field at a place among those of the expression, if there is such a field.
+#[inline]
+pub(super) fn there<'a>(places: &[Option<usize>], values: &'a [Value], at: usize) -> Option<&'a Value> {
+    values.get(places.get(at).copied().flatten()?)
 }
 
 #[cold]
@@ -169,7 +180,7 @@ impl Literal {
 
 impl Order {
     #[inline]
-    fn holds(self, found: Ordering) -> bool {
+    pub(super) fn holds(self, found: Ordering) -> bool {
         match self {
             Self::Less => found.is_lt(),
             Self::LessOrEqual => found.is_le(),
@@ -216,8 +227,7 @@ fn joined<'a>(operation: Operation, left: Val<'a>, right: Val<'a>) -> Result<Val
 }
 
 fn path<'a>(ways: &'a [(usize, Vec<Box<str>>)], name: &str, row: &Row<'a>) -> Result<Val<'a>> {
-    let there = |at: &usize| row.places.get(*at).copied().flatten().and_then(|place| row.values.get(place));
-    let found = ways.iter().find_map(|(at, names)| there(at).map(|value| (value, names)));
+    let found = ways.iter().find_map(|(at, names)| row.there(*at).map(|value| (value, names)));
     let Some((value, names)) = found else { return Err(missing(name, row.schema)) };
     names.iter().try_fold(Val::of(value), |value, name| select(&value, name))
 }

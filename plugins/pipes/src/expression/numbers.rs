@@ -33,6 +33,17 @@ impl Operation {
             Self::Remainder => "%",
         }
     }
+
+    #[inline]
+    pub(super) fn of_floats(self, one: f64, other: f64) -> f64 {
+        match self {
+            Self::Add => one + other,
+            Self::Subtract => one - other,
+            Self::Multiply => one * other,
+            Self::Divide => one / other,
+            Self::Remainder => one % other,
+        }
+    }
 }
 
 /// The number that a value is.
@@ -101,12 +112,5 @@ pub(super) fn calculate<'a>(operation: Operation, one: &Val<'a>, other: &Val<'a>
             Remainder => one % other,
         });
     }
-    let (one, other) = (one.float(), other.float());
-    Ok(Val::Float(match operation {
-        Add => one + other,
-        Subtract => one - other,
-        Multiply => one * other,
-        Divide => one / other,
-        Remainder => one % other,
-    }))
+    Ok(Val::Float(operation.of_floats(one.float(), other.float())))
 }

@@ -1,9 +1,9 @@
 //! Expressions against what the language says they give.
 
-use forebay_core::{DType, Key, Result, Sample, Tensor, TensorExt as _, Value, write_json};
+use forebay_core::{DType, Key, Result, Rng, Sample, Tensor, TensorExt as _, Value, write_json};
 
-use super::Expression;
-use crate::testing::sample;
+use super::{Draws, Expression, quick::Quick};
+use crate::testing::{sample, small_host};
 
 fn birds() -> Sample {
     let boxes = Value::list(vec![3_i64.into(), 4_i64.into(), 5_i64.into()]);
@@ -35,7 +35,9 @@ fn value(text: &str) -> Result<Value> {
     let sample = birds();
     let expression = Expression::new(text)?;
     let places = expression.places(sample.schema());
-    expression.value(&places, &Key::whole("a.tar"), sample.schema(), sample.values())
+    let host = small_host();
+    let draws = Draws::new(&host.context(), sample.uid());
+    expression.value(&places, &Key::whole("a.tar"), sample.schema(), sample.values(), &draws)
 }
 
 #[track_caller]
@@ -185,7 +187,7 @@ fn what_cannot_run_is_refused_when_it_is_read() {
         ("label <", "is no expression"),
         ("", "is no expression"),
         ("label = 3", "is no expression"),
-        ("nosuch(label)", "no function `nosuch`; there are: matches, key, size"),
+        ("nosuch(label)", "no function `nosuch`; there are: matches, key, random, size"),
         ("size(label, 2)", "`size` takes 1 values"),
         ("text.matches(caption)", "a text that stands there"),
         ("text.matches('(')", "unclosed group"),
@@ -214,7 +216,87 @@ fn a_field_as_it_is_shares_its_memory() {
     let sample = birds();
     let expression = Expression::new("image").unwrap();
     let places = expression.places(sample.schema());
-    let found = expression.value(&places, sample.key(), sample.schema(), sample.values()).unwrap();
+    let host = small_host();
+    let draws = Draws::new(&host.context(), sample.uid());
+    let found = expression.value(&places, sample.key(), sample.schema(), sample.values(), &draws).unwrap();
     let data = |value: &Value| value.as_tensor().unwrap().data().as_ptr();
     assert_eq!(data(&found), data(sample.get("image").unwrap()));
+}
+
+/// A random expression over numbers and truth values, some of which do not go together.
+fn random_expression(rng: &mut Rng, depth: u32) -> String {
+    let leaves = [
+        "a",
+        "b",
+        "c",
+        "d",
+        "e",
+        "yes",
+        "no",
+        "text",
+        "nowhere",
+        "3",
+        "-1",
+        "0",
+        "2u",
+        "2.5",
+        "true",
+        "false",
+        "'x'",
+        "9223372036854775807",
+    ];
+    let operators = ["+", "-", "*", "/", "%", "<", "<=", ">", ">=", "==", "!=", "&&", "||"];
+    let one_of = |rng: &mut Rng, list: &[&str]| list[rng.below(list.len() as u64) as usize].to_owned();
+    if depth == 0 || rng.bool(0.2) {
+        return one_of(rng, &leaves);
+    }
+    let part = |rng: &mut Rng| random_expression(rng, depth - 1);
+    match rng.below(8) {
+        0 => format!("!({})", part(rng)),
+        1 => format!("-({})", part(rng)),
+        2 => format!("({} ? {} : {})", part(rng), part(rng), part(rng)),
+        _ => {
+            let (left, right) = (part(rng), part(rng));
+            format!("({left} {} {right})", one_of(rng, &operators))
+        }
+    }
+}
+
+#[test]
+fn the_short_way_gives_what_the_long_way_gives() {
+    let mut rng = Rng::new(3, 1);
+    let host = small_host();
+    let draws = Draws::new(&host.context(), 1);
+    let (mut short, mut none) = (0, 0);
+    for _ in 0..20_000 {
+        let text = random_expression(&mut rng, 3);
+        let mut expression = Expression::new(&text).unwrap();
+        let whole = [0, 1, -1, 3, i64::MIN, i64::MAX][rng.below(6) as usize];
+        let natural = [0, 1, 7, u64::MAX][rng.below(4) as usize];
+        let float = [0.0, -0.0, 1.5, f64::NAN, f64::INFINITY, 1e19][rng.below(6) as usize];
+        let fields = [
+            ("a", whole.into()),
+            ("b", Value::from(rng.u32() as i8)),
+            ("c", natural.into()),
+            ("d", float.into()),
+            ("e", Value::from(rng.u32() as u8)),
+            ("yes", true.into()),
+            ("no", false.into()),
+            ("text", "x".into()),
+        ];
+        let sample = sample(1, &fields);
+        let (key, schema, values) = (sample.key(), sample.schema(), sample.values());
+        let places = expression.places(schema);
+        let quick = expression.quick(&places, values);
+        expression.quick = false;
+        let long = expression.value(&places, key, schema, values, &draws);
+        match quick {
+            Some(quick) => assert_eq!(quick.into_value(), long.unwrap(), "{text} of {sample:?}"),
+            None => none += 1,
+        }
+        let holds = expression.holds(&places, key, schema, values, &draws);
+        assert!(quick.and_then(Quick::truth).is_none_or(|truth| holds == Ok(truth)), "{text}");
+        short += usize::from(quick.is_some());
+    }
+    assert!(short > 2000 && none > 2000, "{short} the short way, {none} not");
 }

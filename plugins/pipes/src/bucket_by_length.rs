@@ -1,0 +1,187 @@
+//! `bucket_by_length`: batches of samples that are about equally long.
+
+#[cfg(test)]
+mod tests;
+
+use forebay_core::{
+    Chunk, Context, DataPipe, Error, Io, OneOrMany, PipeInfo, Result, State, Step, Stream, Uids, options,
+};
+
+use crate::{
+    again::Held,
+    length::Length,
+    pad::{Padding, Pads},
+    rows::Rows,
+    stack::Place,
+};
+
+options! {
+    /// Options of `bucket_by_length`.
+    pub struct BucketByLengthOptions {
+        /// An expression for the length of a sample: a number, or something that has a length.
+        length: String = required;
+        /// Where the next bucket begins: each length, in rising order, is the least of its bucket.
+        boundaries: Vec<usize> = required, in 1..=1_000_000_000;
+        /// Samples in a batch of each bucket, one more than there are boundaries.
+        sizes: Vec<usize> = required, in 1..=1_000_000_000;
+        /// Pad to the greatest length of the bucket, which is one below its boundary. Samples for which there is no boundary are errors.
+        pad_to_boundary: bool = false;
+        /// What the length of the first axis, or of each of the first axes, is a multiple of, where it is that of the longest.
+        multiple: OneOrMany<usize> = 1, in 1..=1_000_000;
+        /// The fields to pad; null for all tensors with axes and all lists of numbers.
+        fields: Option<Vec<String>> = null;
+        /// `field=number`: what fields are padded with; 0 for the others.
+        values: OneOrMany<String> = [];
+        /// `_mask` for new fields called that after each padded one, of its shape, true where something was; or `field=name`.
+        mask: Option<OneOrMany<String>> = null;
+        /// `_length` for new fields called that after each padded one, with the lengths of the first axis before; or `field=name`.
+        lengths: Option<OneOrMany<String>> = null;
+        /// Leave out the batches at the end that are not full.
+        drop_last: bool = false;
+        /// A new field for the uids of the samples in a batch, in their order; null for none.
+        uids: Option<String> = null;
+    }
+}
+
+/// Sorts samples by their length into buckets, and gives a batch of each as soon as it is full; at the end those that are left, the
+/// shortest first.
+///
+/// A batch is padded as `padded_batch` does, and has the key and uid of its first sample. Memory: the samples of the unfinished
+/// batches, at most as many as all `sizes` together. State: how old each of them is; all samples from the oldest on come again.
+#[derive(Debug)]
+pub struct BucketByLength {
+    length: Length,
+    boundaries: Vec<usize>,
+    /// Whether a sample may be as long as the last boundary, or longer.
+    open: bool,
+    drop_last: bool,
+    buckets: Vec<Bucket>,
+    held: Held,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    size: usize,
+    rows: Rows<Padding>,
+}
+
+impl DataPipe for BucketByLength {
+    const INFO: PipeInfo = PipeInfo {
+        name: "bucket_by_length",
+        summary: "Batches of samples that are about equally long",
+        uids: Uids::Made,
+        drops: "drop_last",
+        ..PipeInfo::DEFAULT
+    };
+    type Options = BucketByLengthOptions;
+
+    fn new(options: BucketByLengthOptions) -> Result<Self> {
+        let BucketByLengthOptions { boundaries, sizes, pad_to_boundary, drop_last, uids, .. } = options;
+        let refuse = |option: &str, message: String| Err(Error::invalid(message).context("option", option));
+        if let Some(pair) = boundaries.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return refuse(
+                "boundaries",
+                format!("found {} after {}, expected rising ones", pair[1], pair[0]),
+            );
+        }
+        if sizes.len() != boundaries.len() + 1 {
+            let (found, expected) = (sizes.len(), boundaries.len() + 1);
+            let message = format!("found {found}, expected {expected}: one more than there are boundaries");
+            return refuse("sizes", message);
+        }
+        let BucketByLengthOptions { multiple, fields, values, mask, lengths, .. } = options;
+        let padding = Padding::new(Pads { fields, multiple, values, mask, lengths }, Vec::new())?;
+        let bucket = |(at, size)| {
+            let boundary = boundaries.get(at).filter(|_| pad_to_boundary);
+            let padding = boundary.map_or_else(|| padding.clone(), |end| padding.to_length(end - 1));
+            Bucket { size, rows: Rows::new(padding, uids.as_deref()) }
+        };
+        let buckets: Vec<_> = sizes.into_iter().enumerate().map(bucket).collect();
+        Ok(Self {
+            length: Length::new(&options.length)?,
+            open: !pad_to_boundary,
+            drop_last,
+            held: Held::new(buckets.len()),
+            buckets,
+            boundaries,
+        })
+    }
+}
+
+impl BucketByLength {
+    /// Takes the foremost sample; gives the bucket it is in.
+    fn sort(&mut self, input: &mut Chunk, cx: &Context) -> Result<usize> {
+        let number = self.held.take();
+        let Some((_, key, schema, values)) = input.peek() else { return Ok(0) };
+        let bucket = self.length.of(key, schema, values).and_then(|length| {
+            let bucket = self.boundaries.partition_point(|&boundary| boundary <= length);
+            if bucket == self.boundaries.len() && !self.open {
+                let error = Error::invalid(format!("a sample of length {length} has no boundary to pad to"));
+                return Err(error.context("option", "boundaries").context("sample", key));
+            }
+            Ok(bucket)
+        });
+        let at = match bucket {
+            Ok(at) => at,
+            Err(error) => {
+                input.advance();
+                return Err(error);
+            }
+        };
+        let bucket = &mut self.buckets[at];
+        bucket.rows.take(input, &Place { capacity: bucket.size, strict: true, cx })?;
+        self.held.list(at).push(number);
+        Ok(at)
+    }
+
+    fn give(&mut self, at: usize, io: &mut Io, cx: &Context) -> Result<()> {
+        self.held.list(at).clear();
+        io.push(&mut self.buckets[at].rows.finish(cx)?);
+        Ok(())
+    }
+}
+
+impl Stream for BucketByLength {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        self.buckets.iter_mut().for_each(|bucket| bucket.rows.clear());
+        self.held.clear();
+        Ok(())
+    }
+
+    fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
+        let buckets = &mut self.buckets;
+        let all = self.held.again(io, |input, (at, _), _| {
+            let bucket = &mut buckets[at];
+            bucket.rows.take(input, &Place { capacity: bucket.size, strict: true, cx })
+        })?;
+        if !all {
+            return Ok(Step::NeedInput(0));
+        }
+        while io.room() > 0 {
+            if let Some(input) = io.input(0).filter(|input| !input.is_empty()) {
+                let at = self.sort(input, cx)?;
+                if self.buckets[at].rows.count() == self.buckets[at].size {
+                    self.give(at, io, cx)?;
+                }
+            } else if !io.ended(0) {
+                return Ok(Step::NeedInput(0));
+            } else if let Some(at) = self.buckets.iter().position(|bucket| bucket.rows.count() > 0)
+                && !self.drop_last
+            {
+                self.give(at, io, cx)?;
+            } else {
+                self.reset(cx)?;
+                return Ok(Step::End);
+            }
+        }
+        Ok(Step::Ready)
+    }
+
+    fn state(&self) -> Result<State> {
+        Ok(self.held.state())
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        self.held.restore(state, |at, count| count < self.buckets[at].size)
+    }
+}

@@ -1,0 +1,219 @@
+//! Values as bytes that are the same for equal values, and differ for others.
+
+use forebay_core::{Error, Key, Result, Schema, Value, View};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{Draws, Expression, Places, node::Row, val::Val};
+
+/// Longer bytes stand as their hash, so that large values are not copied.
+const LONG: usize = 1024;
+
+/// What tells the kinds apart; each is followed by what has a length of its own.
+mod kind {
+    pub(super) const NULL: u8 = 0;
+    pub(super) const BOOL: u8 = 1;
+    pub(super) const WHOLE: u8 = 2;
+    pub(super) const FLOAT: u8 = 3;
+    pub(super) const TEXT: u8 = 4;
+    pub(super) const BYTES: u8 = 5;
+    pub(super) const LIST: u8 = 6;
+    pub(super) const STRUCT: u8 = 7;
+    pub(super) const TENSOR: u8 = 8;
+}
+
+impl Expression {
+    /// Adds what it gives for a sample, as [`write`] does.
+    ///
+    /// # Errors
+    /// As [`value`](Expression::value), and for values that only their makers read.
+    #[inline]
+    pub(crate) fn write(
+        &self,
+        places: &Places,
+        key: &Key,
+        schema: &Schema,
+        values: &[Value],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let draws = Draws::none();
+        let given = self.node.eval(&Row { places, key, schema, values, draws: &draws }, None);
+        given.and_then(|given| given.write(out)).map_err(|error| self.blame(error))
+    }
+}
+
+/// Adds a value to `out`: equal ones add the same, others something else. Numbers are equal by what they are, whatever their types,
+/// structs in any order of their names, tensors by type, shape and bytes.
+///
+/// # Errors
+/// `Unsupported`, for values that only their makers read, and for Arrow columns.
+pub(crate) fn write(value: &Value, out: &mut Vec<u8>) -> Result<()> {
+    Val::of(value).write(out)
+}
+
+/// Adds a text to `out`.
+pub(crate) fn write_text(text: &str, out: &mut Vec<u8>) {
+    bytes(kind::TEXT, text.as_bytes(), out);
+}
+
+/// Adds an integer to `out`.
+pub(crate) fn write_whole(number: u64, out: &mut Vec<u8>) {
+    whole(number.into(), out);
+}
+
+impl Val<'_> {
+    fn write(&self, out: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Self::Null => out.push(kind::NULL),
+            Self::Bool(truth) => out.extend([kind::BOOL, u8::from(*truth)]),
+            Self::Int(number) => whole((*number).into(), out),
+            Self::UInt(number) => whole((*number).into(), out),
+            Self::Float(number) => float(*number, out),
+            Self::Text(text) => bytes(kind::TEXT, text.as_bytes(), out),
+            Self::Bytes(data) => bytes(kind::BYTES, data, out),
+            Self::List(items) => {
+                count(kind::LIST, items.len(), out);
+                items.iter().try_for_each(|item| item.write(out))?;
+            }
+            Self::Map(fields) => {
+                structure(fields.iter().map(|(name, value)| (*name, value.clone())).collect(), out)?;
+            }
+            Self::Of(value) => held(value, out)?,
+        }
+        Ok(())
+    }
+}
+
+fn held(value: &Value, out: &mut Vec<u8>) -> Result<()> {
+    match value.view() {
+        View::List(items) => {
+            count(kind::LIST, items.len(), out);
+            items.iter().try_for_each(|item| write(item, out))?;
+        }
+        View::Struct(fields) => {
+            structure(fields.fields().map(|(name, value)| (name.as_str(), Val::of(value))).collect(), out)?;
+        }
+        View::Tensor(tensor) => {
+            let dtype = tensor.dtype();
+            count(kind::TENSOR, tensor.shape().len(), out);
+            out.extend([dtype.code, dtype.bits]);
+            out.extend(dtype.lanes.to_le_bytes());
+            out.extend(tensor.shape().iter().flat_map(|axis| axis.to_le_bytes()));
+            bytes(kind::TENSOR, tensor.data(), out);
+        }
+        _ => {
+            let found = Val::of(value).kind();
+            let expected = "numbers, text, bytes, tensors, or lists and structs of them";
+            return Err(Error::unsupported(format!("{found} cannot be compared; expected {expected}")));
+        }
+    }
+    Ok(())
+}
+
+fn count(kind: u8, count: usize, out: &mut Vec<u8>) {
+    out.push(kind);
+    out.extend((count as u64).to_le_bytes());
+}
+
+fn whole(number: i128, out: &mut Vec<u8>) {
+    out.push(kind::WHOLE);
+    out.extend(number.to_le_bytes());
+}
+
+fn float(number: f64, out: &mut Vec<u8>) {
+    // Beyond these, no integer of 64 bits is equal to it.
+    if number.trunc() == number && number.abs() < 2f64.powi(65) {
+        return whole(number as i128, out);
+    }
+    out.push(kind::FLOAT);
+    let bits = if number.is_nan() { f64::NAN.to_bits() } else { number.to_bits() };
+    out.extend(bits.to_le_bytes());
+}
+
+fn bytes(kind: u8, data: &[u8], out: &mut Vec<u8>) {
+    count(kind, data.len(), out);
+    if data.len() > LONG { out.extend(xxh3_128(data).to_le_bytes()) } else { out.extend(data) }
+}
+
+fn structure(mut fields: Vec<(&str, Val<'_>)>, out: &mut Vec<u8>) -> Result<()> {
+    fields.sort_unstable_by_key(|(name, _)| *name);
+    count(kind::STRUCT, fields.len(), out);
+    fields.into_iter().try_for_each(|(name, value)| {
+        bytes(kind::TEXT, name.as_bytes(), out);
+        value.write(out)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::{DType, Tensor, TensorExt};
+
+    use super::*;
+
+    fn written(value: impl Into<Value>) -> Vec<u8> {
+        let mut out = Vec::new();
+        write(&value.into(), &mut out).unwrap();
+        out
+    }
+
+    fn structure(fields: &[(&str, Value)]) -> Value {
+        Value::structure(fields.iter().map(|(name, value)| ((*name).into(), value.clone())).collect())
+    }
+
+    fn tensor(dtype: DType, shape: &[usize], data: Vec<u8>) -> Value {
+        Tensor::new(dtype, shape, data.into()).unwrap().into()
+    }
+
+    #[test]
+    fn equal_values_are_the_same_bytes_and_no_others() {
+        let long = "x".repeat(LONG + 1);
+        let zeros = || vec![0; 4];
+        let classes: Vec<Vec<Value>> = vec![
+            vec![Value::NULL],
+            vec![5_u8.into(), 5_i64.into(), 5.0_f32.into(), 5.0.into()],
+            vec![0_i8.into(), 0.0.into(), (-0.0).into()],
+            vec![u64::MAX.into()],
+            vec![18_446_744_073_709_551_616.0.into()],
+            vec![(-1_i64).into(), (-1.0).into()],
+            vec![5.5.into(), 5.5_f32.into()],
+            vec![f64::NAN.into(), (-f64::NAN).into()],
+            vec![f64::INFINITY.into()],
+            vec![1e300.into()],
+            vec![true.into()],
+            vec![1_i64.into()],
+            vec!["".into()],
+            vec!["5".into()],
+            vec![Value::from(forebay_core::Buffer::from(vec![b'5']))],
+            vec![long.as_str().into(), long.clone().into()],
+            vec![format!("{long}x").into()],
+            vec![Value::list(vec![])],
+            vec![Value::list(vec![1_i64.into(), 2_i64.into()]), Value::list(vec![1.0.into(), 2_u8.into()])],
+            vec![Value::list(vec![Value::list(vec![1_i64.into()]), 2_i64.into()])],
+            vec![Value::list(vec![Value::list(vec![1_i64.into(), 2_i64.into()])])],
+            vec![Value::list(vec!["ab".into(), "c".into()])],
+            vec![Value::list(vec!["a".into(), "bc".into()])],
+            vec![
+                structure(&[("a", 1_i64.into()), ("b", 2_i64.into())]),
+                structure(&[("b", 2_i64.into()), ("a", 1.0.into())]),
+            ],
+            vec![structure(&[("a", 2_i64.into()), ("b", 1_i64.into())])],
+            vec![tensor(DType::U8, &[4], zeros()), tensor(DType::U8, &[4], zeros())],
+            vec![tensor(DType::I8, &[4], zeros())],
+            vec![tensor(DType::U8, &[2, 2], zeros())],
+            vec![tensor(DType::U16, &[2], zeros())],
+            vec![tensor(DType::U8, &[3, 700], vec![1; 2100])],
+        ];
+        for (at, class) in classes.iter().enumerate() {
+            let first = written(class[0].clone());
+            assert!(class.iter().all(|value| written(value.clone()) == first), "class {at}");
+            let others = classes.iter().enumerate().filter(|(other, _)| *other != at);
+            assert!(others.into_iter().all(|(_, other)| written(other[0].clone()) != first), "class {at}");
+        }
+    }
+
+    #[test]
+    fn what_only_its_maker_reads_is_refused() {
+        let error = write(&Value::opaque("thing", 3_u8), &mut Vec::new()).unwrap_err();
+        assert!(error.message().contains("a value of another plugin cannot be compared"), "{error}");
+        assert!(write(&Value::list(vec![Value::opaque("thing", 3_u8)]), &mut Vec::new()).is_err());
+    }
+}

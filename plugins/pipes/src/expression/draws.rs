@@ -1,0 +1,37 @@
+//! The random numbers of `random()`.
+
+use std::cell::RefCell;
+
+use forebay_core::{Context, Error, Result, Rng};
+
+/// The random numbers of one sample at one node, in the order in which expressions ask for them; nothing is worked out before the first.
+pub(crate) struct Draws<'a> {
+    /// None where nothing may be drawn.
+    cx: Option<Context<'a>>,
+    uid: u64,
+    rng: RefCell<Option<Rng>>,
+}
+
+impl<'a> Draws<'a> {
+    /// Of the sample with this uid.
+    #[inline]
+    pub(crate) fn new(cx: &Context<'a>, uid: u64) -> Self {
+        Self { cx: Some(*cx), uid, rng: RefCell::new(None) }
+    }
+
+    /// Where nothing may be drawn: what a sample is compared or ordered by is its own.
+    #[inline]
+    pub(crate) fn none() -> Self {
+        Self { cx: None, uid: 0, rng: RefCell::new(None) }
+    }
+
+    /// The next one, from 0 to before 1.
+    ///
+    /// # Errors
+    /// `Invalid` where nothing may be drawn.
+    pub(super) fn next(&self) -> Result<f64> {
+        let refused = || Error::invalid("`random()` is for `map`, `filter` and `flat_map`");
+        let cx = self.cx.as_ref().ok_or_else(refused)?;
+        Ok(self.rng.borrow_mut().get_or_insert_with(|| cx.rng(self.uid)).f64())
+    }
+}

@@ -1,0 +1,182 @@
+//! `flatten`: the fields of structs as fields of the sample.
+
+use std::sync::Arc;
+
+use forebay_core::{
+    Context, DataPipe, Error, Map, OneOrMany, PipeInfo, Result, Sample, Schema, Str, View, options,
+};
+
+use crate::{
+    by_schema::BySchema,
+    select::{place, repeated},
+};
+
+options! {
+    /// Options of `flatten`.
+    pub struct FlattenOptions {
+        /// The structs; null for all that are structs.
+        fields: Option<OneOrMany<String>> = null;
+    }
+}
+
+/// Puts the fields of a struct in its place: `a` of the struct `meta` becomes `meta.a`.
+///
+/// One level, so what is a struct in the struct stays one. A name that is there twice then is an error. A struct without fields goes.
+#[derive(Debug)]
+pub struct Flatten {
+    fields: Option<Vec<String>>,
+    /// For each schema and each place in it: what comes of the schema with a struct there, by the struct's.
+    known: BySchema<Arc<[BySchema<Schema>]>>,
+}
+
+impl DataPipe for Flatten {
+    const INFO: PipeInfo = PipeInfo {
+        name: "flatten",
+        summary: "The fields of structs as fields of the sample",
+        ..PipeInfo::DEFAULT
+    };
+    type Options = FlattenOptions;
+
+    fn new(options: FlattenOptions) -> Result<Self> {
+        let fields = options.fields.map(|fields| fields.0);
+        if let Some(twice) = fields.as_deref().and_then(repeated) {
+            return Err(Error::invalid(format!("`{twice}` is named twice")).context("option", "fields"));
+        }
+        Ok(Self { fields, known: BySchema::default() })
+    }
+}
+
+impl Map for Flatten {
+    fn map(&self, sample: &mut Sample, _: &Context) -> Result<()> {
+        if let Some(fields) = &self.fields {
+            for name in fields {
+                let at = place(sample.schema(), name)?;
+                let View::Struct(_) = sample.values()[at].view() else {
+                    return Err(Error::invalid("expected a struct").context("field", name));
+                };
+                self.spread(sample, at)?;
+            }
+            return Ok(());
+        }
+        // From the back, so that what is put in a struct's place is not looked at.
+        for at in (0..sample.values().len()).rev() {
+            if let View::Struct(_) = sample.values()[at].view() {
+                self.spread(sample, at)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Flatten {
+    /// Puts the fields of the struct at `at` in its place.
+    fn spread(&self, sample: &mut Sample, at: usize) -> Result<()> {
+        let value = std::mem::take(&mut sample.values_mut()[at]);
+        let View::Struct(fields) = value.view() else { return Ok(()) };
+        let count = sample.schema().len();
+        let known =
+            self.known.get(sample.schema(), || Ok((0..count).map(|_| BySchema::default()).collect()))?;
+        let schema = known[at].get(fields.schema(), || spread(sample.schema(), at, fields.schema()))?;
+        sample.reshape(&schema, |_, _, values| {
+            values.splice(at..=at, fields.values().iter().cloned());
+            Ok(())
+        })
+    }
+}
+
+/// A schema with the names of a struct's fields in its place.
+fn spread(schema: &Schema, at: usize, within: &Schema) -> Result<Schema> {
+    let names = schema.names();
+    let inner = within.names().iter().map(|name| Str::from(format!("{}.{name}", names[at])));
+    let all: Vec<Str> =
+        names[..at].iter().cloned().chain(inner).chain(names[at + 1..].iter().cloned()).collect();
+    let texts: Vec<_> = all.iter().map(Str::as_str).collect();
+    match repeated(&texts) {
+        Some(twice) => Err(Error::invalid("a field of this name is there already").context("field", twice)),
+        None => Ok(Schema::new(all)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::{Options, Value};
+
+    use super::*;
+    use crate::testing::{map, sample, small_host};
+
+    fn flatten(options: &str) -> Flatten {
+        Flatten::new(FlattenOptions::parse(options).unwrap()).unwrap()
+    }
+
+    fn of(fields: &[(&str, Value)]) -> Value {
+        Value::structure(fields.iter().map(|(name, value)| ((*name).into(), value.clone())).collect())
+    }
+
+    fn birds() -> Sample {
+        let deep = of(&[("x", 3_i64.into())]);
+        let meta = of(&[("lang", "de".into()), ("deep", deep)]);
+        sample(
+            1,
+            &[("meta", meta), ("id", 7_i64.into()), ("none", of(&[])), ("size", of(&[("w", 2_i64.into())]))],
+        )
+    }
+
+    #[test]
+    fn structs_become_fields() {
+        let host = small_host();
+        let deep = of(&[("x", 3_i64.into())]);
+        let (lang, id, width) = (("meta.lang", "de".into()), ("id", 7_i64.into()), ("size.w", 2_i64.into()));
+        let all = sample(1, &[lang.clone(), ("meta.deep", deep.clone()), id.clone(), width.clone()]);
+        let pipe = flatten("{}");
+        assert_eq!(map(&pipe, &birds(), &host).unwrap(), all);
+        let more = map(&pipe, &all, &host).unwrap();
+        let wanted = [lang.clone(), ("meta.deep.x", 3_i64.into()), id.clone(), width.clone()];
+        assert_eq!(more, sample(1, &wanted), "one level at a time");
+        assert_eq!(map(&pipe, &more, &host).unwrap(), more);
+        let one = map(&flatten(r#"{"fields": "size"}"#), &birds(), &host).unwrap();
+        let mut wanted = birds();
+        wanted.take("size");
+        wanted.set("size.w", 2_i64);
+        assert_eq!(one, wanted);
+        let two = map(&flatten(r#"{"fields": ["none", "meta"]}"#), &birds(), &host).unwrap();
+        let size = ("size", of(&[("w", 2_i64.into())]));
+        assert_eq!(two, sample(1, &[lang, ("meta.deep", deep), id, size]));
+    }
+
+    #[test]
+    fn the_fields_are_those_of_each_sample() {
+        let host = small_host();
+        let pipe = flatten("{}");
+        for round in 0..2 {
+            for (value, wanted) in [
+                (of(&[("a", round.into())]), vec![("s.a", round.into())]),
+                (
+                    of(&[("b", round.into()), ("a", 1_i64.into())]),
+                    vec![("s.b", round.into()), ("s.a", 1_i64.into())],
+                ),
+                (Value::from(round), vec![("s", round.into())]),
+            ] {
+                assert_eq!(map(&pipe, &sample(1, &[("s", value)]), &host).unwrap(), sample(1, &wanted));
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_what_does_not_work() {
+        let host = small_host();
+        let twice = sample(1, &[("s.a", 1_i64.into()), ("s", of(&[("a", 2_i64.into())]))]);
+        let error = map(&flatten("{}"), &twice, &host).unwrap_err();
+        assert_eq!(
+            (error.get("field"), error.message()),
+            (Some("s.a"), "a field of this name is there already")
+        );
+        let error = map(&flatten(r#"{"fields": "id"}"#), &birds(), &host).unwrap_err();
+        assert_eq!((error.get("field"), error.message()), (Some("id"), "expected a struct"));
+        assert_eq!(
+            map(&flatten(r#"{"fields": ["z"]}"#), &birds(), &host).unwrap_err().get("field"),
+            Some("z")
+        );
+        let twice = FlattenOptions { fields: Some(OneOrMany(vec!["a".into(), "a".into()])) };
+        assert_eq!(Flatten::new(twice).unwrap_err().get("option"), Some("fields"));
+    }
+}

@@ -1,0 +1,261 @@
+//! `pad_to_length`: at least so many samples, the last of them repeated if need be.
+
+use std::mem;
+
+use forebay_core::{
+    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids, options,
+    random::mix,
+};
+
+use crate::wider::Wider;
+
+/// Keeps the uids of the samples that are added apart from those that other pipes make of a uid and a number.
+const PADDING: u64 = 0x7061_6464;
+
+options! {
+    /// Options of `pad_to_length`.
+    pub struct PadToLengthOptions {
+        /// How many samples to give at least.
+        count: u64 = required;
+        /// The new field that is true of the samples that came, and false of those that were added.
+        field: String = "valid";
+    }
+}
+
+/// Gives all samples with a field that is true, and then the last one with false in it, until there are `count`.
+///
+/// The last one, since it has the fields, types and shapes that the others have, so that batches of them stack. It keeps its key; its uid is
+/// another each time. An input without samples has none to repeat, which is an error. Until there are `count`, each sample
+/// waits for the next one. State: how many samples were given; the one that waits comes again.
+#[derive(Debug)]
+pub struct PadToLength {
+    count: u64,
+    given: u64,
+    /// The sample that was taken last, and is not given before it is known whether it is the last of all.
+    held: Sample,
+    holds: bool,
+    /// After the end: how often the last one was given.
+    repeated: u64,
+    /// How many samples were taken from the one that is held on: that, and those behind it that fail.
+    behind: u64,
+    /// After a restore: how many of those have not come again yet.
+    again: u64,
+    failed: bool,
+    wider: Wider,
+    copy: Sample,
+}
+
+/// The version of a saved position: how many samples were given, how often the last of all was, how many come again, and whether an
+/// error ended the stream.
+const VERSION: u32 = 1;
+
+impl DataPipe for PadToLength {
+    const INFO: PipeInfo = PipeInfo {
+        name: "pad_to_length",
+        summary: "At least so many samples, the last of them repeated if need be",
+        uids: Uids::Made,
+        ..PipeInfo::DEFAULT
+    };
+    type Options = PadToLengthOptions;
+
+    fn new(options: PadToLengthOptions) -> Result<Self> {
+        let PadToLengthOptions { count, field } = options;
+        let (wider, held, copy) = (Wider::new([field]), Sample::default(), Sample::default());
+        let (holds, failed) = (false, false);
+        Ok(Self { count, given: 0, held, holds, repeated: 0, behind: 0, again: 0, failed, wider, copy })
+    }
+}
+
+impl Stream for PadToLength {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        (self.given, self.repeated, self.behind, self.again) = (0, 0, 0, 0);
+        (self.holds, self.failed) = (false, false);
+        Ok(())
+    }
+
+    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+        if self.failed {
+            return Ok(Step::End);
+        }
+        if !self.take_again(io)? {
+            return Ok(Step::NeedInput(0));
+        }
+        while io.room() > 0 {
+            if self.holds && self.repeated == 0 && self.given + 1 >= self.count {
+                self.give(io);
+                continue;
+            }
+            match self.wider.take(io, [true.into()]) {
+                Ok(true) => {
+                    if self.holds {
+                        self.give(io);
+                    }
+                    mem::swap(&mut self.held, self.wider.sample());
+                    (self.holds, self.behind) = (true, 1);
+                }
+                Ok(false) if !io.ended(0) => return Ok(Step::NeedInput(0)),
+                Ok(false) if self.holds && self.given < self.count => self.repeat(io),
+                Ok(false) if self.given >= self.count => return Ok(Step::End),
+                Ok(false) => {
+                    self.failed = true;
+                    let message = format!("found no sample to repeat, expected {} samples", self.count);
+                    return Err(Error::invalid(message).context("option", "count"));
+                }
+                Err(error) => {
+                    self.behind += u64::from(self.holds);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Step::Ready)
+    }
+
+    fn state(&self) -> Result<State> {
+        let state = State::json(VERSION, &(self.given, self.repeated, self.behind, self.failed))?;
+        Ok(state.again(0, self.behind - self.again))
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        (self.given, self.repeated, self.behind, self.failed) = state.parse(VERSION)?;
+        self.again = self.behind;
+        Ok(())
+    }
+}
+
+impl PadToLength {
+    /// Takes again what waits of what was held, and those that failed behind it; says whether all are there.
+    fn take_again(&mut self, io: &mut Io) -> Result<bool> {
+        while self.again > 0 {
+            match self.wider.take(io, [true.into()]) {
+                Ok(true) => {
+                    mem::swap(&mut self.held, self.wider.sample());
+                    self.holds = true;
+                }
+                Ok(false) if !io.ended(0) => return Ok(false),
+                Ok(false) => {
+                    let missing = self.again;
+                    self.failed = true;
+                    let message = format!("the input ended {missing} samples before the saved position");
+                    return Err(Error::invalid(message));
+                }
+                Err(_) => {} // It was told before.
+            }
+            self.again -= 1;
+        }
+        Ok(true)
+    }
+
+    /// Gives the sample that is held.
+    fn give(&mut self, io: &mut Io) {
+        io.push(&mut self.held);
+        (self.holds, self.behind) = (false, 0);
+        self.given += 1;
+    }
+
+    /// Gives the last sample: itself, and then again and again.
+    fn repeat(&mut self, io: &mut Io) {
+        let Self { held, copy, .. } = self;
+        let uid = if self.repeated == 0 { held.uid() } else { mix(&[PADDING, held.uid(), self.repeated]) };
+        copy.refill(uid, held.key().clone(), held.schema(), held.values().iter().cloned());
+        if let Some(valid) = copy.values_mut().last_mut() {
+            *valid = (self.repeated == 0).into();
+        }
+        io.push(copy);
+        self.repeated += 1;
+        self.given += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::{ErrorKind, Options, Value};
+
+    use super::*;
+    use crate::testing::{Drive, Setup, check, check_resume, errors, ints, numbers, sample};
+
+    fn pad(options: &str) -> PadToLength {
+        PadToLength::new(PadToLengthOptions::parse(options).unwrap()).unwrap()
+    }
+
+    fn valid(out: &[Sample], field: &str) -> Vec<Value> {
+        out.iter().map(|sample| sample.get(field).unwrap().clone()).collect()
+    }
+
+    #[test]
+    fn repeats_the_last_until_there_are_enough() {
+        for count in [1, 2, 5, 9] {
+            for length in [0, 1, 4, 5, 6, 12] {
+                let options = format!(r#"{{"count": {length}}}"#);
+                let input = numbers(count);
+                let out = check(|| pad(&options), &input);
+                let wanted: Vec<_> = (0..count.max(length)).map(|at| at.min(count - 1) as i64).collect();
+                assert_eq!(ints(&out, "value"), wanted);
+                let real: Vec<_> = (0..out.len()).map(|at| Value::from(at < count)).collect();
+                assert_eq!(valid(&out, "valid"), real);
+                for (sample, came) in out.iter().zip(&input) {
+                    assert_eq!((sample.uid(), sample.key()), (came.uid(), came.key()));
+                }
+                assert!(out[count..].iter().all(|sample| sample.key() == input[count - 1].key()));
+                let uids: std::collections::HashSet<_> = out.iter().map(Sample::uid).collect();
+                assert_eq!(uids.len(), out.len());
+                if count < 9 {
+                    check_resume(|| pad(&options), &input);
+                }
+            }
+        }
+        Setup { most: 9, ..Setup::new(&[&numbers(40)]) }.check_resume(|| pad(r#"{"count": 5}"#));
+        assert!(check(|| pad(r#"{"count": 0}"#), &[]).is_empty());
+    }
+
+    #[test]
+    fn nothing_has_no_last() {
+        let mut drive = Drive::new(pad(r#"{"count": 3}"#), &[], 1);
+        let found = errors(&mut drive);
+        assert_eq!(
+            (found.len(), found[0].kind(), found[0].get("option")),
+            (1, ErrorKind::Invalid, Some("count"))
+        );
+        assert!(found[0].message().contains("no sample to repeat, expected 3"));
+        check_resume(|| pad(r#"{"count": 3}"#), &[]);
+    }
+
+    #[test]
+    fn a_field_of_that_name_is_an_error_and_the_others_come() {
+        let mut input = numbers(7);
+        for at in [0, 3, 5, 6] {
+            input[at] = sample(at as u64, &[("value", 0_i64.into()), ("real", 1_i64.into())]);
+        }
+        let make = || pad(r#"{"count": 5, "field": "real"}"#);
+        for chunk in [1, 2, 7] {
+            let mut drive = Drive::new(make(), &input, chunk);
+            let found = errors(&mut drive);
+            let names: Vec<_> = found.iter().map(|error| error.get("sample").unwrap()).collect();
+            assert_eq!(names, ["test#0", "test#3", "test#5", "test#6"]);
+            assert!(found.iter().all(|error| error.get("field") == Some("real")));
+            assert_eq!(ints(drive.out(), "value"), [1, 2, 4, 4, 4]);
+            assert_eq!(valid(drive.out(), "real"), [true, true, true, false, false].map(Value::from));
+        }
+        check_resume(make, &input);
+    }
+
+    #[test]
+    fn an_input_that_became_shorter_is_an_error() {
+        let input = numbers(4);
+        let mut drive = Drive::new(pad(r#"{"count": 9}"#), &input, 1);
+        drive.run(1, 2).unwrap();
+        let (state, host) = (drive.state().unwrap(), crate::testing::small_host());
+        assert_eq!(state.again[0], 1);
+        let mut pipe = pad(r#"{"count": 9}"#);
+        pipe.restore(&state, &host.context()).unwrap();
+        let mut short = Drive::new(pad(r#"{"count": 9}"#), &[], 1);
+        short.replace(pipe);
+        assert_eq!(errors(&mut short).len(), 1);
+    }
+
+    #[test]
+    fn the_length_must_be_said() {
+        for options in ["{}", r#"{"count": -1}"#] {
+            assert_eq!(PadToLengthOptions::parse(options).unwrap_err().get("option"), Some("count"));
+        }
+    }
+}

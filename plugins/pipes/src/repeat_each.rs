@@ -1,0 +1,133 @@
+//! `repeat_each`: every sample several times.
+
+use forebay_core::{
+    Context, DataPipe, Error, FlatMap, Items, PipeInfo, Result, Sample, State, StateExt, options, random::mix,
+};
+
+/// Keeps the uids of copies apart from those that other pipes make of a uid and a number.
+const COPIES: u64 = 0x0063_6f70_6965_7300;
+
+options! {
+    /// Options of `repeat_each`.
+    pub struct RepeatEachOptions {
+        /// How often each sample is given, from 1.
+        count: u64 = required, in 1..=18446744073709551615;
+    }
+}
+
+/// Gives every sample several times, one copy behind the other.
+///
+/// All copies share the values and the key. The first has the sample's uid, the others their own, so that random maps draw anew for each.
+/// State: how many copies were given.
+#[derive(Debug)]
+pub struct RepeatEach {
+    count: u64,
+}
+
+impl DataPipe for RepeatEach {
+    const INFO: PipeInfo =
+        PipeInfo { name: "repeat_each", summary: "Every sample several times", ..PipeInfo::DEFAULT };
+    type Options = RepeatEachOptions;
+
+    fn new(options: RepeatEachOptions) -> Result<Self> {
+        Ok(Self { count: options.count })
+    }
+}
+
+impl FlatMap for RepeatEach {
+    type Items = Copies;
+
+    fn open(&self, sample: Sample, _: &Context) -> Result<Copies> {
+        Ok(Copies { sample, count: self.count, next: 0 })
+    }
+}
+
+/// The copies of one sample.
+#[derive(Debug)]
+pub struct Copies {
+    sample: Sample,
+    count: u64,
+    next: u64,
+}
+
+impl Items for Copies {
+    fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
+        let mut sample = Sample::default();
+        Ok(self.next_into(&mut sample, cx)?.then_some(sample))
+    }
+
+    fn next_into(&mut self, sample: &mut Sample, _: &Context) -> Result<bool> {
+        if self.next == self.count {
+            return Ok(false);
+        }
+        let uid = match self.next {
+            0 => self.sample.uid(),
+            copy => mix(&[COPIES, self.sample.uid(), copy]),
+        };
+        self.next += 1;
+        if self.next == self.count {
+            *sample = std::mem::take(&mut self.sample);
+            sample.set_uid(uid);
+        } else {
+            let values = self.sample.values().iter().cloned();
+            sample.refill(uid, self.sample.key().clone(), self.sample.schema(), values);
+        }
+        Ok(true)
+    }
+
+    fn state(&self) -> Result<State> {
+        State::json(1, &self.next)
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        let next: u64 = state.parse(1)?;
+        if next > self.count {
+            let count = self.count;
+            return Err(Error::invalid(format!("found a position after copy {next} of {count}")));
+        }
+        self.next = next;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::Options;
+
+    use super::*;
+    use crate::testing::{expand, numbers, small_host};
+
+    fn repeat_each(count: u64) -> RepeatEach {
+        RepeatEach::new(RepeatEachOptions { count }).unwrap()
+    }
+
+    #[test]
+    fn gives_each_so_often() {
+        for count in [1, 2, 5] {
+            for len in [0, 1, 4] {
+                let input = numbers(len);
+                let out = expand(&repeat_each(count), &input).unwrap();
+                let plain = input.iter().flat_map(|sample| (0..count).map(move |copy| (copy, sample)));
+                assert_eq!(out.len(), plain.clone().count());
+                for (found, (copy, sample)) in out.iter().zip(plain) {
+                    assert!(found.fields().eq(sample.fields()) && found.key() == sample.key());
+                    assert_eq!(found.uid() == sample.uid(), copy == 0);
+                }
+                let mut uids: Vec<_> = out.iter().map(Sample::uid).collect();
+                uids.sort_unstable();
+                uids.dedup();
+                assert_eq!(uids.len(), out.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_position_beyond_the_end_is_refused() {
+        let host = small_host();
+        let mut copies = repeat_each(2).open(numbers(1).swap_remove(0), &host.context()).unwrap();
+        assert!(copies.restore(&State::json(1, &3).unwrap(), &host.context()).is_err());
+        for wrong in [r#"{"count": 0}"#, r#"{"count": -1}"#, r#"{"count": null}"#, "{}"] {
+            assert_eq!(RepeatEachOptions::parse(wrong).unwrap_err().get("option"), Some("count"), "{wrong}");
+        }
+    }
+}

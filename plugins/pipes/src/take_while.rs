@@ -1,0 +1,128 @@
+//! `take_while`: the samples before the first of which an expression does not hold.
+
+use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, State, StateExt, Step, Stream, options};
+
+use crate::expression::Running;
+
+options! {
+    /// Options of `take_while`.
+    pub struct TakeWhileOptions {
+        /// An expression that is true of the samples to give: `step < 1000`. The first of which it is false ends the stream.
+        predicate: String = required;
+    }
+}
+
+/// Gives samples until an expression over their fields does not hold of one, and ends with it, without asking for another.
+///
+/// A sample of which the expression fails is an error, which ends nothing. State: whether it has ended.
+#[derive(Debug)]
+pub struct TakeWhile {
+    predicate: Running,
+    over: bool,
+}
+
+/// The version of a saved position, which says whether the end was seen.
+const VERSION: u32 = 1;
+
+impl DataPipe for TakeWhile {
+    const INFO: PipeInfo = PipeInfo {
+        name: "take_while",
+        summary: "The samples before the first of which an expression does not hold",
+        drops: "*",
+        ..PipeInfo::DEFAULT
+    };
+    type Options = TakeWhileOptions;
+
+    fn new(options: TakeWhileOptions) -> Result<Self> {
+        Ok(Self { predicate: Running::new(&options.predicate, "predicate")?, over: false })
+    }
+}
+
+impl Stream for TakeWhile {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        self.over = false;
+        Ok(())
+    }
+
+    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+        while !self.over && io.room() > 0 {
+            let Some(holds) = io.input(0).and_then(|input| self.predicate.holds(input)) else {
+                return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
+            };
+            match holds {
+                Ok(true) => drop(io.forward(0, 1)),
+                Ok(false) => self.over = true,
+                Err(error) => {
+                    if let Some(input) = io.input(0) {
+                        input.advance();
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(if self.over { Step::End } else { Step::Ready })
+    }
+
+    fn state(&self) -> Result<State> {
+        State::json(VERSION, &self.over)
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        self.over = state.parse(VERSION)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::{Options, Sample, Value};
+
+    use super::*;
+    use crate::testing::{Drive, check, check_resume, errors, ints, numbers, sample};
+
+    fn take_while(predicate: &str) -> TakeWhile {
+        TakeWhile::new(TakeWhileOptions { predicate: predicate.into() }).unwrap()
+    }
+
+    #[test]
+    fn gives_what_is_before_the_first_that_does_not_hold() {
+        for (predicate, wanted) in
+            [("value < 5", 5), ("value != 3", 3), ("true", 14), ("false", 0), ("value % 4 < 3", 3)]
+        {
+            let input = numbers(14);
+            assert_eq!(check(|| take_while(predicate), &input), input[..wanted], "{predicate}");
+            check_resume(|| take_while(predicate), &input);
+            assert!(check(|| take_while(predicate), &[]).is_empty());
+        }
+        check_resume(|| take_while("value < 1"), &numbers(1));
+    }
+
+    #[test]
+    fn ends_without_asking_for_more() {
+        let input = numbers(9);
+        let mut drive = Drive::new(take_while("value < 3"), &input, 2);
+        drive.run(64, 100).unwrap();
+        assert_eq!((drive.out().len(), drive.fed()), (3, 4));
+        assert_eq!(drive.step(64).unwrap(), Step::End);
+        assert_eq!(drive.fed(), 4);
+    }
+
+    #[test]
+    fn a_sample_that_fails_ends_nothing() {
+        let text = |at: u64| if at % 3 == 1 { Value::from("x") } else { Value::from(at as i64) };
+        let input: Vec<Sample> = (0..9).map(|at| sample(at, &[("value", text(at))])).collect();
+        let mut drive = Drive::new(take_while("value < 6"), &input, 2);
+        let names: Vec<_> =
+            errors(&mut drive).iter().map(|error| error.get("sample").unwrap().to_owned()).collect();
+        assert_eq!(names, ["test#1", "test#4"]);
+        assert_eq!(ints(drive.out(), "value"), [0, 2, 3, 5]);
+        check_resume(|| take_while("value < 6"), &input);
+    }
+
+    #[test]
+    fn a_predicate_must_be_one() {
+        assert_eq!(TakeWhileOptions::parse("{}").unwrap_err().get("option"), Some("predicate"));
+        let error = TakeWhile::new(TakeWhileOptions { predicate: "value <".into() }).unwrap_err();
+        assert_eq!(error.get("option"), Some("predicate"));
+    }
+}

@@ -1,0 +1,380 @@
+//! `zip_by_key`: the fields of two samples with one key in one sample.
+
+use std::mem;
+
+use forebay_core::{
+    Chunk, Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Stream,
+    Uids, Value, options, random::uid_from,
+};
+
+use crate::{
+    held::{Again, Held},
+    join::Join,
+    keys::{By, Index},
+};
+
+options! {
+    /// Options of `zip_by_key`.
+    pub struct ZipByKeyOptions {
+        /// An expression that gives a sample's key, over those of both inputs; null for the sample's name, or that of its file without folder and extension.
+        key: Option<String> = null;
+        /// The same for the first input alone.
+        left: Option<String> = null;
+        /// The same for the second input alone.
+        right: Option<String> = null;
+        /// What becomes of a sample without a partner: `strict` fails, `inner` leaves it out, `left` goes on with nulls for one of the first input, `outer` for one of either.
+        join: String = "strict", one_of ["strict", "inner", "left", "outer"];
+        /// The most samples of the second input that wait for their partners.
+        buffer: usize = 10000, in 1..=1_000_000_000;
+        /// When as many wait and the partner is not among them: `fail`, or `drop_oldest`, which takes the oldest for one without a partner.
+        on_full: String = "fail", one_of ["fail", "drop_oldest"];
+        /// What to put before the names of each input's fields, two texts; null when no name comes twice.
+        prefix: Option<Vec<String>> = null;
+    }
+}
+
+/// Joins each sample of the first input with the one of the second that has the same key.
+///
+/// They come in the order of the first input, and have its uids and keys. For each sample of it as many of the second are taken as
+/// it needs to find its partner; the others wait in a buffer. A field that is the key of both stands there once. Two samples of the
+/// second with one key must not wait at a time. State: which samples wait; they come again, with all that came between them.
+#[derive(Debug)]
+pub struct ZipByKey {
+    by: [By; 2],
+    kind: Kind,
+    buffer: usize,
+    drop_oldest: bool,
+    /// The field of the second input that the first one has too, as its key, and what the first one calls it.
+    shared: Option<(String, String)>,
+    names: Join,
+    held: Held,
+    index: Index,
+    /// The sample of the first input that looks for its partner, if there is one, and its key.
+    left: Sample,
+    looks: bool,
+    key: Vec<u8>,
+    /// The partner, and the key of the foremost sample of the second input.
+    right: Sample,
+    other: Vec<u8>,
+    /// The fields of the last sample of each input, which are null for one without a partner.
+    fields: [Schema; 2],
+    row: Vec<Value>,
+    joined: Sample,
+    /// Whether an error ended the stream.
+    failed: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Strict,
+    Inner,
+    Left,
+    Outer,
+}
+
+/// A saved position: the runs of samples that wait, and the names of each input's fields where they may be needed.
+type Position = (Vec<u64>, Vec<Vec<String>>);
+
+impl DataPipe for ZipByKey {
+    const INFO: PipeInfo = PipeInfo {
+        name: "zip_by_key",
+        summary: "The fields of two samples with one key in one sample",
+        inputs: (2, 2),
+        uids: Uids::Derived,
+        drops: "*",
+        ..PipeInfo::DEFAULT
+    };
+    type Options = ZipByKeyOptions;
+
+    fn new(options: ZipByKeyOptions) -> Result<Self> {
+        let ZipByKeyOptions { key, left, right, join, buffer, on_full, prefix } = options;
+        if let Some(found) = prefix.as_ref().map(Vec::len).filter(|&found| found != 2) {
+            let error = Error::invalid(format!("found {found} prefixes for 2 inputs"));
+            return Err(error.context("option", "prefix"));
+        }
+        if key.is_some() && left.is_some() && right.is_some() {
+            let error = Error::invalid("found a key beside `left` and `right`, which win over it");
+            return Err(error.context("option", "key"));
+        }
+        let by = |option, own: Option<String>| match own {
+            Some(own) => By::new(option, Some(&own)),
+            None => By::new("key", key.as_deref()),
+        };
+        let by = [by("left", left)?, by("right", right)?];
+        let name = |input: usize, field: &str| match &prefix {
+            Some(prefix) => format!("{}{field}", prefix[input]),
+            None => field.to_owned(),
+        };
+        let shared = match (by[0].field(), by[1].field()) {
+            (Some(one), Some(other)) if name(0, one) == name(1, other) => {
+                Some((other.to_owned(), one.to_owned()))
+            }
+            _ => None,
+        };
+        let mut names = Join::new(prefix);
+        if let Some((field, _)) = &shared {
+            names = names.without(1, field);
+        }
+        let kind = match join.as_str() {
+            "inner" => Kind::Inner,
+            "left" => Kind::Left,
+            "outer" => Kind::Outer,
+            _ => Kind::Strict,
+        };
+        Ok(Self {
+            by,
+            kind,
+            buffer,
+            drop_oldest: on_full == "drop_oldest",
+            shared,
+            names,
+            held: Held::default(),
+            index: Index::default(),
+            left: Sample::default(),
+            looks: false,
+            key: Vec::new(),
+            right: Sample::default(),
+            other: Vec::new(),
+            fields: [Schema::empty(), Schema::empty()],
+            row: Vec::new(),
+            joined: Sample::default(),
+            failed: false,
+        })
+    }
+}
+
+impl Stream for ZipByKey {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        self.held.clear();
+        self.index.clear();
+        // Of fields that were not seen yet only the key is known.
+        self.fields = [Schema::new(self.shared.iter().map(|(_, own)| own.as_str())), Schema::empty()];
+        (self.looks, self.failed) = (false, false);
+        Ok(())
+    }
+
+    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+        if self.failed {
+            return Ok(Step::End);
+        }
+        if !self.take_again(io)? {
+            return Ok(Step::NeedInput(1));
+        }
+        while io.room() > 0 {
+            if !self.looks && !self.take_left(io)? {
+                if !io.ended(0) {
+                    return Ok(Step::NeedInput(0));
+                }
+                if let Some(step) = self.finish(io)? {
+                    return Ok(step);
+                }
+            } else if let Some(step) = self.look(io)? {
+                return Ok(step);
+            }
+        }
+        Ok(Step::Ready)
+    }
+
+    fn state(&self) -> Result<State> {
+        let names = |schema: &Schema| schema.names().iter().map(|name| name.to_string()).collect();
+        let filled = if matches!(self.kind, Kind::Left | Kind::Outer) { &self.fields[..] } else { &[] };
+        let position: Position = (self.held.runs(), filled.iter().map(names).collect());
+        Ok(State::json(1, &position)?.again(0, self.looks.into()).again(1, self.held.again()))
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        let (runs, names): Position = state.parse(1)?;
+        for (fields, names) in self.fields.iter_mut().zip(names) {
+            *fields = Schema::new(names);
+        }
+        self.held.restore(runs)
+    }
+}
+
+impl ZipByKey {
+    /// After a restore: takes again what waited. Says whether all is there.
+    fn take_again(&mut self, io: &mut Io) -> Result<bool> {
+        loop {
+            match self.held.take_again(io, 1) {
+                Ok(Again::Done) => return Ok(true),
+                Ok(Again::Wait) => return Ok(false),
+                Ok(Again::Kept(slot)) => {
+                    if let Err(error) = self.by[1].of(self.held.sample(slot), &mut self.other) {
+                        self.held.release(slot);
+                        return Err(error);
+                    }
+                    self.index.insert(self.index.hash(&self.other), &self.other, slot);
+                }
+                Err(error) => {
+                    self.failed = true;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Takes the next sample of the first input, whose partner is then looked for; says whether there was one.
+    fn take_left(&mut self, io: &mut Io) -> Result<bool> {
+        let Some(input) = io.input(0) else { return Ok(false) };
+        let Some(read) = self.by[0].read(input, &mut self.key) else { return Ok(false) };
+        input.pop_into(&mut self.left);
+        read?;
+        remember(&mut self.fields[0], self.left.schema());
+        self.looks = true;
+        Ok(true)
+    }
+
+    /// Looks for the partner among those that wait, then among those that come. Says what to wait for.
+    fn look(&mut self, io: &mut Io) -> Result<Option<Step>> {
+        if self.held.len() > 0
+            && let Some(slot) = self.index.find(self.index.hash(&self.key), &self.key)
+        {
+            self.release(slot);
+            self.looks = false;
+            return self.give(io, true, true);
+        }
+        while let Some(input) = io.input(1) {
+            let Some(read) = self.by[1].read(input, &mut self.other) else { break };
+            if let Err(error) = read {
+                self.held.pass(input);
+                return Err(error);
+            }
+            if let Some((.., schema, _)) = input.peek() {
+                remember(&mut self.fields[1], schema);
+            }
+            if self.other == self.key {
+                self.held.pass_into(input, &mut self.right);
+                self.looks = false;
+                return self.give(io, true, true);
+            }
+            let hash = self.index.hash(&self.other);
+            if let Some(slot) = self.index.find(hash, &self.other) {
+                return Err(self.twice(input, slot));
+            }
+            if self.held.len() >= self.buffer {
+                return self.full(io);
+            }
+            let slot = self.held.keep(input);
+            self.index.insert(hash, &self.other, slot);
+        }
+        if !io.ended(1) {
+            return Ok(Some(Step::NeedInput(1)));
+        }
+        self.looks = false;
+        match self.kind {
+            Kind::Strict => Err(alone(&self.left, 1)),
+            Kind::Inner => Ok(None),
+            Kind::Left | Kind::Outer => self.give(io, true, false),
+        }
+    }
+
+    /// After the end of the first input: what becomes of those of the second that are left. Says what to wait for.
+    fn finish(&mut self, io: &mut Io) -> Result<Option<Step>> {
+        if matches!(self.kind, Kind::Inner | Kind::Left) {
+            self.held.clear();
+            self.index.clear();
+            return Ok(Some(Step::End));
+        }
+        if let Some(oldest) = self.held.oldest() {
+            self.release(oldest);
+            return self.partnerless(io);
+        }
+        let Some(input) = io.input(1).filter(|input| !input.is_empty()) else {
+            return Ok(Some(if io.ended(1) { Step::End } else { Step::NeedInput(1) }));
+        };
+        self.held.pass_into(input, &mut self.right);
+        remember(&mut self.fields[1], self.right.schema());
+        self.partnerless(io)
+    }
+
+    /// When the partner is not among those that wait, and no more may.
+    fn full(&mut self, io: &mut Io) -> Result<Option<Step>> {
+        if let (true, Some(oldest)) = (self.drop_oldest, self.held.oldest()) {
+            self.release(oldest);
+            return self.partnerless(io);
+        }
+        self.looks = false;
+        let message = format!(
+            "its partner is not among the {} samples of input 1 that may wait: allow more, or `on_full=drop_oldest`",
+            self.buffer
+        );
+        Err(Error::invalid(message).context("option", "buffer").context("sample", self.left.key()))
+    }
+
+    /// Moves a sample that waits to `right`.
+    fn release(&mut self, slot: u32) {
+        mem::swap(self.held.sample(slot), &mut self.right);
+        self.held.release(slot);
+        self.index.remove(slot);
+    }
+
+    /// Gives `right`, or leaves it out, or fails.
+    fn partnerless(&mut self, io: &mut Io) -> Result<Option<Step>> {
+        match self.kind {
+            Kind::Strict => Err(alone(&self.right, 0)),
+            Kind::Inner | Kind::Left => Ok(None),
+            Kind::Outer => self.give(io, false, true),
+        }
+    }
+
+    /// The error for a sample of the second input whose key one has that waits.
+    #[cold]
+    fn twice(&mut self, input: &mut Chunk, slot: u32) -> Error {
+        let waits = self.held.sample(slot).key().to_string();
+        let key = input.front().map(|(_, key)| key.to_string()).unwrap_or_default();
+        self.held.pass(input);
+        Error::invalid(format!("its key is that of `{waits}`, which waits for its partner"))
+            .context("sample", key)
+    }
+
+    /// Gives the sample with the fields of `left` and `right`, of which one may be none.
+    fn give(&mut self, io: &mut Io, left: bool, right: bool) -> Result<Option<Step>> {
+        let schemas = [
+            if left { self.left.schema() } else { &self.fields[0] },
+            if right { self.right.schema() } else { &self.fields[1] },
+        ];
+        let (uid, key) = match left {
+            true => (self.left.uid(), self.left.key().clone()),
+            false => (uid_from(self.right.uid(), 1, 0), self.right.key().clone()),
+        };
+        let widths = schemas.map(Schema::len);
+        let place = |(field, own): &(String, String)| {
+            Some((schemas[1].position(field)?, schemas[0].position(own).filter(|_| !left)))
+        };
+        let shared = self.shared.as_ref().and_then(place);
+        let schema = self.names.schema(schemas.into_iter()).map_err(|error| error.context("sample", &key))?;
+        for (sample, there, end) in
+            [(&mut self.left, left, widths[0]), (&mut self.right, right, widths[0] + widths[1])]
+        {
+            if there {
+                self.row.extend(sample.values_mut().iter_mut().map(mem::take));
+            }
+            self.row.resize(end, Value::NULL);
+        }
+        if let Some((at, own)) = shared {
+            let value = self.row.remove(widths[0] + at);
+            if let Some(own) = own {
+                self.row[own] = value;
+            }
+        }
+        self.joined.refill(uid, key, schema, self.row.drain(..));
+        io.push(&mut self.joined);
+        Ok(None)
+    }
+}
+
+/// Notes the fields of the last sample.
+fn remember(known: &mut Schema, schema: &Schema) {
+    if !known.is(schema) {
+        *known = schema.clone();
+    }
+}
+
+/// The error for a sample without a partner in this input.
+#[cold]
+fn alone(sample: &Sample, input: usize) -> Error {
+    Error::invalid(format!("no sample of input {input} has its key")).context("sample", sample.key())
+}
+
+#[cfg(test)]
+mod tests;
