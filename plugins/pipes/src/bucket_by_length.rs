@@ -29,7 +29,7 @@ options! {
         /// What the length of the first axis, or of each of the first axes, is a multiple of, where it is that of the longest.
         multiple: OneOrMany<usize> = 1, in 1..=1_000_000;
         /// The fields to pad; null for all tensors with axes and all lists of numbers.
-        fields: Option<Vec<String>> = null;
+        fields: Option<OneOrMany<String>> = null;
         /// `field=number`: what fields are padded with; 0 for the others.
         values: OneOrMany<String> = [];
         /// `_mask` for new fields called that after each padded one, of its shape, true where something was; or `field=name`.
@@ -90,7 +90,10 @@ impl DataPipe for BucketByLength {
             return refuse("sizes", message);
         }
         let BucketByLengthOptions { multiple, fields, values, mask, lengths, .. } = options;
-        let padding = Padding::new(Pads { fields, multiple, values, mask, lengths }, Vec::new())?;
+        let padding = Padding::new(
+            Pads { fields: fields.map(|fields| fields.0), multiple, values, mask, lengths },
+            Vec::new(),
+        )?;
         let bucket = |(at, size)| {
             let boundary = boundaries.get(at).filter(|_| pad_to_boundary);
             let padding = boundary.map_or_else(|| padding.clone(), |end| padding.to_length(end - 1));

@@ -1,7 +1,8 @@
 //! `collate`: lists of numbers become tensors.
 
 use forebay_core::{
-    Context, DType, DataPipe, Error, Map, PipeInfo, Result, Sample, Value, View, abi::MAX_DIMS, options,
+    Context, DType, DataPipe, Error, Map, OneOrMany, PipeInfo, Result, Sample, Value, View, abi::MAX_DIMS,
+    options,
 };
 
 use crate::{
@@ -14,7 +15,7 @@ options! {
     /// Options of `collate`.
     pub struct CollateOptions {
         /// The fields to stack; null for all.
-        fields: Option<Vec<String>> = null;
+        fields: Option<OneOrMany<String>> = null;
     }
 }
 
@@ -30,7 +31,7 @@ impl DataPipe for Collate {
     type Options = CollateOptions;
 
     fn new(options: CollateOptions) -> Result<Self> {
-        Ok(Self { fields: options.fields })
+        Ok(Self { fields: options.fields.map(|fields| fields.0) })
     }
 }
 
@@ -141,7 +142,7 @@ mod tests {
 
     fn collate(fields: Option<&[&str]>, name: &str, value: Value) -> Result<Value> {
         let fields = fields.map(|fields| fields.iter().map(|&field| field.to_owned()).collect());
-        let pipe = Collate::new(CollateOptions { fields })?;
+        let pipe = Collate::new(CollateOptions { fields: fields.map(OneOrMany) })?;
         Ok(map(&pipe, &sample(1, &[(name, value)]), &small_host())?.take(name).unwrap_or_default())
     }
 

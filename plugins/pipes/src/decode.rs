@@ -1,7 +1,8 @@
 //! `decode`: bytes to values, by the host's choice among all decoders.
 
 use forebay_core::{
-    Buffer, Context, DataPipe, Error, ErrorKind, Map, PipeInfo, Result, Sample, Value, View, Wanted, options,
+    Buffer, Context, DataPipe, Error, ErrorKind, Map, OneOrMany, PipeInfo, Result, Sample, Value, View,
+    Wanted, options,
 };
 
 use crate::{
@@ -21,7 +22,7 @@ options! {
     /// Options of `decode`.
     pub struct DecodeOptions {
         /// The fields to decode; null for all that hold bytes for which there is a decoder.
-        fields: Option<Vec<String>> = null;
+        fields: Option<OneOrMany<String>> = null;
         /// `field=decoder`, one for each field whose decoder is not to be chosen.
         decoders: Vec<String> = [];
     }
@@ -51,7 +52,7 @@ impl DataPipe for Decode {
 
     fn new(options: DecodeOptions) -> Result<Self> {
         let refuse = |message: String| Error::invalid(message).context("option", "decoders");
-        let fields = options.fields;
+        let fields = options.fields.map(|fields| fields.0);
         let mut pins = Vec::new();
         for text in &options.decoders {
             let (field, decoder) =

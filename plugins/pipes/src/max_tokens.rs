@@ -39,7 +39,7 @@ options! {
         /// What the length of the first axis, or of each of the first axes, is a multiple of, where it is that of the longest.
         multiple: OneOrMany<usize> = 1, in 1..=1_000_000;
         /// The fields to pad; null for all tensors with axes and all lists of numbers.
-        fields: Option<Vec<String>> = null;
+        fields: Option<OneOrMany<String>> = null;
         /// `field=number`: what fields are padded with; 0 for the others.
         values: OneOrMany<String> = [];
         /// `_mask` for new fields called that after each padded one, of its shape, true where something was; or `field=name`.
@@ -105,7 +105,10 @@ impl DataPipe for MaxTokens {
             return refuse("min", format!("found {min}, expected no more than the greatest length, {max}"));
         }
         let MaxTokensOptions { multiple, fields, values, mask, lengths, .. } = options;
-        let pads = Padding::new(Pads { fields, multiple, values, mask, lengths }, Vec::new())?;
+        let pads = Padding::new(
+            Pads { fields: fields.map(|fields| fields.0), multiple, values, mask, lengths },
+            Vec::new(),
+        )?;
         Ok(Self {
             length: Length::new(&options.length)?,
             most,

@@ -20,7 +20,7 @@ options! {
         /// What the length of the first axis, or of each of the first axes, is a multiple of, where it is that of the longest.
         multiple: OneOrMany<usize> = 1, in 1..=1_000_000;
         /// The fields to pad; null for all tensors with axes and all lists of numbers.
-        fields: Option<Vec<String>> = null;
+        fields: Option<OneOrMany<String>> = null;
         /// `field=number`: what fields are padded with; 0 for the others.
         values: OneOrMany<String> = [];
         /// `_mask` for new fields called that after each padded one, of its shape, true where something was; or `field=name`.
@@ -59,7 +59,7 @@ impl DataPipe for PaddedBatch {
     fn new(options: PaddedBatchOptions) -> Result<Self> {
         let PaddedBatchOptions { size, pad_to, multiple, fields, values, mask, lengths, drop_last, uids } =
             options;
-        let pads = Pads { fields, multiple, values, mask, lengths };
+        let pads = Pads { fields: fields.map(|fields| fields.0), multiple, values, mask, lengths };
         let padding = Padding::new(pads, pad_to.map_or_else(Vec::new, |pad_to| pad_to.0))?;
         Ok(Self { cut: Cut::new(padding, size, drop_last, uids.as_deref()) })
     }

@@ -1,8 +1,8 @@
 //! `ragged_batch`: consecutive samples stacked into one, with fields that differ in length end to end.
 
 use forebay_core::{
-    Buffer, Context, DType, DataPipe, Error, Io, PipeInfo, Result, Schema, State, Step, Str, Stream, Tensor,
-    TensorExt, Value, View, options,
+    Buffer, Context, DType, DataPipe, Error, Io, OneOrMany, PipeInfo, Result, Schema, State, Step, Str,
+    Stream, Tensor, TensorExt, Value, View, options,
 };
 
 use crate::{
@@ -18,7 +18,7 @@ options! {
         /// Samples in one batch.
         size: usize = required, in 1..=1_000_000_000;
         /// The fields that become ragged, in every batch; null for lists of numbers, and for tensors where their lengths differ.
-        fields: Option<Vec<String>> = null;
+        fields: Option<OneOrMany<String>> = null;
         /// Leave out the last batch if it is shorter.
         drop_last: bool = false;
         /// A new field for the uids of the samples in a batch, in their order; null for none.
@@ -57,6 +57,7 @@ impl DataPipe for RaggedBatch {
 
     fn new(options: RaggedBatchOptions) -> Result<Self> {
         let RaggedBatchOptions { size, fields, drop_last, uids } = options;
+        let fields = fields.map(|fields| fields.0);
         let ragged = Ragged { fields, names: Schema::new(["values", "offsets"]) };
         Ok(Self { cut: Cut::new(ragged, size, drop_last, uids.as_deref()) })
     }
