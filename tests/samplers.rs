@@ -1,5 +1,4 @@
 //! Samplers, and the sources behind which they stand: only what is drawn is read, and it is the same on every executor.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{collections::HashSet, fs};
 

@@ -148,7 +148,7 @@ macro_rules! assert_table {
 #[test]
 fn tables() {
     assert_table!(Plugin: pipe, decoder, store);
-    assert_table!(PipeTable: free, reset, poll, map, state, restore, len, get, expand, probe);
+    assert_table!(PipeTable: free, reset, poll, map, state, restore, len, expand, probe);
     assert_table!(DecoderTable: retain, release, probe, decode);
     assert_table!(StoreTable: retain, release, list, size, read, map);
     assert_table!(HostServices: alloc, cancelled, log, decoder, store);

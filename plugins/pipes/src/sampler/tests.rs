@@ -139,8 +139,8 @@ fn a_slice_is_pythons_b079() {
         let all: Vec<i64> = (0..20).collect();
         let inside = |at: i64| {
             let behind =
-                start.map_or(true, |start| if step > 0 { at >= clamp(start) } else { at <= clamp(start) });
-            let before = stop.map_or(true, |stop| if step > 0 { at < clamp(stop) } else { at > clamp(stop) });
+                start.is_none_or(|start| if step > 0 { at >= clamp(start) } else { at <= clamp(start) });
+            let before = stop.is_none_or(|stop| if step > 0 { at < clamp(stop) } else { at > clamp(stop) });
             behind && before
         };
         let mut some: Vec<i64> = all.into_iter().filter(|&at| inside(at)).collect();
