@@ -141,8 +141,9 @@ impl<I: Items> Slots<I> {
         }
         let mut sample = Sample::default();
         while io.room() > 0 {
-            if self.at == self.slots.len() {
-                self.slots.push(None);
+            if self.slots.len() <= self.at {
+                // More than one behind the last after a restore, where those before had ended.
+                self.slots.resize_with(self.at + 1, || None);
             }
             let slot = &mut self.slots[self.at];
             if let Some((_, open)) = slot {

@@ -1,0 +1,148 @@
+//! What the tests of other loaders check, where it is a matter of a whole graph; what concerns one pipe is tested beside it. The numbers are those
+//! by which the cases are listed.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+
+use forebay_loader::{Executor, Loader, Result, Sample, Snapshot, Value};
+use forebay_tests::{Setting, build, builder, digest, line, registry, within_deadline};
+
+/// The numbers in one sample or batch.
+fn numbers(sample: &Sample) -> Vec<i64> {
+    let value = sample.get("value").unwrap();
+    match value.as_tensor() {
+        Some(tensor) => {
+            let words = tensor.data().chunks_exact(8);
+            words.map(|word| i64::from_ne_bytes(word.try_into().unwrap())).collect()
+        }
+        None => vec![value.as_i64().unwrap()],
+    }
+}
+
+/// What a graph gives, a list for each sample.
+fn given(text: &str) -> Vec<Vec<i64>> {
+    let mut loader = build(&line(text), &registry(), Setting::threads(2)).unwrap();
+    loader.epoch(0).map(|sample| numbers(&sample.unwrap())).collect()
+}
+
+#[test]
+fn the_last_batch_is_short_once_however_many_read_b022() {
+    let batches = given("range 47 | increment on=process | batch 3");
+    assert_eq!((batches.len(), batches[15].len()), (16, 2));
+}
+
+#[test]
+fn what_fails_is_passed_over_b040() {
+    assert_eq!(given("range 5 | map 'odd=1 / (value % 2)' on_error=skip"), [[1], [3]]);
+}
+
+#[test]
+fn a_loader_of_its_own_has_all_shards_and_a_rank_every_so_many_b112_b113() {
+    assert_eq!(given("range 10 | shard"), (0..10).map(|at| vec![at]).collect::<Vec<_>>());
+    let graph = line("range 11 start=1 | batch 2 drop_last=true");
+    let mut host = Loader::builder(graph).ranks(2, 4).build(&registry()).unwrap();
+    let batches: Vec<_> = host.epoch(0).map(|batch| numbers(&batch.unwrap())).collect();
+    assert_eq!(batches, [[3, 7]]);
+}
+
+fn rest(samples: impl Iterator<Item = Result<Sample>>) -> Vec<String> {
+    samples.map(|sample| digest(&sample.unwrap())).collect()
+}
+
+#[test]
+fn a_snapshot_goes_on_after_what_was_read_whenever_marks_were_left_b121_b122() {
+    within_deadline(|| {
+        let registry = registry();
+        let graph = line("range 200 | shuffle 30 | increment | batch 6");
+        let whole = rest(build(&graph, &registry, Setting::INLINE).unwrap().epoch(0));
+        for marks in [false, true] {
+            for read in [0, 7, 32] {
+                let setting = Setting { marks, ..Setting::threads(2) };
+                let mut loader = build(&graph, &registry, setting).unwrap();
+                let mut epoch = loader.epoch(0);
+                assert_eq!(rest(epoch.by_ref().take(read)), whole[..read]);
+                // Through its text, as it is kept in a file.
+                let snapshot = Snapshot::from_json(&epoch.snapshot().unwrap().to_json()).unwrap();
+                let mut other = build(&graph, &registry, Setting::INLINE).unwrap();
+                assert_eq!(rest(other.resume(&snapshot).unwrap()), whole[read..], "{read}, {marks}");
+            }
+        }
+    });
+}
+
+#[test]
+fn at_the_end_nothing_is_left_and_the_next_epoch_comes_b118() {
+    let registry = registry();
+    let graph = line("range 10 | shuffle 5");
+    let mut loader = build(&graph, &registry, Setting { epochs: 2, ..Setting::INLINE }).unwrap();
+    let mut epoch = loader.epoch(0);
+    assert_eq!(rest(epoch.by_ref()).len(), 10);
+    let snapshot = epoch.snapshot().unwrap();
+    drop(epoch);
+    let next = rest(loader.epoch(1));
+    let mut other = build(&graph, &registry, Setting { epochs: 2, ..Setting::INLINE }).unwrap();
+    assert!(rest(other.resume(&snapshot).unwrap()).is_empty());
+    assert_eq!(rest(other.epoch(1)), next);
+}
+
+#[test]
+fn a_snapshot_of_the_start_gives_everything_again_b124() {
+    let registry = registry();
+    let graph = line("range 10 | random_sampler");
+    let mut loader = build(&graph, &registry, Setting::INLINE).unwrap();
+    let mut epoch = loader.epoch(0);
+    let start = epoch.snapshot().unwrap();
+    let mut whole = rest(epoch.by_ref().take(4));
+    let middle = epoch.snapshot().unwrap();
+    drop(epoch);
+    whole.extend(rest(loader.resume(&middle).unwrap()));
+    assert_eq!(whole.len(), 10);
+    assert_eq!(rest(loader.resume(&start).unwrap()), whole);
+}
+
+#[test]
+fn patterns_stand_for_files_b127() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("sub")).unwrap();
+    for name in ["1.txt", "2.txt", "3.txt", "1.json", "2.json", "1.csv", "2.csv", "sub/4.txt"] {
+        fs::write(folder.path().join(name), "x").unwrap();
+    }
+    let at = folder.path().display().to_string();
+    let found = |patterns: &str| {
+        let text = format!("files {patterns} open=none on_error=skip").replace("@", &at);
+        let mut loader = build(&line(&text), &registry(), Setting::INLINE).unwrap();
+        let name = |sample: Sample| {
+            let path = sample.get("path").and_then(Value::as_str).unwrap().to_owned();
+            path.strip_prefix(&format!("{at}/")).unwrap().to_owned()
+        };
+        loader.epoch(0).map(|sample| name(sample.unwrap())).collect::<Vec<_>>()
+    };
+    assert_eq!(found("'@/*.txt'"), ["1.txt", "2.txt", "3.txt"]);
+    assert_eq!(found("['@/*.json', '@/*.csv']"), ["1.json", "2.json", "1.csv", "2.csv"]);
+    assert_eq!(found("'@/**/*.txt'"), ["1.txt", "2.txt", "3.txt", "sub/4.txt"]);
+    assert!(found("'@/*.none'").is_empty());
+}
+
+#[test]
+fn a_packed_field_is_unpacked_and_decoded_b140() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out-{}.tar").display().to_string();
+    let line_of = |text: &str| line(&text.replace('@', &out));
+    // "hello\n" as gzip writes it.
+    let packed = [
+        0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0xe7, 2, 0, 0x20, 0x30, 0x3a, 0x36,
+        6, 0, 0, 0,
+    ];
+    fs::write(folder.path().join("0001.txt.gz"), packed).unwrap();
+    let source = folder.path().join("0001.txt.gz").display().to_string();
+    let registry = registry();
+    let setting = Setting { executor: Executor::Inline, ..Setting::INLINE };
+    let write = line_of(&format!("files '{source}' | group | write_tar '@'"));
+    for sample in builder(&write, setting).build(&registry).unwrap().epoch(0) {
+        sample.unwrap();
+    }
+    let read = line(&format!("files '{}/*.tar' | untar | decode", folder.path().display()));
+    let mut loader = build(&read, &registry, setting).unwrap();
+    let sample = loader.epoch(0).next().unwrap().unwrap();
+    assert_eq!(sample.get("txt.gz").and_then(Value::as_str), Some("hello\n"), "{sample:?}");
+}
