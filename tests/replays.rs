@@ -261,7 +261,7 @@ fn random_graphs_give_each_sample_once_and_the_same_again() {
 }
 
 /// Pipes that give the same samples whatever the order of their input.
-const BLIND: [&str; 12] = [
+const BLIND: [&str; 16] = [
     "range",
     "rogue_source",
     "increment",
@@ -274,13 +274,17 @@ const BLIND: [&str; 12] = [
     "repeat",
     "rogue_burst",
     "rogue_expand",
+    "random_sampler",
+    "weighted_sampler",
+    "subset_sampler",
+    "sequential_sampler",
 ];
 
 #[test]
 fn random_graphs_give_what_they_give_in_order() {
     let counted = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&counted);
-    with_random_graphs(1000, move |graph, registry, rng| {
+    with_random_graphs(1500, move |graph, registry, rng| {
         let is_blind = |node: &Node| {
             let budget = node.options.get("on_error").and_then(|policy| policy.as_str());
             // Which sample stands in for another, and which failure is one too many, depends on the order.
