@@ -8,6 +8,12 @@ use forebay_abi::{Key, Schema, Str, Value};
 
 use crate::{Error, Io, Result};
 
+/// What the name of the pipe that counts the samples of a source ends in.
+pub const COUNTS: &str = ".len";
+
+/// What the name of the pipe that gets samples of a source by number ends in.
+pub const GETS: &str = ".get";
+
 /// The field that tells a sampler how many samples there are, an int64 (of a count from 2^63 up its bits).
 pub const COUNT: &str = "count";
 

@@ -12,7 +12,7 @@ use crate::{
     descriptor::{Class, Described},
     export::PipeEntry,
     random::mix,
-    sampling::{AGAIN, COUNT, DRAWN},
+    sampling::{AGAIN, COUNT, COUNTS, DRAWN, GETS},
 };
 
 /// The most bytes of a name with what is added to it.
@@ -46,10 +46,10 @@ const fn entry<T: DataPipe>(
 struct Names<T>(std::marker::PhantomData<T>);
 
 impl<T: DataPipe> Names<T> {
-    const LEN_BYTES: [u8; MOST] = join(T::INFO.name, ".len");
-    const LEN: &'static str = text(&Self::LEN_BYTES, T::INFO.name.len() + 4);
-    const GET_BYTES: [u8; MOST] = join(T::INFO.name, ".get");
-    const GET: &'static str = text(&Self::GET_BYTES, T::INFO.name.len() + 4);
+    const LEN_BYTES: [u8; MOST] = join(T::INFO.name, COUNTS);
+    const LEN: &'static str = text(&Self::LEN_BYTES, T::INFO.name.len() + COUNTS.len());
+    const GET_BYTES: [u8; MOST] = join(T::INFO.name, GETS);
+    const GET: &'static str = text(&Self::GET_BYTES, T::INFO.name.len() + GETS.len());
 }
 
 const fn join(name: &str, end: &str) -> [u8; MOST] {

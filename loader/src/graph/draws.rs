@@ -5,13 +5,12 @@
 //! others, so that order, state, placement and audits are those of any graph. A plugin has the two pipes for each of its sources
 //! with random access.
 
-use forebay_core::Error;
+use forebay_core::{
+    Error,
+    sampling::{COUNTS, GETS},
+};
 
 use super::{Catalog, Class, Graph, Input, Node, PipeSpec};
-
-/// What the names of the two pipes end in.
-const COUNTS: &str = ".len";
-const GETS: &str = ".get";
 
 impl PipeSpec {
     /// Whether it stands for a part of a source with random access, behind a sampler, and is not for people.
