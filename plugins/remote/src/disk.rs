@@ -2,21 +2,27 @@
 //!
 //! A block's file is named by a hash of its object's URL and identity and of its place, so one of an object that changed is never
 //! found again. It is written under another name and renamed, so that nobody finds half of one; its sum is checked when it is
-//! read. When there is too much, those used longest ago go first. Any number of processes use one folder.
+//! read. Any number of processes use one folder.
+//!
+//! When it is full, those that were not used in this pass or the last make way, the ones used longest ago first. If there are none,
+//! a new block is not kept: it is needed no sooner than the ones that are ([`Passes`]).
 
 use std::{
     fs::{self, File},
     hash::{BuildHasher, Hasher, RandomState},
     io::{self, Read, Write},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::SystemTime,
 };
 
 use forebay_core::{Buffer, Error, Result};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::fetch::Identity;
+use crate::{fetch::Identity, passes::Passes};
 
 /// What a block's file begins with; then the length of the block and its XXH3, each in 8 bytes.
 const MAGIC: &[u8; 8] = b"FBBLOCK1";
@@ -26,16 +32,27 @@ const FOLDER: &str = "forebay-blocks";
 const ENDING: &str = ".block";
 /// A block that was not finished after so many seconds belongs to a program that died.
 const UNFINISHED: u64 = 3600;
+/// While nobody knows which of the old blocks are still to come, one in so many new ones takes the place of one.
+const TRIED: u128 = 8;
 
 /// A folder of blocks.
 pub(crate) struct Disk {
     folder: PathBuf,
     limit: u64,
-    /// Bytes written since all were counted.
-    written: AtomicU64,
+    room: Mutex<Room>,
     /// Names the files that are being written: no other has it, on any machine.
     name: u64,
     number: AtomicU64,
+}
+
+struct Room {
+    passes: Passes,
+    /// How much may be written, as others write too, until all is counted.
+    left: u64,
+    /// How much was to be written since all was counted.
+    wanted: u64,
+    /// Whether there were ever too many when they were counted.
+    full: bool,
 }
 
 impl Disk {
@@ -45,13 +62,15 @@ impl Disk {
             Error::from(error).context("folder", folder.display()).context("variable", "FOREBAY_CACHE")
         })?;
         let name = RandomState::new().build_hasher().finish();
-        let disk = Self { folder, limit, written: AtomicU64::new(0), name, number: AtomicU64::new(0) };
-        disk.make_room();
+        let room = Room { passes: Passes::new(), left: 0, wanted: 0, full: false };
+        let disk = Self { folder, limit, room: Mutex::new(room), name, number: AtomicU64::new(0) };
+        disk.count(&mut disk.room());
         Ok(disk)
     }
 
     /// The block with this key, if it is here and whole.
     pub(crate) fn get(&self, key: u128, len: usize) -> Option<Buffer> {
+        self.room().passes.used(key);
         let path = self.path(key);
         let mut file = File::open(&path).ok()?;
         let mut bytes = vec![0; HEAD + len];
@@ -67,19 +86,33 @@ impl Disk {
         Some(block)
     }
 
-    /// Keeps a block; one that cannot be written is not kept.
+    /// Keeps a block if there is room; one that cannot be written is not kept.
     pub(crate) fn put(&self, key: u128, block: &[u8]) {
+        if !self.may_keep(key, (HEAD + block.len()) as u64) {
+            return;
+        }
         let path = self.path(key);
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let unfinished = path.with_extension(format!("{}-{number}", self.name));
-        if write(&path, &unfinished, block).is_err() {
-            return;
+        // A disk that is full, or may not be written to: the block is fetched again.
+        let _ = write(&path, &unfinished, block);
+    }
+
+    fn may_keep(&self, key: u128, len: u64) -> bool {
+        let mut room = self.room();
+        room.wanted += len;
+        if room.wanted > self.limit / 16 {
+            self.count(&mut room);
         }
-        let len = (HEAD + block.len()) as u64;
-        // Others write too, so all are counted now and then.
-        if self.written.fetch_add(len, Ordering::Relaxed) + len > self.limit / 16 {
-            self.make_room();
+        let keeps = room.left >= len && !(room.full && room.passes.is_first() && key % TRIED != 0);
+        if keeps {
+            room.left -= len;
         }
+        keeps
+    }
+
+    fn room(&self) -> MutexGuard<'_, Room> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn path(&self, key: u128) -> PathBuf {
@@ -87,9 +120,8 @@ impl Disk {
         self.folder.join(name.get(..2).unwrap_or_default()).join(name)
     }
 
-    /// Removes those used longest ago until fifteen sixteenths of the limit are left.
-    fn make_room(&self) {
-        self.written.store(0, Ordering::Relaxed);
+    /// Counts what is there, and removes what may go until fifteen sixteenths of the limit are left.
+    fn count(&self, room: &mut Room) {
         let mut blocks = Vec::new();
         for folder in entries(&self.folder).filter(|(path, kind)| kind.is_dir() && is_hex(path, 2)) {
             for (path, _) in entries(&folder.0).filter(|(_, kind)| kind.is_file()) {
@@ -110,14 +142,16 @@ impl Disk {
             }
         }
         blocks.sort();
-        let mut held: u64 = blocks.iter().map(|(_, len, _)| len).sum();
-        for (_, len, path) in blocks {
-            if held <= self.limit / 16 * 15 {
+        let (mut held, since): (u64, _) = (blocks.iter().map(|(_, len, _)| len).sum(), room.passes.since());
+        room.full |= held > self.limit / 16 * 15;
+        for (used, len, path) in blocks {
+            if held <= self.limit / 16 * 15 || (used >= since && held <= self.limit) {
                 break;
             }
             held -= len;
             self.remove(&path);
         }
+        (room.left, room.wanted) = (self.limit.saturating_sub(held), 0);
     }
 
     /// Removes a file, if a cache like this one wrote it.
@@ -145,6 +179,8 @@ fn write(path: &Path, unfinished: &Path, block: &[u8]) -> io::Result<()> {
     }
     let mut file = File::create_new(unfinished)?;
     let written = file.write_all(&head_of(block)).and_then(|()| file.write_all(block));
+    // By the clock that passes go by: the system's own times are coarser.
+    let written = written.and_then(|()| file.set_modified(SystemTime::now()));
     drop(file);
     let finished = written.and_then(|()| fs::rename(unfinished, path));
     finished.inspect_err(|_| drop(fs::remove_file(unfinished)))
@@ -224,22 +260,59 @@ mod tests {
         for (path, len) in [(&mine, 100_000), (&alike, 100), (&beside, 100_000)] {
             fs::write(path, vec![1; len]).unwrap();
         }
-        for key in 1..40 {
+        let aged = |disk: &Disk, key: u128| {
+            let file = File::options().write(true).open(disk.path(key)).ok()?;
+            file.set_modified(SystemTime::now() - Duration::from_secs(1000 - key as u64)).ok()
+        };
+        for key in 1..15 {
             disk.put(key, &[key as u8; 1000]);
-            let age = Duration::from_secs(1000 - key as u64);
-            let file = File::options().write(true).open(disk.path(key)).unwrap();
-            file.set_modified(SystemTime::now() - age).unwrap();
-            // Used again and again.
-            assert!(key > 3 || disk.get(0, 1000).is_some(), "{key}");
+            aged(&disk, key).unwrap();
         }
+        // A later program: what is old may be anybody's, so one in eight of what is new takes its place.
+        let later = Disk::open(folder.path(), 16 * 1024).unwrap();
+        for key in (15..200).filter(|&key| key != 99) {
+            later.put(key, &[key as u8; 1000]);
+            assert!(later.path(key).exists() == (key % TRIED == 0 && key < 130), "{key}");
+            assert!(key != 15 || later.get(0, 1000).is_some());
+        }
+        assert!(later.path(0).exists());
         for path in [&mine, &alike, &beside] {
             assert!(path.exists(), "{path:?}");
             fs::remove_file(path).unwrap();
         }
-        disk.make_room();
         let held: u64 = files(folder.path()).iter().map(|path| path.metadata().unwrap().len()).sum();
         assert!(held > 8 * 1024 && held <= 16 * 1024, "{held}");
-        assert!(disk.get(39, 1000).is_some() && disk.get(1, 1000).is_none());
+        assert!(disk.get(16, 1000).is_some() && disk.get(1, 1000).is_none());
+    }
+
+    /// One pass over blocks of 1,000 bytes: how many were here.
+    fn pass(disk: &Disk, order: impl IntoIterator<Item = u128>) -> usize {
+        let has = |key: u128| disk.get(key, 1000).is_some() || (disk.put(key, &[7; 1000]), false).1;
+        order.into_iter().filter(|&key| has(key)).count()
+    }
+
+    #[test]
+    fn of_more_data_than_fits_every_pass_finds_as_much_as_can_be_found() {
+        // 1,000 blocks of which 300 fit, in the same order and in another each time.
+        for stride in [1, 387] {
+            let (_folder, disk) = disk(300 * (1000 + HEAD as u64));
+            let order = |pass: u128| (0..1000).map(move |at| (at * stride + pass * pass * stride) % 1000);
+            assert_eq!(pass(&disk, order(0)), 0);
+            for epoch in 1..4 {
+                let found = pass(&disk, order(epoch));
+                assert!((280..=300).contains(&found), "{found} in epoch {epoch}, stride {stride}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_data_take_the_place_of_what_no_pass_uses() {
+        let (_folder, disk) = disk(300 * (1000 + HEAD as u64));
+        pass(&disk, 0..1000);
+        pass(&disk, 0..1000);
+        // Two passes with nothing of the first, and its blocks go, a sixteenth of all at a time.
+        let found: Vec<_> = (0..4).map(|_| pass(&disk, 5000..5250)).collect();
+        assert!(found[0] == 0 && found[3] > 230, "{found:?}");
     }
 
     #[test]
@@ -250,13 +323,13 @@ mod tests {
         let empty = disk.path(1).with_extension("12-4");
         fs::write(&half, MAGIC).unwrap();
         fs::write(&empty, "").unwrap();
-        disk.make_room();
+        disk.count(&mut disk.room());
         assert!(half.exists() && empty.exists());
         let old = SystemTime::now() - Duration::from_secs(UNFINISHED + 60);
         for left in [&half, &empty] {
             File::options().write(true).open(left).unwrap().set_modified(old).unwrap();
         }
-        disk.make_room();
+        disk.count(&mut disk.room());
         assert_eq!(files(folder.path()), [disk.path(1)]);
     }
 

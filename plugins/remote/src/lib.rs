@@ -2,6 +2,7 @@
 
 mod disk;
 mod fetch;
+mod passes;
 mod place;
 mod prefetch;
 mod settings;
