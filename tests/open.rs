@@ -46,6 +46,9 @@ fn many(folder: &Path) {
     write("table.csv", b"p,q\n1,2\n3,4\n");
     write("list.json", b"[{\"y\": 1}, {\"y\": 2}]");
     write("page.json", b"{\"title\": \"heron\"}");
+    write("settings.cfg", b"{\"title\": \"egret\"}");
+    write("page-by-another-name", &gzip(b"{\"title\": \"stork\"}"));
+    write("latin.csv", b"p,q\nJ\xfcrgen,a long cell so that it is a text\n3,4\n");
     write("pair.npy", &npy());
     write("pair.txt", b"a caption");
     write("strange.xyz", b"\x00\x01\x02");
@@ -88,6 +91,9 @@ fn every_kind_of_file_in_a_folder_is_read_by_what_it_holds() {
             ("/table.csv", "csv_blocks | csv"),
             ("/list.json", "json_array"),
             ("/page.json", "json"),
+            ("/settings.cfg", "json"),
+            ("/page-by-another-name", "json"),
+            ("/latin.csv", "csv_blocks | csv"),
             ("/pair.npy", "npy"),
             ("/pair.txt", "text"),
             ("/strange.xyz", "left"),
@@ -108,12 +114,13 @@ fn every_kind_of_file_in_a_folder_is_read_by_what_it_holds() {
             assert!(all.contains(part), "{part} is not in:\n{all}");
         }
         let lost: Vec<_> = loader.quarantine().iter().map(|lost| lost.error.to_string()).collect();
-        assert_eq!(lost.len(), 2, "{lost:?}");
+        assert_eq!(lost.len(), 3, "{lost:?}");
+        assert!(lost.iter().any(|lost| lost.contains("latin.csv")), "{lost:?}");
         assert!(lost.iter().any(|lost| lost.contains("broken.json")), "{lost:?}");
         assert!(lost.iter().any(|lost| lost.contains("broken.tar")), "{lost:?}");
-        // 4 of the two shards, 7 rows of JSON, 2 of the table, 2 of the list, the page, the pair, the strange one, and of the broken
-        // shard none.
-        assert_eq!(samples.len(), 18, "{all}");
+        // 4 of the two shards, 7 rows of JSON, 2 of the table, 1 of the one with a record that is no UTF-8, 2 of the list, 3 pages,
+        // the pair, the strange one, and of the broken shard none.
+        assert_eq!(samples.len(), 21, "{all}");
     });
 }
 

@@ -176,10 +176,11 @@ impl Registry {
         let begins = |(offset, bytes): &(usize, Vec<u8>)| {
             !bytes.is_empty() && head.get(*offset..).is_some_and(|rest| rest.starts_with(bytes))
         };
+        let any = || slot.magic.is_empty() || slot.magic.iter().any(|(_, bytes)| bytes.is_empty());
         match (slot.magic.iter().any(begins), named) {
             (true, true) => Match::Both,
             (true, false) => Match::Magic,
-            (false, true) if slot.magic.is_empty() => Match::Extension,
+            (false, true) if any() => Match::Extension,
             (false, true) => Match::WrongMagic,
             (false, false) => Match::Neither,
         }

@@ -2,13 +2,31 @@
 
 use std::sync::Arc;
 
-use forebay_core::{Arena, Buffer, Context, Decoder, DecoderInfo, Limits, NoOptions, Result, Value, Wanted};
+use forebay_core::{
+    Arena, Buffer, Context, Decoder, DecoderInfo, Limits, Magic, NoOptions, Result, Value, Wanted,
+};
 
 use crate::{
     scan::{DEPTH, Scan},
     shapes::{ROOT, Shapes},
     value::{Reader, Rules},
 };
+
+/// As documents with an object in them begin, under any name; and then any, called `json`.
+const BEGINNINGS: [Magic; 8] = [
+    start(b"{\""),
+    start(b"{\n"),
+    start(b"{\r"),
+    start(b"{ "),
+    start(b"[{"),
+    start(b"[\n"),
+    start(b"[ "),
+    start(b""),
+];
+
+const fn start(bytes: &'static [u8]) -> Magic {
+    Magic { offset: 0, bytes }
+}
 
 /// Decodes JSON as RFC 8259 has it: see [`parse`].
 #[derive(Debug)]
@@ -20,6 +38,7 @@ impl Decoder for Json {
         summary: "JSON documents to structs, lists and numbers",
         extensions: &["json"],
         media_types: &["application/json"],
+        magic: &BEGINNINGS,
         ..DecoderInfo::DEFAULT
     };
     type Options = NoOptions;
@@ -29,19 +48,40 @@ impl Decoder for Json {
     }
 
     fn probe(&self, head: &[u8], extension: &str) -> u8 {
+        let named = extension.eq_ignore_ascii_case("json");
         let first = head.iter().find(|byte| !b" \t\r\n".contains(byte));
         match first {
+            // Less than who knows the extension.
+            _ if !named => {
+                if is_object(head) {
+                    48
+                } else {
+                    0
+                }
+            }
             Some(b'{' | b'[') => 192,
             Some(b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => 96,
             // Nothing else claims it: a broken document had better be told than left as bytes.
-            _ if extension.eq_ignore_ascii_case("json") => 16,
-            _ => 0,
+            _ => 16,
         }
     }
 
     fn decode(&self, bytes: &Buffer, _: &Wanted, cx: &Context) -> Result<Value> {
         parse_within(bytes, cx.limits().bytes)
     }
+}
+
+/// Whether bytes begin as an object with a key does, or an array of objects.
+fn is_object(head: &[u8]) -> bool {
+    let text = head.trim_ascii_start();
+    let text = text.strip_prefix(b"[").map_or(text, <[u8]>::trim_ascii_start);
+    let Some(text) = text.strip_prefix(b"{").and_then(|text| text.trim_ascii_start().strip_prefix(b"\""))
+    else {
+        return false;
+    };
+    let end =
+        text.iter().enumerate().position(|(at, &byte)| byte == b'"' && (at == 0 || text[at - 1] != b'\\'));
+    end.is_some_and(|end| text[end + 1..].trim_ascii_start().starts_with(b":"))
 }
 
 /// Reads one document.
@@ -108,6 +148,18 @@ mod tests {
             ("".into(), list(vec![])),
         ]);
         assert_eq!(value.unwrap(), expected);
+    }
+
+    #[test]
+    fn under_any_name_only_what_begins_as_an_object_does() {
+        let probe = |head: &str, extension: &str| Json.probe(head.as_bytes(), extension);
+        for head in ["{\"a\": 1}", "{\n  \"a \\\" b\" : [", "[{\"\":", "[ {\n\"a\":"] {
+            assert!(probe(head, "") > 0 && probe(head, "") < probe(head, "json"), "{head}");
+        }
+        for head in ["{a: 1}", "[1, 2]", "{\"a\", 1}", "{\"a", "[[\"a\":", "{}", "true", ""] {
+            assert_eq!(probe(head, "cfg"), 0, "{head}");
+            assert!(probe(head, "json") > 0, "{head}");
+        }
     }
 
     #[test]

@@ -183,7 +183,7 @@ pub enum Cell {
     Text,
     /// Int64, else float64, else truth, else text: by its own looks alone.
     Auto,
-    /// Int64.
+    /// Int64, or uint64 above that.
     Int,
     /// Float64.
     Float,
@@ -209,7 +209,10 @@ impl Cell {
         if self != Self::Text && text.is_empty() {
             return Ok(Value::NULL);
         }
-        let int = || text.parse::<i64>().ok().map(Value::from);
+        let int = || {
+            let unsigned = || text.parse::<u64>().ok().map(Value::from);
+            text.parse::<i64>().ok().map(Value::from).or_else(unsigned)
+        };
         let float = || text.parse::<f64>().ok().map(Value::from);
         let truth = || match text.as_str() {
             "true" | "True" | "TRUE" => Some(true.into()),
