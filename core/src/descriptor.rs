@@ -37,6 +37,9 @@ pub struct PipeInfo {
     /// Keeps what it reads for later epochs and passes. So that this is the same whenever it is read, everything before it is told of epoch 0 and
     /// pass 0 at all times; and none of that runs before this asks for input.
     pub keeps: bool,
+    /// The option that the loader sets, where a graph gives none, to a text that is the same as long as what this reads is by all that is known before it runs: all
+    /// nodes before this one, the versions of their plugins, the seed and, where samples are dealt out before, the rank. For pipes that keep something from run to run.
+    pub identity_option: &'static str,
     /// May answer [`Step::Rewind`](crate::Step::Rewind): what it reads from must feed nothing else.
     pub rewinds: bool,
     /// Gives each rank its share of the samples, by [`Context::rank`](crate::Context::rank).
@@ -104,6 +107,7 @@ impl PipeInfo {
         samples: false,
         shuffles: false,
         keeps: false,
+        identity_option: "",
         rewinds: false,
         shards: false,
         on: On::Threads,
@@ -158,7 +162,8 @@ pub struct DecoderInfo {
     pub extensions: &'static [&'static str],
     /// Media types: a hint.
     pub media_types: &'static [&'static str],
-    /// Any of these makes it a candidate, whatever the extension.
+    /// Any of these makes it a candidate, whatever the extension. Bytes that begin with none are not its own, whatever their extension;
+    /// an empty one says that they may be.
     pub magic: &'static [Magic],
 }
 

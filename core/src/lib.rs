@@ -36,6 +36,7 @@
 //! A [`Source`], [`Map`], [`FlatMap`] or [`Stream`] is a pipe of a graph; a [`Store`] serves URL schemes.
 
 mod blob;
+pub mod codec;
 mod context;
 mod decoder;
 pub mod descriptor;

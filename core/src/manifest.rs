@@ -254,6 +254,8 @@ impl Writer<'_> {
         self.raw(",");
         self.truth("keeps", info.keeps);
         self.raw(",");
+        self.member("identity_option", info.identity_option);
+        self.raw(",");
         self.truth("rewinds", info.rewinds);
         self.raw(",");
         self.truth("shards", info.shards);

@@ -10,6 +10,7 @@ use crate::{
     executor::{BATCHES, Body, Counts, Crew, Inline, Interrupt, Job, Post, Run, Threads},
     graph::{Graph, On},
     host::Host,
+    identity::identities,
     loader::At,
     make::{Maker, course},
     plan::Plan,
@@ -211,8 +212,10 @@ impl LoaderBuilder {
         let plan = Plan::new(&graph, registry, executor)?;
         let dealt = if self.ranks.is_some() { ranks::dealt(&graph, registry)? } else { Vec::new() };
         let course = course(&graph, registry, &plan, &dealt)?;
+        let identities = identities(&graph, registry, seed, ranks, &dealt);
         let solo = |segment| SoloSetup {
             segment,
+            identities: identities.clone(),
             chunk: self.chunk,
             marks: self.marks,
             dealt: dealt.clone(),
@@ -237,6 +240,7 @@ impl LoaderBuilder {
             host: &host,
             seed,
             ranks,
+            identities: &identities,
             chunk: self.chunk,
             most: as_size(self.limits.bytes),
             marks: self.marks,

@@ -249,8 +249,11 @@ impl fmt::Display for Graph {
 }
 
 impl Node {
-    /// The options that its pipe reads, as JSON: all but those that every pipe has; `changed` replaces one of them.
-    pub(crate) fn own_options(&self, changed: Option<(&str, &Value)>) -> String {
+    /// The options that its pipe reads, as JSON: all but those that every pipe has; `changed` replaces some of them.
+    pub(crate) fn own_options<'a>(
+        &'a self,
+        changed: impl IntoIterator<Item = (&'a str, &'a Value)>,
+    ) -> String {
         let options = self.options.iter().map(|(name, value)| (name.as_str(), value));
         let mut options: BTreeMap<_, _> = options.filter(|(name, _)| !COMMON.contains(name)).collect();
         options.extend(changed);

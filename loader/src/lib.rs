@@ -17,6 +17,7 @@ mod executor;
 pub mod graph;
 mod handles;
 mod host;
+mod identity;
 mod lint;
 mod loader;
 mod make;

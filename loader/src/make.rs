@@ -1,6 +1,7 @@
 //! Makes the nodes of a graph: each pipe by its plugin, with all that runs it.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -26,6 +27,8 @@ pub(crate) struct Maker<'a> {
     pub(crate) host: &'a Arc<Host>,
     pub(crate) seed: u64,
     pub(crate) ranks: (u32, u32),
+    /// What nodes read, by place, for those whose pipes ask.
+    pub(crate) identities: &'a BTreeMap<usize, String>,
     /// Pins the chunk size.
     pub(crate) chunk: Option<usize>,
     /// The most bytes of one batch's output memory.
@@ -122,13 +125,19 @@ impl Maker<'_> {
         })
     }
 
-    /// A node's options as its pipe is told them, in a run that is audited with the field for the uids in a batch.
+    /// A node's options as its pipe is told them: in a run that is audited with the field for the uids in a batch, and with the identity of
+    /// what it reads where its pipe asks and the graph does not say.
     fn options(&self, at: usize, spec: &PipeSpec) -> (Option<Tap>, String) {
         let node = &self.graph.nodes()[at];
         let given = node.options.get(&spec.uids_option).and_then(|field| field.as_str());
         let tap = self.audit.map(|log| Tap::new(log, at, given));
         let field = tap.as_ref().and_then(Tap::field).map(serde_json::Value::from);
-        let options = node.own_options(field.as_ref().map(|field| (spec.uids_option.as_str(), field)));
+        let field = field.as_ref().map(|field| (spec.uids_option.as_str(), field));
+        let given = node.options.contains_key(&spec.identity_option);
+        let identity =
+            self.identities.get(&at).filter(|_| !given).map(|known| serde_json::Value::from(known.as_str()));
+        let identity = identity.as_ref().map(|known| (spec.identity_option.as_str(), known));
+        let options = node.own_options(field.into_iter().chain(identity));
         (tap, options)
     }
 }

@@ -64,6 +64,9 @@ pub struct PipeSpec {
     /// Whether it keeps what it reads, which is the same in every epoch then.
     #[serde(default)]
     pub keeps: bool,
+    /// The option that is set to the identity of what it reads; empty where there is none.
+    #[serde(default)]
+    pub identity_option: String,
     /// Whether it may start its inputs over.
     #[serde(default)]
     pub rewinds: bool,
@@ -126,6 +129,7 @@ impl PipeSpec {
             samples: false,
             shuffles: false,
             keeps: false,
+            identity_option: String::new(),
             rewinds: false,
             shards: false,
             opens: None,

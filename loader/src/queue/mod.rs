@@ -11,7 +11,6 @@
 //! | [`process`] | small values are copied; large ones lie in shared memory and are used in place | a worker is given its ends as it is spawned |
 //! | [`network`] | every byte is sent, large values straight into their final memory | an address and a secret |
 
-pub(crate) mod codec;
 mod gate;
 mod local;
 #[cfg(unix)]

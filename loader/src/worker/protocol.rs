@@ -1,6 +1,7 @@
 //! What a loader and its workers say to each other: the heads of messages, as JSON. Samples travel beside them.
 
 use std::{
+    collections::BTreeMap,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::Duration,
@@ -44,6 +45,8 @@ pub(crate) struct SoloSetup {
     pub(crate) marks: Duration,
     /// Of each node of the graph whether it sees one rank's samples; empty when there are no ranks.
     pub(crate) dealt: Vec<bool>,
+    /// What nodes read, by place, for those whose pipes ask.
+    pub(crate) identities: BTreeMap<usize, String>,
     /// Whether its nodes leave word of what they take and give.
     pub(crate) audited: bool,
 }

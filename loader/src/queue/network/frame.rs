@@ -1,8 +1,8 @@
 //! The first bytes of a frame, and the receiver's answers.
 
-use forebay_core::{Error, Result};
+use forebay_core::{Error, Result, codec::LARGE};
 
-use crate::queue::{Load, codec::LARGE, ending};
+use crate::queue::{Load, ending};
 
 /// The length of a frame's head.
 pub(super) const HEADER: usize = 40;

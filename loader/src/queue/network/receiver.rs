@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use forebay_core::{Buffer, Error, Result};
+use forebay_core::{Buffer, Error, Result, codec::Decoder};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
@@ -13,7 +13,7 @@ use super::{
     frame::{ANSWER, HEADER, Header, answer, within},
     stream::Link,
 };
-use crate::queue::{Load, Message, Received, Receiver, codec::Decoder, ended, lost};
+use crate::queue::{Load, Message, Received, Receiver, ended, lost};
 
 /// Short pieces are read together, this much at a time.
 const AHEAD: usize = 32 << 10;

@@ -5,7 +5,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use forebay_core::{Buffer, Error, Result};
+use forebay_core::{Buffer, Error, Result, codec::Encoder};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
@@ -16,7 +16,7 @@ use super::{
     frame::{ANSWER, Header, from_answer},
     stream::Link,
 };
-use crate::queue::{Bounds, Load, Message, Offer, Sender, closed, codec::Encoder, ending, lost};
+use crate::queue::{Bounds, Load, Message, Offer, Sender, closed, ending, lost};
 
 /// The sending end of a queue over a socket.
 ///

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use forebay_core::BufferMut;
 
 use super::{lane::Lane, shared::Block, space::Space};
-use crate::queue::codec::LARGE;
+use forebay_core::codec::LARGE;
 
 /// Shared memory for the buffers that a process is going to send. Clones are the same heap.
 #[derive(Clone)]

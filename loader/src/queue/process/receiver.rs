@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use forebay_core::{Buffer, Error, Result};
+use forebay_core::{Buffer, Error, Result, codec::Decoder};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -21,7 +21,7 @@ use super::{
     packet::{Header, PACKET, PLACE, Place},
     shared::Block,
 };
-use crate::queue::{Message, Received, Receiver, codec::Decoder, ended, ending, lost};
+use crate::queue::{Message, Received, Receiver, ended, ending, lost};
 
 /// The receiving end of a connection between two processes.
 ///

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use forebay_core::{Buffer, Error, Result};
+use forebay_core::{Buffer, Error, Result, codec::Encoder};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
@@ -19,7 +19,7 @@ use super::{
     packet::{HEADER, Header, PACKET, Place},
     shared::Block,
 };
-use crate::queue::{Bounds, Load, Message, Offer, Sender, closed, codec::Encoder, ending, lost};
+use crate::queue::{Bounds, Load, Message, Offer, Sender, closed, ending, lost};
 
 /// The sending end of a connection between two processes.
 pub struct ProcessSender {

@@ -1,11 +1,11 @@
 //! What goes through the codec comes out the same, and damaged bytes are an error.
 
-use forebay_core::random::Rng;
-
-use super::{
-    super::codec::{Decoder, Encoder},
-    *,
+use forebay_core::{
+    codec::{Decoder, Encoder},
+    random::Rng,
 };
+
+use super::*;
 
 /// A sample for every kind of value there is, and shapes of every sort.
 pub(super) fn all_kinds() -> Chunk {

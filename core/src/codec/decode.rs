@@ -1,15 +1,16 @@
 //! Bytes to chunks. Nothing here trusts a number that it reads: what is allocated follows what is there.
 
-use forebay_core::{Buffer, Chunk, DType, Error, Key, Result, Schema, Str, Tensor, Value, abi::MAX_DIMS};
+use forebay_abi::MAX_DIMS;
 
 use super::{DEPTH, PART, arrow, kind};
+use crate::{Buffer, Chunk, DType, Error, Key, Result, Schema, Str, Tensor, Value};
 
 /// The most schemas that are remembered from message to message.
 const REMEMBERED: usize = 16;
 
 /// Reads chunks; remembers schemas, so that those of one stream stay the same object.
 #[derive(Default)]
-pub(crate) struct Decoder {
+pub struct Decoder {
     /// By the bytes that they were written as.
     schemas: Vec<(Box<[u8]>, Schema)>,
     origin: Str,
@@ -29,8 +30,8 @@ impl Decoder {
     /// The chunk that was written as `flat` and `parts`.
     ///
     /// # Errors
-    /// [`Corrupt`](forebay_core::ErrorKind::Corrupt) for anything that an encoder does not write.
-    pub(crate) fn decode(&mut self, flat: &[u8], parts: &[Buffer]) -> Result<Chunk> {
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) for anything that an encoder does not write.
+    pub fn decode(&mut self, flat: &[u8], parts: &[Buffer]) -> Result<Chunk> {
         if u32::try_from(flat.len()).is_err() {
             return Err(Error::corrupt("a chunk's flat bytes are 4 GiB or more"));
         }

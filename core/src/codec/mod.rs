@@ -8,10 +8,10 @@ mod arrow;
 mod decode;
 mod encode;
 
-pub(crate) use self::{decode::Decoder, encode::Encoder};
+pub use self::{decode::Decoder, encode::Encoder};
 
 /// Buffers from this length on are not copied into the flat bytes.
-pub(crate) const LARGE: usize = 2048;
+pub const LARGE: usize = 2048;
 /// The most lists and structures inside one another.
 const DEPTH: usize = 64;
 /// In place of a short buffer's length: the number of a large one follows.

@@ -1,16 +1,29 @@
 //! Chunks to bytes.
 
-use forebay_core::{Buffer, Chunk, DType, Error, Key, Result, Sample, Schema, Str, Tensor, Value, View};
-
 use super::{DEPTH, LARGE, PART, arrow, kind};
+use crate::{Buffer, Chunk, DType, Error, Key, Result, Sample, Schema, Str, Tensor, Value, View};
 
 /// Writes chunks; its memory is used again for each.
+///
+/// ```
+/// use forebay_core::{Chunk, Key, Sample, codec::{Decoder, Encoder}};
+///
+/// let mut sample = Sample::new(1, Key::whole("birds/heron.jpg"));
+/// sample.set("class", 4_i64);
+/// let mut chunk = Chunk::new();
+/// chunk.push_sample(&mut sample);
+/// let mut encoder = Encoder::default();
+/// encoder.encode(&mut chunk)?;
+/// let again = Decoder::default().decode(&encoder.flat, &encoder.parts)?;
+/// assert_eq!((again.len(), chunk.len()), (1, 1));
+/// # Ok::<(), forebay_core::Error>(())
+/// ```
 #[derive(Default)]
-pub(crate) struct Encoder {
+pub struct Encoder {
     /// The flat bytes of the last chunk.
-    pub(crate) flat: Vec<u8>,
+    pub flat: Vec<u8>,
     /// The large buffers of the last chunk.
-    pub(crate) parts: Vec<Buffer>,
+    pub parts: Vec<Buffer>,
     /// The samples that were written, so that they can be given back.
     written: Chunk,
     sample: Sample,
@@ -48,7 +61,7 @@ impl Encoder {
     ///
     /// # Errors
     /// When a value cannot cross, with its sample and field; nothing is written then.
-    pub(crate) fn encode(&mut self, chunk: &mut Chunk) -> Result<()> {
+    pub fn encode(&mut self, chunk: &mut Chunk) -> Result<()> {
         self.forget();
         put_len(&mut self.flat, chunk.len())?;
         let mut result = Ok(());
@@ -65,7 +78,7 @@ impl Encoder {
     }
 
     /// Lets the last chunk go.
-    pub(crate) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.flat.clear();
         self.parts.clear();
         self.names.origins.clear();

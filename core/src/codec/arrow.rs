@@ -1,6 +1,6 @@
 //! Arrow columns as a list of plain values: format, name, metadata, flags, length, nulls, offset, buffers, children, dictionary.
 
-use forebay_core::{ArrowData, ArrowParts, Error, Result, Value, View};
+use crate::{ArrowData, ArrowParts, Error, Result, Value, View};
 
 /// The columns' parts in a list.
 pub(super) fn to_value(parts: ArrowParts) -> Value {
