@@ -4,13 +4,14 @@
 //! What each is by definition stands beside its code; a pipe that is missing here fails the test.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::OnceLock};
 
 use forebay_loader::{
     Error, Executor, Graph, Registry,
     graph::{Catalog as _, Kind, List, PipeSpec},
 };
 use forebay_tests::{Setting, build, line, read, registry, within_deadline};
+use tempfile::TempDir;
 
 /// The plugin whose pipes are checked.
 const PLUGIN: &str = "forebay-pipes";
@@ -81,10 +82,18 @@ const CASES: &[&str] = &[
     "range @a N ; range @b N start=100 ; mix <a, b> weights=[3, 1] draw=proportional",
     "range N | shuffle 9 | cache | shuffle 5",
     "range N | cache limit=300 | repeat 2",
+    "range N | cache FOLDER",
+    "range N | map 'x=random()' | cache FOLDER limit=2000 | repeat 2",
 ];
 
 fn graph(case: &str, count: usize) -> Graph {
-    line(&case.replace('N', &count.to_string()))
+    line(&case.replace("FOLDER", cache()).replace('N', &count.to_string()))
+}
+
+/// A folder for what is kept, anew for each run of the tests.
+fn cache() -> &'static str {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path().to_str().unwrap()
 }
 
 /// What an epoch gives, with the error that ends it as text.

@@ -1,14 +1,31 @@
-//! `cache`: what was read once is given from memory.
+//! `cache`: what was read once is given from memory, or from files.
+
+mod disk;
+mod folder;
+mod memory;
+mod piece;
 
 use forebay_core::{
-    Context, DataPipe, Io, Level, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids, options,
+    Context, DataPipe, Error, Io, Level, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids,
+    options,
 };
+
+use self::{disk::Disk, memory::Memory};
+
+/// How many bytes are kept in memory and in a folder, unless something is said.
+const IN_MEMORY: u64 = 1 << 30;
+const IN_FOLDER: u64 = 16 << 30;
 
 options! {
     /// Options of `cache`.
     pub struct CacheOptions {
-        /// The most bytes that are kept; beyond, everything is read anew in every epoch.
-        limit: u64 = 1073741824;
+        /// A folder to keep samples in, for later runs too; none: in memory.
+        folder: String = "";
+        /// The most bytes that are kept, in a folder by all caches; 1 GiB in memory, 16 GiB in a folder. Of more the last are kept, and those before are read anew.
+        limit: Option<u64> = null;
+        /// What the kept samples are known by in the folder; the loader sets it to what tells the graph before this and the seed from others, but it cannot know whether files
+        /// have changed.
+        identity: String = "";
     }
 }
 
@@ -16,20 +33,44 @@ options! {
 ///
 /// What it keeps is the same whenever it is read: everything before it is told of epoch 0 and pass 0 at all times. So a run that begins, or goes on, in a
 /// later epoch gives what one gives that began in the first.
+///
+/// A pass reads its samples in order, from the first. So if not all can be kept, those that are worth most are the last: the input is read up to them, and
+/// no further. To keep the first would save nothing, since whoever makes the last has to make those before.
 #[derive(Debug)]
 pub struct Cache {
-    limit: u64,
-    /// The first samples of the input, and how many bytes they keep.
-    kept: Vec<Sample>,
-    bytes: u64,
-    /// Whether these are all.
-    whole: bool,
-    /// Whether they are more than the limit, so that none is kept.
-    over: bool,
+    kept: Box<dyn Kept>,
     /// How many samples were taken in this pass, and given.
     taken: u64,
     given: u64,
     sample: Sample,
+    /// Whether it was said that not all are kept.
+    told: bool,
+}
+
+/// Consecutive samples of a stream, by number.
+trait Kept: Send + std::fmt::Debug {
+    /// A pass begins.
+    fn begin(&mut self, cx: &Context) -> Result<()>;
+
+    fn has(&self, at: u64) -> bool;
+
+    /// The number of the next sample to be kept.
+    fn end(&self) -> u64;
+
+    /// Puts a sample that is here into `sample`. When it turns out that it is not, none of this pass is any more.
+    fn get(&mut self, at: u64, sample: &mut Sample, cx: &Context) -> bool;
+
+    /// Keeps the sample with the number [`end`](Kept::end).
+    fn push(&mut self, sample: &Sample, cx: &Context) -> Result<()>;
+
+    /// There are no more.
+    fn close(&mut self, cx: &Context) -> Result<()>;
+
+    /// How many there are in all, once that is known.
+    fn total(&self) -> Option<u64>;
+
+    /// How many of the first were not kept.
+    fn missing(&self) -> u64;
 }
 
 /// The version of a saved position: how many samples were given.
@@ -38,8 +79,9 @@ const VERSION: u32 = 1;
 impl DataPipe for Cache {
     const INFO: PipeInfo = PipeInfo {
         name: "cache",
-        summary: "What was read once, from memory",
+        summary: "What was read once, from memory or a folder",
         keeps: true,
+        identity_option: "identity",
         // In a pass that reads nothing they come of nothing.
         uids: Uids::Made,
         ..PipeInfo::DEFAULT
@@ -47,31 +89,39 @@ impl DataPipe for Cache {
     type Options = CacheOptions;
 
     fn new(options: CacheOptions) -> Result<Self> {
-        let (kept, sample) = (Vec::new(), Sample::default());
-        let limit = options.limit;
-        Ok(Self { limit, kept, bytes: 0, whole: false, over: false, taken: 0, given: 0, sample })
+        let CacheOptions { folder, limit, identity } = options;
+        let kept: Box<dyn Kept> = match (folder.is_empty(), identity.is_empty()) {
+            (true, _) => Box::new(Memory::new(limit.unwrap_or(IN_MEMORY))),
+            (false, false) => Box::new(Disk::new(&folder, limit.unwrap_or(IN_FOLDER), &identity)),
+            (false, true) => {
+                return Err(Error::invalid("a folder wants a name for what is kept in it")
+                    .context("option", "identity"));
+            }
+        };
+        Ok(Self { kept, taken: 0, given: 0, sample: Sample::default(), told: false })
     }
 }
 
 impl Stream for Cache {
-    fn reset(&mut self, _: &Context) -> Result<()> {
+    fn reset(&mut self, cx: &Context) -> Result<()> {
         (self.taken, self.given) = (0, 0);
-        Ok(())
+        self.kept.begin(cx)
     }
 
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
         while io.room() > 0 {
-            if let Some(kept) = usize::try_from(self.given).ok().and_then(|at| self.kept.get(at)) {
-                self.sample.clone_from(kept);
-                io.push(&mut self.sample);
-                self.given += 1;
-            } else if self.whole {
+            if self.kept.has(self.given) {
+                if self.kept.get(self.given, &mut self.sample, cx) {
+                    io.push(&mut self.sample);
+                    self.given += 1;
+                }
+            } else if self.kept.total().is_some_and(|total| self.given >= total) {
                 return Ok(Step::End);
             } else if io.pop_into(0, &mut self.sample) {
                 let at = self.taken;
                 self.taken += 1;
-                if at == self.kept.len() as u64 && !self.over {
-                    self.keep(cx);
+                if at == self.kept.end() {
+                    self.kept.push(&self.sample, cx)?;
                 }
                 // Before that they come again, to be kept.
                 if at == self.given {
@@ -79,7 +129,7 @@ impl Stream for Cache {
                     self.given += 1;
                 }
             } else if io.ended(0) {
-                self.whole = !self.over;
+                self.close(cx)?;
                 return Ok(Step::End);
             } else {
                 return Ok(Step::NeedInput(0));
@@ -99,76 +149,24 @@ impl Stream for Cache {
 }
 
 impl Cache {
-    /// Keeps the sample just taken, or none any more.
-    fn keep(&mut self, cx: &Context) {
-        let size = self.sample.size() + size_of::<Sample>() + size_of_val(self.sample.values());
-        self.bytes += size as u64;
-        if self.bytes <= self.limit {
-            return self.kept.push(self.sample.clone());
+    fn close(&mut self, cx: &Context) -> Result<()> {
+        if self.taken != self.kept.end() {
+            return Ok(());
         }
-        self.over = true;
-        self.kept = Vec::new();
-        let line = format!(
-            "cache: sample {} is beyond {} bytes, so everything is read anew in every epoch; the option `limit` says how many are kept",
-            self.taken, self.limit
-        );
-        cx.log(Level::Warning, &line);
+        self.kept.close(cx)?;
+        let missing = self.kept.missing();
+        if missing > 0 && !std::mem::replace(&mut self.told, true) {
+            let line = format!(
+                "cache: of {} samples the last {} are kept, and those before are read anew in every epoch; the option `limit` says how many \
+                 bytes are",
+                self.taken,
+                self.taken - missing,
+            );
+            cx.log(Level::Warning, &line);
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use forebay_core::Options;
-
-    use super::*;
-    use crate::testing::{Drive, check, check_resume, ints, numbers};
-
-    fn cache(limit: u64) -> Cache {
-        Cache::new(CacheOptions { limit }).unwrap()
-    }
-
-    #[test]
-    fn gives_what_it_takes() {
-        for limit in [0, 200, u64::MAX] {
-            for count in [0, 1, 14] {
-                assert_eq!(check(|| cache(limit), &numbers(count)), numbers(count));
-                check_resume(|| cache(limit), &numbers(count));
-            }
-        }
-        assert!(CacheOptions::parse(r#"{"limit": -1}"#).is_err());
-    }
-
-    #[test]
-    fn a_second_pass_asks_for_nothing() {
-        let input = numbers(9);
-        let mut first = Drive::new(cache(1 << 20), &input, 2);
-        first.run(3, usize::MAX).unwrap();
-        let mut second = Drive::new(first.into_pipe(), &[], 2);
-        second.run(3, usize::MAX).unwrap();
-        assert_eq!(ints(second.out(), "value"), (0..9).collect::<Vec<_>>());
-        assert!(!second.told_the_end(), "the input was never looked at");
-    }
-
-    #[test]
-    fn a_pass_broken_off_is_gone_on_with() {
-        let input = numbers(9);
-        let mut first = Drive::new(cache(1 << 20), &input, 2);
-        first.run(1, 4).unwrap();
-        let mut second = Drive::new(first.into_pipe(), &input, 2);
-        second.run(1, usize::MAX).unwrap();
-        assert_eq!(second.out(), input);
-    }
-
-    #[test]
-    fn what_is_too_much_is_not_kept() {
-        let input = numbers(9);
-        let mut first = Drive::new(cache(300), &input, 2);
-        first.run(3, usize::MAX).unwrap();
-        assert_eq!(first.out(), input);
-        let pipe = first.into_pipe();
-        assert!(pipe.kept.is_empty() && pipe.over);
-        let mut second = Drive::new(pipe, &input, 2);
-        second.run(3, usize::MAX).unwrap();
-        assert_eq!((second.out(), second.fed()), (&input[..], 9));
-    }
-}
+mod tests;
