@@ -2,9 +2,13 @@
 //! by which the cases are listed.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::fs;
+use std::{
+    fs,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
-use forebay_loader::{Executor, Loader, Result, Sample, Snapshot, Value};
+use forebay_core::Context;
+use forebay_loader::{Executor, Graph, Loader, Result, Sample, Snapshot, Value};
 use forebay_tests::{Setting, build, builder, digest, line, registry, within_deadline};
 
 /// The numbers in one sample or batch.
@@ -145,4 +149,118 @@ fn a_packed_field_is_unpacked_and_decoded_b140() {
     let mut loader = build(&read, &registry, setting).unwrap();
     let sample = loader.epoch(0).next().unwrap().unwrap();
     assert_eq!(sample.get("txt.gz").and_then(Value::as_str), Some("hello\n"), "{sample:?}");
+}
+
+/// The error that ends an epoch, after so many samples.
+fn failed(epoch: impl Iterator<Item = Result<Sample>>) -> (usize, String) {
+    let (mut count, mut error) = (0, String::new());
+    for sample in epoch {
+        match sample {
+            Ok(_) => count += 1,
+            Err(found) => error = found.to_string(),
+        }
+    }
+    (count, error)
+}
+
+#[test]
+fn a_worker_that_ends_unexpectedly_is_told_with_its_code_b047() {
+    within_deadline(|| {
+        let graph = line("range 40 | rogue_map fault=exit signal=123 at=17 | batch 5");
+        let setting = Setting { executor: Executor::Processes(2), ..Setting::INLINE };
+        let (count, error) = failed(build(&graph, &registry(), setting).unwrap().epoch(0));
+        assert_eq!(count, 3);
+        assert!(error.contains("123") && error.contains("rogue_map"), "{error}");
+    });
+}
+
+#[test]
+fn a_source_that_cannot_start_fails_the_first_read_b048() {
+    within_deadline(|| {
+        let graph = line("files /nowhere/at/all.txt | increment | batch 5");
+        let mut loader = build(&graph, &registry(), Setting::threads(2)).unwrap();
+        let (count, error) = failed(loader.epoch(0));
+        assert!(count == 0 && error.contains("/nowhere/at/all.txt"), "{error}");
+    });
+}
+
+#[test]
+fn however_little_is_read_ahead_all_comes_in_order_b052_b057() {
+    within_deadline(|| {
+        for budget in [Some(1), Some(1000), None] {
+            let setting = Setting { budget, chunk: Some(1), ..Setting::threads(2) };
+            let mut loader = build(&line("range 20 | increment"), &registry(), setting).unwrap();
+            let given: Vec<_> = loader.epoch(0).map(|sample| numbers(&sample.unwrap())[0]).collect();
+            assert_eq!(given, (1..=20).collect::<Vec<_>>());
+        }
+        let refused =
+            Graph::from_toml("run.budget = -1\nnode = [{ pipe = 'range', stop = 20 }]").unwrap_err();
+        assert!(refused.to_string().contains("budget"), "{refused}");
+    });
+}
+
+#[test]
+fn a_snapshot_before_the_first_read_starts_nothing_b056() {
+    within_deadline(|| {
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        let count = |_: &mut Sample, _: &Context<'_>| {
+            CALLS.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        let registry = registry().with_map("count", count).unwrap();
+        let mut loader = build(&line("range 20 | count"), &registry, Setting::threads(2)).unwrap();
+        let start = loader.snapshot().unwrap();
+        assert_eq!(CALLS.load(Ordering::Relaxed), 0);
+        assert_eq!(rest(loader.resume(&start).unwrap()).len(), 20);
+        assert_eq!(CALLS.load(Ordering::Relaxed), 20);
+    });
+}
+
+/// Takes one file of four, and then has so many left to go on in.
+fn listing(left: usize) -> (Vec<String>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let name = |number: usize| folder.path().join(format!("{number}.txt"));
+    (0..4).for_each(|number| fs::write(name(number), "x").unwrap());
+    let graph = line(&format!("files '{}/*.txt' open=none", folder.path().display()));
+    let mut loader = build(&graph, &registry(), Setting::INLINE).unwrap();
+    let mut epoch = loader.epoch(0);
+    epoch.next().unwrap().unwrap();
+    let snapshot = epoch.snapshot().unwrap();
+    drop(epoch);
+    (left..4).for_each(|number| fs::remove_file(name(number)).unwrap());
+    let mut other = build(&graph, &registry(), Setting::INLINE).unwrap();
+    let (mut names, mut error) = (Vec::new(), String::new());
+    for sample in other.resume(&snapshot).unwrap() {
+        match sample {
+            Ok(sample) => names.push(sample.key().origin.rsplit('/').next().unwrap().to_owned()),
+            Err(found) => error = found.to_string(),
+        }
+    }
+    (names, error)
+}
+
+#[test]
+fn a_listing_goes_on_with_the_next_file_and_not_behind_the_last_b115_b128() {
+    let (names, error) = listing(4);
+    assert_eq!((names.len(), error.as_str()), (3, ""));
+    assert!(names[0].starts_with("1.txt"));
+    let (names, error) = listing(0);
+    assert!(names.is_empty() && !error.is_empty(), "{names:?} {error}");
+}
+
+#[test]
+fn a_file_that_is_named_again_comes_again_b135() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.txt").display().to_string();
+    fs::write(&path, "one\ntwo\nthree\n").unwrap();
+    for times in [1, 2, 10] {
+        let paths = vec![format!("'{path}'"); times].join(", ");
+        let graph = line(&format!("files [{paths}] open=none | lines | text_lines"));
+        let mut loader = build(&graph, &registry(), Setting::threads(2)).unwrap();
+        let texts: Vec<_> = loader
+            .epoch(0)
+            .map(|sample| sample.unwrap().get("text").and_then(Value::as_str).unwrap().to_owned())
+            .collect();
+        assert_eq!(texts, ["one", "two", "three"].repeat(times));
+    }
 }

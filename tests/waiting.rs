@@ -67,7 +67,7 @@ fn a_full_pipeline_costs_no_cpu() {
 }
 
 #[test]
-fn a_source_that_nobody_reads_any_more_stops() {
+fn a_source_that_nobody_reads_any_more_stops_b049() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     within_deadline(|| {
         let graph = line("rogue_source | increment | take 5 | increment | batch 2");

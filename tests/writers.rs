@@ -91,7 +91,7 @@ fn small_and_large_integers_are_one_column_of_a_table() {
 }
 
 #[test]
-fn samples_go_from_any_format_to_any() {
+fn samples_go_from_any_format_to_any_b144() {
     within_deadline(|| {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

@@ -7,9 +7,9 @@ use std::{
 
 use clap::Args as Arguments;
 use forebay_loader::{
-    DEFAULT_BUDGET, Executor, Graph, Lint, Plan, Registry, Segment,
+    DEFAULT_BUDGET, Error, Executor, Graph, Lint, Plan, Quality, Registry, Segment,
     graph::{Catalog, Node, On, OptionSpec, PipeSpec},
-    lints,
+    lints, quality,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -29,6 +29,9 @@ pub(crate) struct Args {
     /// Where it is to run: inline, threads, threads:N or processes:N [default: the graph's, else threads]
     #[arg(long)]
     executor: Option<String>,
+    /// Measure how well the graph shuffles: what stands before its last shuffle is run twice
+    #[arg(long)]
+    quality: bool,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -47,6 +50,8 @@ struct Explained<'a> {
     #[serde(flatten)]
     plan: &'a Plan,
     lints: Vec<Lint>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quality: Option<Quality>,
     toml: String,
 }
 
@@ -74,14 +79,19 @@ struct Chosen<'a> {
 /// Shows what the graph would do.
 pub(crate) fn explain(args: &Args, plugins: &[PathBuf]) -> Result {
     let registry = open::registry(plugins)?;
-    let graph = open::input(&args.graph, &registry)?.graph;
-    let graph = graph.check(&registry).map_err(Stop::early)?;
+    let given = open::input(&args.graph, &registry)?.graph;
+    let graph = given.check(&registry).map_err(Stop::early)?;
     let executor = match args.executor.as_ref().or(graph.run.executor.as_ref()) {
         Some(text) => text.parse().map_err(Stop::Usage)?,
         None => Executor::default(),
     };
     let plan = Plan::new(&graph, &registry, executor).map_err(Stop::early)?;
-    let explained = explained(&graph, &plan, &registry, executor);
+    let mut explained = explained(&graph, &plan, &registry, executor);
+    if args.quality {
+        let found = quality(&given, &registry, explained.seed).map_err(Stop::early)?;
+        let none = || Stop::Usage(Error::invalid("--quality: nothing in this graph shuffles"));
+        explained.quality = Some(found.ok_or_else(none)?);
+    }
     if args.json { print::json(&explained) } else { print::text(|out| explained.write(out)) }
 }
 
@@ -114,6 +124,7 @@ fn explained<'a>(
         nodes: nodes.collect(),
         plan,
         lints: lints(graph, registry, plan),
+        quality: None,
         toml: graph.to_toml(),
     }
 }
@@ -145,6 +156,7 @@ impl Explained<'_> {
         self.write_nodes(out)?;
         self.write_plan(out)?;
         self.write_lints(out)?;
+        self.quality.iter().try_for_each(|quality| write_quality(quality, out))?;
         writeln!(out, "\nas TOML")?;
         self.toml.lines().try_for_each(|line| writeln!(out, "{}", format!("  {line}").trim_end()))
     }
@@ -192,6 +204,25 @@ impl Explained<'_> {
         writeln!(out)?;
         table.write(out, "")
     }
+}
+
+fn write_quality(quality: &Quality, out: &mut dyn Write) -> io::Result<()> {
+    let Quality { node, samples, entropy, moved, together, .. } = quality;
+    writeln!(out, "\nshuffle quality, of the {samples} samples that `{node}` gives in epoch 0")?;
+    let mut table = Table::new(&["", "here", "a full shuffle"]);
+    let share = |part: f64| format!("{:.2} %", 100.0 * part);
+    for (name, found, full) in [
+        ("entropy of the distance of neighbours", bits(entropy.found), bits(entropy.full)),
+        ("moved by, on average", format!("{:.0} places", moved.found), format!("{:.0} places", moved.full)),
+        ("right behind one of the same file", share(together.found), share(together.full)),
+    ] {
+        table.row([name.to_owned(), found, full]);
+    }
+    table.write(out, "  ")
+}
+
+fn bits(entropy: f64) -> String {
+    format!("{entropy:.2} bits")
 }
 
 /// How a segment runs, and where.

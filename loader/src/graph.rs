@@ -171,6 +171,30 @@ impl Graph {
         Self { nodes: self.nodes.iter().map(reduced).collect(), run: self.run.clone() }
     }
 
+    /// The node at this place and all that it reads from.
+    pub(crate) fn up_to(&self, last: usize) -> Self {
+        let read = self.edges();
+        let (mut todo, mut kept) = (vec![last], BTreeSet::new());
+        while let Some(at) = todo.pop() {
+            if kept.insert(at) {
+                todo.extend(&read[at]);
+            }
+        }
+        Self { nodes: kept.into_iter().map(|at| self.nodes[at].clone()).collect(), run: self.run.clone() }
+    }
+
+    /// The graph without some nodes that have one input: who reads them reads that.
+    pub(crate) fn without(mut self, leaves: impl Fn(&Node) -> bool) -> Self {
+        while let Some(at) = self.nodes.iter().position(|node| node.inputs.len() == 1 && leaves(node)) {
+            let Node { name, inputs, .. } = self.nodes.remove(at);
+            let readers = self.nodes.iter_mut().flat_map(|node| &mut node.inputs);
+            for (input, read) in readers.filter(|input| input.node == name).zip(inputs.iter().cycle()) {
+                *input = read.clone();
+            }
+        }
+        self
+    }
+
     /// The node of this name.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<&Node> {

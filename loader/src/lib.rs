@@ -23,6 +23,7 @@ mod loader;
 mod make;
 mod open;
 mod plan;
+mod quality;
 pub mod queue;
 mod ranks;
 mod record;
@@ -48,6 +49,7 @@ pub use crate::{
     loader::{Epoch, Loader, Stopper},
     open::{FileKind, Survey},
     plan::{Edge, Plan, Segment},
+    quality::{Measure, Quality, quality},
     registry::{Registry, Search},
     snapshot::{NodeMark, PipeState, PluginMark, Snapshot},
     stall::{AtWork, Stall},

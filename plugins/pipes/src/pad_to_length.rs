@@ -16,20 +16,26 @@ options! {
     /// Options of `pad_to_length`.
     pub struct PadToLengthOptions {
         /// How many samples to give at least.
-        count: u64 = required;
+        count: u64 = 0;
+        /// And a multiple of this many.
+        multiple: u64 = 1, in 1..=1000000000;
+        /// And that for each rank, so that all ranks get equally many, and batches too.
+        ranks: bool = false;
         /// The new field that is true of the samples that came, and false of those that were added.
         field: String = "valid";
     }
 }
 
-/// Gives all samples with a field that is true, and then the last one with false in it, until there are `count`.
+/// Gives all samples with a field that is true, and then the last one with false in it, until there are `count`, and a multiple of what was said.
 ///
 /// The last one, since it has the fields, types and shapes that the others have, so that batches of them stack. It keeps its key; its uid is
-/// another each time. An input without samples has none to repeat, which is an error. Until there are `count`, each sample
-/// waits for the next one. State: how many samples were given; the one that waits comes again.
+/// another each time. An input without samples has none to repeat, which is an error if some are wanted. Until there are `count`, and always where a multiple is
+/// wanted, each sample waits for the next one. State: how many samples were given; the one that waits comes again.
 #[derive(Debug)]
 pub struct PadToLength {
     count: u64,
+    multiple: u64,
+    ranks: bool,
     given: u64,
     /// The sample that was taken last, and is not given before it is known whether it is the last of all.
     held: Sample,
@@ -59,10 +65,11 @@ impl DataPipe for PadToLength {
     type Options = PadToLengthOptions;
 
     fn new(options: PadToLengthOptions) -> Result<Self> {
-        let PadToLengthOptions { count, field } = options;
+        let PadToLengthOptions { count, multiple, ranks, field } = options;
         let (wider, held, copy) = (Wider::new([field]), Sample::default(), Sample::default());
         let (holds, failed) = (false, false);
-        Ok(Self { count, given: 0, held, holds, repeated: 0, behind: 0, again: 0, failed, wider, copy })
+        let (given, repeated, behind, again) = (0, 0, 0, 0);
+        Ok(Self { count, multiple, ranks, given, held, holds, repeated, behind, again, failed, wider, copy })
     }
 }
 
@@ -73,7 +80,8 @@ impl Stream for PadToLength {
         Ok(())
     }
 
-    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+    fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
+        let multiple = self.multiple * if self.ranks { u64::from(cx.world_size()) } else { 1 };
         if self.failed {
             return Ok(Step::End);
         }
@@ -81,7 +89,7 @@ impl Stream for PadToLength {
             return Ok(Step::NeedInput(0));
         }
         while io.room() > 0 {
-            if self.holds && self.repeated == 0 && self.given + 1 >= self.count {
+            if multiple == 1 && self.holds && self.repeated == 0 && self.given + 1 >= self.count {
                 self.give(io);
                 continue;
             }
@@ -94,11 +102,12 @@ impl Stream for PadToLength {
                     (self.holds, self.behind) = (true, 1);
                 }
                 Ok(false) if !io.ended(0) => return Ok(Step::NeedInput(0)),
-                Ok(false) if self.holds && self.given < self.count => self.repeat(io),
-                Ok(false) if self.given >= self.count => return Ok(Step::End),
+                Ok(false) if self.holds && self.given < self.wanted(multiple) => self.repeat(io),
+                Ok(false) if self.given >= self.wanted(multiple) => return Ok(Step::End),
                 Ok(false) => {
                     self.failed = true;
-                    let message = format!("found no sample to repeat, expected {} samples", self.count);
+                    let wanted = self.wanted(multiple);
+                    let message = format!("found no sample to repeat, expected {wanted} samples");
                     return Err(Error::invalid(message).context("option", "count"));
                 }
                 Err(error) => {
@@ -145,6 +154,15 @@ impl PadToLength {
         Ok(true)
     }
 
+    /// How many samples are to be given, of an input that has ended.
+    fn wanted(&self, multiple: u64) -> u64 {
+        let came = match self.repeated {
+            0 => self.given + u64::from(self.holds),
+            repeated => self.given - repeated + 1,
+        };
+        came.max(self.count).checked_next_multiple_of(multiple).unwrap_or(u64::MAX)
+    }
+
     /// Gives the sample that is held.
     fn give(&mut self, io: &mut Io) {
         io.push(&mut self.held);
@@ -171,7 +189,7 @@ mod tests {
     use forebay_core::{ErrorKind, Options, Value};
 
     use super::*;
-    use crate::testing::{Drive, Setup, check, check_resume, errors, ints, numbers, sample};
+    use crate::testing::{Drive, Host, Setup, check, check_resume, errors, ints, numbers, sample};
 
     fn pad(options: &str) -> PadToLength {
         PadToLength::new(PadToLengthOptions::parse(options).unwrap()).unwrap()
@@ -205,6 +223,34 @@ mod tests {
         }
         Setup { most: 9, ..Setup::new(&[&numbers(40)]) }.check_resume(|| pad(r#"{"count": 5}"#));
         assert!(check(|| pad(r#"{"count": 0}"#), &[]).is_empty());
+    }
+
+    #[test]
+    fn repeats_the_last_up_to_a_multiple() {
+        for count in [1_usize, 3, 4, 5, 8] {
+            for (options, length) in [
+                (r#"{"multiple": 4}"#, count.next_multiple_of(4)),
+                (r#"{"multiple": 4, "ranks": true}"#, count.next_multiple_of(4)),
+                (r#"{"count": 6, "multiple": 4}"#, 8),
+            ] {
+                let input = numbers(count);
+                let out = check(|| pad(options), &input);
+                let wanted: Vec<_> = (0..length).map(|at| at.min(count - 1) as i64).collect();
+                assert_eq!(ints(&out, "value"), wanted, "{options} of {count}");
+                check_resume(|| pad(options), &input);
+            }
+        }
+        assert!(check(|| pad(r#"{"multiple": 4}"#), &[]).is_empty());
+        let (options, input) = (r#"{"multiple": 2, "ranks": true}"#, numbers(7));
+        for rank in 0..3 {
+            let mut drive = Drive::with_host(pad(options), &input, 2, &Host::new().rank(rank, 3));
+            drive.run(5, usize::MAX).unwrap();
+            assert_eq!(
+                ints(drive.out(), "value"),
+                [0, 1, 2, 3, 4, 5, 6, 6, 6, 6, 6, 6],
+                "6 for each rank and batch"
+            );
+        }
     }
 
     #[test]
@@ -253,9 +299,9 @@ mod tests {
     }
 
     #[test]
-    fn the_length_must_be_said() {
-        for options in ["{}", r#"{"count": -1}"#] {
-            assert_eq!(PadToLengthOptions::parse(options).unwrap_err().get("option"), Some("count"));
+    fn a_length_below_zero_is_refused() {
+        for (option, options) in [("count", r#"{"count": -1}"#), ("multiple", r#"{"multiple": 0}"#)] {
+            assert_eq!(PadToLengthOptions::parse(options).unwrap_err().get("option"), Some(option));
         }
     }
 }

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_why_and_what_to_do() {
+    fn says_why_and_what_to_do_b146() {
         for (extension, instead) in [("pt", "safetensors.torch.save_file"), ("pkl", "numpy.save")] {
             let error = refuse(extension);
             assert_eq!(error.kind(), ErrorKind::Unsupported);

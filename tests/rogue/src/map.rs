@@ -1,6 +1,6 @@
 //! `rogue_map`: fails at one value, or takes its time.
 
-use std::hint::black_box;
+use std::{hint::black_box, process};
 
 use forebay_core::{Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Value, options};
 
@@ -10,10 +10,10 @@ options! {
     /// Options of `rogue_map`.
     pub struct RogueMapOptions {
         /// What goes wrong.
-        fault: String = "none", one_of ["none", "panic", "error", "panic_in_new", "panic_in_drop", "signal"];
+        fault: String = "none", one_of ["none", "panic", "error", "panic_in_new", "panic_in_drop", "signal", "exit"];
         /// The value at which it does, or at which the map waits at its gate.
         at: i64 = 0;
-        /// The signal that `signal` sends to its own process.
+        /// The signal that `signal` sends to its own process, or what `exit` ends it with.
         signal: u64 = 11;
         /// Fails on samples whose uid is a multiple of this; 0 for none.
         refuse: u64 = 0;
@@ -66,6 +66,7 @@ impl Map for RogueMap {
         match options.fault.as_str() {
             "panic" => panic!("rogue in map"),
             "signal" => crash::by_signal(options.signal),
+            "exit" => process::exit(i32::try_from(options.signal).unwrap_or(1)),
             "error" => Err(Error::corrupt("rogue refuses the sample")),
             _ => Ok(()),
         }

@@ -1,6 +1,8 @@
 //! `distributed_sampler`: each rank its share of a source's samples, all of one length.
 
-use forebay_core::{Context, PipeInfo, Result, options};
+use std::num::NonZeroU64;
+
+use forebay_core::{Context, Error, PipeInfo, Result, options};
 
 use super::{Draw, permutation::Permutation, torch};
 
@@ -11,6 +13,8 @@ options! {
         shuffle: bool = true;
         /// Leave out the last samples rather than give some of the first ones again, so that all ranks get equally many.
         drop_last: bool = false;
+        /// The numbers of the samples that are given again where ranks lack one; none: the first ones of the order.
+        repeat: Vec<u64> = [];
         /// Whose random order: `forebay` needs no memory, `torch` is that of `torch.randperm`, at eight bytes a sample.
         order: String = "forebay", one_of ["forebay", "torch"];
     }
@@ -51,6 +55,10 @@ impl Draw for Distributed {
             (true, "torch") => Order::Table(torch::randperm(count, cx)?),
             (true, _) => Order::Keyed(Permutation::new(count, cx.rng(0).u64())),
         };
+        if let Some(beyond) = self.options.repeat.iter().find(|&&number| number >= count) {
+            let message = format!("found {beyond}, expected the number of one of {count} samples");
+            return Err(Error::invalid(message).context("option", "repeat"));
+        }
         let ranks = u64::from(cx.world_size());
         Ok(if self.options.drop_last { count / ranks * ranks } else { count.next_multiple_of(ranks) })
     }
@@ -58,6 +66,13 @@ impl Draw for Distributed {
     fn at(&self, place: u64, _: &Context) -> (u64, u64) {
         // Beyond the last it begins again; a source without samples has no places.
         let (round, at) = (place / self.count, place % self.count);
+        if round > 0
+            && let Some(repeats) = NonZeroU64::new(self.options.repeat.len() as u64)
+        {
+            let beyond = place - self.count;
+            let number = self.options.repeat.get((beyond % repeats) as usize).copied();
+            return (number.unwrap_or(u64::MAX), 1 + beyond / repeats);
+        }
         let number = match &self.order {
             Order::Same => at,
             Order::Keyed(order) => order.at(at),

@@ -200,6 +200,10 @@ fn ranks_share_what_there_is_b110_b111() {
     assert_eq!(shares(r#"{"shuffle": false}"#, 10, 4), [[0, 4, 8], [1, 5, 9], [2, 6, 0], [3, 7, 1]]);
     assert_eq!(shares(r#"{"shuffle": false}"#, 1, 3), [[0], [0], [0]]);
     assert_eq!(shares("{}", 0, 3), [[]; 3] as [[i64; 0]; 3]);
+    let repeat = r#"{"shuffle": false, "repeat": [8, 2]}"#;
+    assert_eq!(shares(repeat, 10, 4), [[0, 4, 8], [1, 5, 9], [2, 6, 8], [3, 7, 2]]);
+    assert_eq!(shares(r#"{"shuffle": false, "repeat": [0]}"#, 1, 3), [[0], [0], [0]]);
+    assert_eq!(refused::<Distributed>(repeat, 8).as_deref(), Some("repeat"));
     assert_eq!(draws::<Distributed>("{}", 12).len(), 12);
 }
 

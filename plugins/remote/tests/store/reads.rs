@@ -303,7 +303,7 @@ fn cached(folder: &Path, cache_bytes: u64) -> RemoteStore {
 }
 
 #[test]
-fn a_cache_on_disk_saves_requests_and_holds_to_its_bound() {
+fn a_cache_on_disk_saves_requests_and_holds_to_its_bound_b147() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("mine.txt"), "mine").unwrap();
     let (server, file) = with_file(Manner::default(), 6 * MIB + 5);
