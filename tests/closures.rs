@@ -3,7 +3,7 @@
 
 use forebay_core::Context;
 use forebay_loader::{Error, ErrorKind, Executor, Registry, Sample, Value};
-use forebay_tests::{Setting, build, error_of, line, registry, run, within_deadline};
+use forebay_tests::{Setting, build, error_of, line, read, registry, run, within_deadline};
 
 /// With the map `double`, which fails at 13 and panics at 17.
 fn with_double() -> Registry {
@@ -84,4 +84,61 @@ fn a_name_that_is_taken_is_refused() {
         let error = with_double().with_map(name, |_, _| Ok(())).err().unwrap().to_string();
         assert!(error.contains(name), "{error}");
     }
+}
+
+/// With `triple`, which gives each number three times, none of 4, and fails at 7, and `odd`, which fails at 9.
+fn with_more() -> Registry {
+    let number = |sample: &Sample| sample.get("value").and_then(Value::as_i64).unwrap();
+    let triple = move |sample: Sample, _: &Context<'_>| match number(&sample) {
+        4 => Ok(Vec::new()),
+        7 => Err(Error::invalid("no seven")),
+        _ => Ok(vec![sample; 3]),
+    };
+    let odd = move |sample: &Sample, _: &Context<'_>| match number(sample) {
+        9 => Err(Error::invalid("no nine")),
+        number => Ok(number % 2 == 1),
+    };
+    with_double().with_flat_map("triple", triple).unwrap().with_filter("odd", odd).unwrap()
+}
+
+#[test]
+fn closures_that_give_more_or_fewer_are_the_same_everywhere_and_after_a_resume() {
+    within_deadline(|| {
+        let registry = with_more();
+        for (text, count) in
+            [("range 7 | triple | batch 4", 5), ("range 9 | odd | triple on_error=skip | shuffle 4", 9)]
+        {
+            let graph = line(text);
+            let truth = read(build(&graph, &registry, Setting::INLINE).unwrap().epoch(0));
+            assert!(truth.0.len() == count && truth.1.is_none(), "{text}: {truth:?}");
+            let unlike: std::collections::HashSet<_> = truth.0.iter().collect();
+            assert_eq!(unlike.len(), count, "each has a uid of its own");
+            for setting in [Setting { chunk: Some(1), ..Setting::threads(3) }, Setting::threads(2)] {
+                assert_eq!(
+                    read(build(&graph, &registry, setting).unwrap().epoch(0)),
+                    truth,
+                    "{text}: {setting:?}"
+                );
+            }
+            for taken in 0..count {
+                let mut loader = build(&graph, &registry, Setting::threads(2)).unwrap();
+                let mut epoch = loader.epoch(0);
+                epoch.by_ref().take(taken).for_each(drop);
+                let snapshot = epoch.snapshot().unwrap();
+                drop(epoch);
+                assert_eq!(
+                    read(loader.resume(&snapshot).unwrap()).0,
+                    truth.0[taken..],
+                    "{text}: after {taken}"
+                );
+            }
+        }
+        let graph = line("range 9 | odd on=threads | increment on=process");
+        let setting = Setting { executor: Executor::Processes(1), ..Setting::INLINE };
+        assert_eq!(read(build(&graph, &registry, setting).unwrap().epoch(0)).0.len(), 4);
+        for (text, wrong) in [("range 10 | triple", "no seven"), ("range 10 | odd", "no nine")] {
+            let (_, error) = read(build(&line(text), &registry, Setting::threads(2)).unwrap().epoch(0));
+            assert!(error.unwrap().to_string().contains(wrong), "{text}");
+        }
+    });
 }

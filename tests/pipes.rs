@@ -83,6 +83,8 @@ const CASES: &[&str] = &[
     "range N | shuffle 9 | cache | shuffle 5",
     "range N | cache limit=300 | repeat 2",
     "range N | cache FOLDER",
+    "range N | map 'x=random()' | collect | random_sampler | batch 4",
+    "range N | filter 'value % 2 == 0' | collect | random_sampler replacement=true num_samples=9",
     "range N | map 'x=random()' | cache FOLDER limit=2000 | repeat 2",
 ];
 

@@ -27,7 +27,8 @@ pub struct PipeInfo {
     /// A flat map of pieces: what it makes of one sample is little enough to be held whole, so several samples may be worked on at
     /// once, on any thread or in any worker process.
     pub parallel: bool,
-    /// Of a pipe that [`export_plugin!`](crate::export_plugin) makes of an [`Indexed`](crate::Indexed) source, and of that; nobody else says it.
+    /// Of a pipe that [`export_plugin!`](crate::export_plugin) makes of an [`Indexed`](crate::Indexed) source, and of that; else of a stream that samplers may draw from, which
+    /// comes with two pipes more: `NAME.len`, which gives a sampler the count and hands the samples on by its second output, and `NAME.get`, which reads that and what the sampler gives.
     pub indexed: bool,
     /// A sampler: its only input is an [`Indexed`](crate::Indexed) source, of which it is told how many samples there are, in one sample, [`COUNT`](crate::sampling::COUNT);
     /// what it gives are the numbers of samples, [`DRAWN`](crate::sampling::DRAWN).

@@ -6,7 +6,7 @@
 
 use forebay_abi::{Key, Schema, Str, Value};
 
-use crate::{Error, Io, Result};
+use crate::{Error, Io, Result, random::mix};
 
 /// What the name of the pipe that counts the samples of a source ends in.
 pub const COUNTS: &str = ".len";
@@ -40,6 +40,12 @@ pub fn take_count(io: &mut Io) -> Result<Option<u64>> {
 #[must_use]
 pub fn drawn() -> Schema {
     Schema::new([DRAWN, AGAIN])
+}
+
+/// The uid of a sample that is drawn with this [`AGAIN`].
+#[must_use]
+pub fn uid(uid: u64, again: u64) -> u64 {
+    if again == 0 { uid } else { mix(&[uid, again]) }
 }
 
 /// Adds what is drawn at a place, which is its uid: a sample's number, and what tells it from the same sample drawn before.

@@ -229,9 +229,8 @@ impl LoaderBuilder {
         let heap = crew.as_ref().map(|crew| crew.arena.heap(BATCHES)).transpose()?;
         let host = Host::new(registry.clone(), self.limits, as_size(budget.max(KEEP)), heap);
         let audit = self.audit.as_deref();
-        let audit =
-            audit.map(|file| Log::open(file, (&graph, registry, &course), seed, ranks)).transpose()?;
-        let audit = audit.map(Arc::new);
+        let audit = audit.map(|file| Log::open(file, (&graph, registry, &course), seed, ranks));
+        let audit = audit.transpose()?.map(Arc::new);
         let files = (self.record.as_deref(), self.replay.as_deref());
         let records = Records::open(files, &plan, &Whose::new(&course.words(&graph).graph, seed, ranks))?;
         let mut maker = Maker {
@@ -251,10 +250,7 @@ impl LoaderBuilder {
         };
         let bodies = plan.segments.iter().map(|segment| maker.body(segment)).collect::<Result<Vec<_>>>()?;
         let nodes = maker.nodes.into_iter().flatten().collect();
-        let len = match &bodies[..] {
-            [Body::Serial(chain)] => chain.len(),
-            _ => None,
-        };
+        let len = if let [Body::Serial(chain)] = &bodies[..] { chain.len() } else { None };
         let job = Job {
             output: plan.output()?,
             plan: plan.clone(),

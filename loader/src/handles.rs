@@ -1,15 +1,13 @@
 //! Safe calls of what plugins made.
 #![expect(unsafe_code, reason = "calls of C functions; each handle pairs an instance with its own table")]
 
-use std::sync::Arc;
-
 use forebay_core::{
     AnyDecoder, AnyStore, Chunk, Error, Port, Result, State,
     abi::{
         Context, Outcome, Pipe, PipeTableRef, PluginRef,
         abi_stable::std_types::{ROption, RSlice, RSliceMut, RStr},
     },
-    shim::{self, MapFn, check},
+    shim::{Closure, check},
 };
 
 /// A pipe that a plugin made.
@@ -26,8 +24,8 @@ pub(crate) fn make_pipe(plugin: PluginRef, name: &str, options: &str) -> Result<
 }
 
 /// Makes a pipe of a closure of this program.
-pub(crate) fn closure(map: Arc<MapFn>) -> PipeHandle {
-    PipeHandle { pipe: Some(shim::closure(map)) }
+pub(crate) fn closure(closure: Closure) -> PipeHandle {
+    PipeHandle { pipe: Some(closure.into_pipe()) }
 }
 
 /// Makes a decoder of `plugin`.

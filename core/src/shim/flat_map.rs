@@ -47,6 +47,12 @@ fn make<T: FlatMap>(options: &str, _: &'static str) -> Result<Pipe> {
     Ok(Pipe { instance, table: Table::<FlatMapOf<T>>::REF })
 }
 
+/// A flat map without options, several of whose samples are worked on at once.
+pub(super) fn parallel<T: FlatMap>(pipe: T) -> Pipe {
+    let pipe = FlatMapOf { pipe, slots: Slots::new(Turns::ONE), parked: Mutex::default() };
+    Pipe { instance: Box::into_raw(Box::new(Instance::new(pipe))).cast(), table: Table::<FlatMapOf<T>>::REF }
+}
+
 pub(super) struct FlatMapOf<T: FlatMap> {
     pipe: T,
     slots: Slots<T::Items>,

@@ -11,8 +11,7 @@ use crate::{
     Context, DataPipe, Error, Indexed, Options, Output, PipeInfo, Result, StateExt,
     descriptor::{Class, Described},
     export::PipeEntry,
-    random::mix,
-    sampling::{AGAIN, COUNT, COUNTS, DRAWN, GETS},
+    sampling::{self, AGAIN, COUNT, COUNTS, DRAWN, GETS},
 };
 
 /// The most bytes of a name with what is added to it.
@@ -157,8 +156,8 @@ impl<T: Indexed> GetOf<T> {
         let got = self.0.get(&keys, &mut Output::new(out, keys.len()), cx);
         let added = out.len() - before;
         out.change_uids(before, |at, uid| match salts.get(at) {
-            None | Some(0) => uid,
-            Some(&salt) => mix(&[uid, salt]),
+            None => uid,
+            Some(&salt) => sampling::uid(uid, salt),
         });
         (0..added).for_each(|_| input.advance());
         match (got, keys.get(added)) {

@@ -4,6 +4,7 @@
 //! in here hold all the unsafe code of this crate.
 #![expect(unsafe_code, reason = "the tables are C functions over raw instances")]
 
+mod closures;
 mod decoder;
 mod flat_map;
 mod guard;
@@ -14,6 +15,7 @@ mod slots;
 mod store;
 
 pub use self::{
+    closures::{Closure, FilterFn, FlatMapFn, MapFn},
     decoder::decoder_entry,
     flat_map::flat_map_entry,
     indexed::{count_entry, get_entry},

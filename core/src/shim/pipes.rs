@@ -1,7 +1,5 @@
 //! The tables of the four classes of DataPipe; what a flat map does stands in `flat_map`.
 
-use std::sync::Arc;
-
 use forebay_abi::{
     Chunk, Context as RawContext, Outcome, Pipe, PipeTable, PipeTableRef, Port, State,
     abi_stable::{
@@ -246,7 +244,11 @@ impl<T: Map> Calls for MapOf<T> {
 }
 
 /// Changes every sample of a chunk.
-fn map_each(input: &mut Chunk, out: &mut Chunk, map: impl Fn(&mut Sample) -> Result<()>) -> Outcome {
+pub(super) fn map_each(
+    input: &mut Chunk,
+    out: &mut Chunk,
+    map: impl Fn(&mut Sample) -> Result<()>,
+) -> Outcome {
     if !out.is_empty() {
         return Outcome::failed(Error::bug("a map is given an empty chunk to fill").into());
     }
@@ -255,28 +257,6 @@ fn map_each(input: &mut Chunk, out: &mut Chunk, map: impl Fn(&mut Sample) -> Res
             catch(|| map(sample)).map_err(|error| error.context("sample", sample.key()))
         }),
     )
-}
-
-/// What a closure does to a sample.
-pub type MapFn = dyn Fn(&mut Sample, &Context<'_>) -> Result<()> + Send + Sync;
-
-/// A map that is a closure of the program, as the host calls it.
-#[must_use]
-pub fn closure(map: Arc<MapFn>) -> Pipe {
-    let instance = Box::into_raw(Box::new(Instance::new(Closure(map)))).cast();
-    Pipe { instance, table: Table::<Closure>::REF }
-}
-
-struct Closure(Arc<MapFn>);
-
-impl Calls for Closure {
-    fn reset(&mut self, _: &Context) -> Result<()> {
-        Ok(())
-    }
-
-    fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Outcome {
-        map_each(input, out, |sample| (self.0)(sample, cx))
-    }
 }
 
 struct StreamOf<T>(T);

@@ -3,14 +3,15 @@
 //!
 //! `range 10 | random_sampler | batch 4` runs as `range.len 10 | random_sampler | range.get 10 | batch 4`: pipes like all
 //! others, so that order, state, placement and audits are those of any graph. A plugin has the two pipes for each of its sources
-//! with random access.
+//! with random access. A stream that is collected has them too: `a | collect | sampler` runs as
+//! `a | collect.len | sampler ; collect.get <collect.len.1, sampler>`.
 
 use forebay_core::{
     Error,
     sampling::{COUNTS, GETS},
 };
 
-use super::{Catalog, Class, Graph, Input, Node, PipeSpec};
+use super::{Catalog, Graph, Input, Node, PipeSpec};
 
 impl PipeSpec {
     /// Whether it stands for a part of a source with random access, behind a sampler, and is not for people.
@@ -29,11 +30,11 @@ impl Graph {
         for node in (0..self.nodes.len()).filter(sampler).map(|at| &self.nodes[at]) {
             let from = node.inputs.first().and_then(|input| places.get(input.node.as_str()));
             let Some(&from) = from else { continue };
-            if specs[from].is_some_and(|spec| spec.class == Class::Source && spec.indexed) {
+            if specs[from].is_some_and(|spec| spec.indexed && !spec.name.ends_with(GETS)) {
                 continue;
             }
             problems.push(node.locate(Error::invalid(format!(
-                "`{}` draws from `{}`, which has no random access; put it directly behind a source that has",
+                "`{}` draws from `{}`, which has no random access; put it directly behind what has",
                 node.name, self.nodes[from].name
             ))));
         }
@@ -74,7 +75,11 @@ impl Graph {
         let own = |(name, _): &(&String, &serde_json::Value)| !super::COMMON.contains(&name.as_str());
         let options =
             get.options.iter().filter(own).map(|(name, value)| (name.clone(), value.clone())).collect();
-        self.nodes.insert(from, Node { name: count.clone(), pipe: counts, options, inputs: Vec::new() });
+        // A source has none; a stream's count is known at its end, and its samples come by another way.
+        let inputs = std::mem::take(&mut get.inputs);
+        let mut reads: Vec<Input> =
+            inputs.iter().take(1).map(|_| Input { node: count.clone(), port: 1 }).collect();
+        self.nodes.insert(from, Node { name: count.clone(), pipe: counts, options, inputs });
         for input in self.nodes.iter_mut().flat_map(|node| &mut node.inputs) {
             match input.node.as_str() {
                 name if name == sampler => input.node.clone_from(&source),
@@ -82,7 +87,8 @@ impl Graph {
                 _ => {}
             }
         }
-        (get.pipe, get.inputs) = (gets, vec![output(sampler)]);
+        reads.push(output(sampler));
+        (get.pipe, get.inputs) = (gets, reads);
         if get.on() == Some(super::On::OwnThread) {
             get.options.remove(super::ON); // What is worked on by many has no thread of its own.
         }

@@ -1,13 +1,13 @@
-//! Maps that are closures of the program itself: pipes without a plugin.
+//! Maps, flat maps and filters that are closures of the program itself: pipes without a plugin.
 
 use std::sync::Arc;
 
-use forebay_core::{Context, Error, Result, Sample, shim::MapFn};
+use forebay_core::{Context, Error, Result, Sample, shim};
 
 use super::Registry;
 use crate::{
     Graph,
-    graph::{Catalog as _, On, PipeSpec},
+    graph::{Catalog as _, Class, On, PipeSpec},
     handles::{self, PipeHandle},
     plan::Plan,
 };
@@ -15,7 +15,7 @@ use crate::{
 /// A closure, and what it is as a pipe.
 pub(super) struct Closure {
     spec: PipeSpec,
-    map: Arc<MapFn>,
+    call: shim::Closure,
 }
 
 impl Registry {
@@ -49,27 +49,99 @@ impl Registry {
         name: &str,
         map: impl Fn(&mut Sample, &Context<'_>) -> Result<()> + Send + Sync + 'static,
     ) -> Result<Self> {
+        self.with(name, shim::Closure::Map(Arc::new(map)))
+    }
+
+    /// This registry with one more pipe: the flat map `name`, without options, which gives the samples that `expand` makes of each, in their
+    /// order. Several samples are worked on at once. Each has a uid of its own, and the key of the one it was made of unless it has another.
+    /// Otherwise as [`with_map`](Registry::with_map).
+    ///
+    /// # Errors
+    /// `Invalid` when there is a pipe with this name.
+    ///
+    /// # Examples
+    /// ```
+    /// use forebay_loader::{Graph, Loader, Registry};
+    ///
+    /// let twice = |sample: forebay_loader::Sample, _: &_| Ok(vec![sample.clone(), sample]);
+    /// let registry = Registry::from_env()?.with_flat_map("twice", twice)?;
+    /// # #[cfg(feature = "bundled")] {
+    /// let mut loader = Loader::builder(Graph::from_line("range 10 | twice")?).build(&registry)?;
+    /// assert_eq!(loader.epoch(0).count(), 20);
+    /// # }
+    /// # Ok::<(), forebay_core::Error>(())
+    /// ```
+    pub fn with_flat_map(
+        &self,
+        name: &str,
+        expand: impl Fn(Sample, &Context<'_>) -> Result<Vec<Sample>> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        self.with(name, shim::Closure::FlatMap(Arc::new(expand)))
+    }
+
+    /// This registry with one more pipe: the filter `name`, without options, which leaves out samples of which `passes` is false. Several
+    /// samples are worked on at once. Otherwise as [`with_map`](Registry::with_map).
+    ///
+    /// # Errors
+    /// `Invalid` when there is a pipe with this name.
+    ///
+    /// # Examples
+    /// ```
+    /// use forebay_loader::{Graph, Loader, Registry, Sample};
+    ///
+    /// let even = |sample: &Sample, _: &_| {
+    ///     Ok(sample.get("value").and_then(|value| value.as_i64()).is_some_and(|value| value % 2 == 0))
+    /// };
+    /// let registry = Registry::from_env()?.with_filter("even", even)?;
+    /// # #[cfg(feature = "bundled")] {
+    /// let mut loader = Loader::builder(Graph::from_line("range 10 | even")?).build(&registry)?;
+    /// assert_eq!(loader.epoch(0).count(), 5);
+    /// # }
+    /// # Ok::<(), forebay_core::Error>(())
+    /// ```
+    pub fn with_filter(
+        &self,
+        name: &str,
+        passes: impl Fn(&Sample, &Context<'_>) -> Result<bool> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        self.with(name, shim::Closure::Filter(Arc::new(passes)))
+    }
+
+    fn with(&self, name: &str, call: shim::Closure) -> Result<Self> {
         if self.pipe(name).is_some() {
             return Err(Error::invalid(format!(
                 "there is a pipe called `{name}`; give the closure another name"
             )));
         }
-        let spec = PipeSpec::map(name, "A closure of this program");
+        let map = PipeSpec::map(name, "A closure of this program");
+        let flat_map = |drops: &str| PipeSpec {
+            class: Class::FlatMap,
+            parallel: true,
+            drops: drops.to_owned(),
+            ..map.clone()
+        };
+        let spec = match &call {
+            shim::Closure::Map(_) => map,
+            shim::Closure::FlatMap(_) => flat_map(""),
+            shim::Closure::Filter(_) => flat_map("*"),
+        };
         let Self(found, closures) = self;
-        let one = Arc::new(Closure { spec, map: Arc::new(map) });
+        let one = Arc::new(Closure { spec, call });
         Ok(Self(Arc::clone(found), closures.iter().cloned().chain([one]).collect()))
     }
 
-    /// The names of the closures.
-    pub(crate) fn closures(&self) -> Vec<String> {
-        self.1.iter().map(|closure| closure.spec.name.clone()).collect()
+    /// The closures as pipes.
+    pub(crate) fn closures(&self) -> impl Iterator<Item = &PipeSpec> {
+        self.1.iter().map(|closure| &closure.spec)
     }
 
-    /// With maps of these names, for a process that has to know of them and not to run them.
-    pub(crate) fn knowing(self, closures: &[String]) -> Result<Self> {
-        closures.iter().try_fold(self, |registry, name| {
-            registry.with_map(name, |_, _| Err(Error::bug("a closure was called in another process")))
-        })
+    /// With such pipes, for a process that has to know of them and not to run them.
+    pub(crate) fn knowing(mut self, closures: &[PipeSpec]) -> Self {
+        let call = || {
+            shim::Closure::Map(Arc::new(|_, _| Err(Error::bug("a closure was called in another process"))))
+        };
+        self.1 = closures.iter().map(|spec| Arc::new(Closure { spec: spec.clone(), call: call() })).collect();
+        self
     }
 
     pub(super) fn closure_spec(&self, name: &str) -> Option<&PipeSpec> {
@@ -77,7 +149,7 @@ impl Registry {
     }
 
     pub(super) fn make_closure(&self, name: &str) -> Option<PipeHandle> {
-        self.closure(name).map(|closure| handles::closure(Arc::clone(&closure.map)))
+        self.closure(name).map(|closure| handles::closure(closure.call.clone()))
     }
 
     /// Refuses a plan by which a closure would run in another process.

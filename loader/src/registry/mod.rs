@@ -5,6 +5,7 @@
 
 mod choice;
 mod closures;
+mod finder;
 mod hash;
 mod library;
 mod manifest;
@@ -14,23 +15,22 @@ mod search;
 use std::{
     collections::HashMap,
     fmt::Write,
-    fs,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
 use forebay_core::{
-    AnyDecoder, AnyStore, Error, ErrorKind, Registrar, Result, StaticPlugin,
+    AnyDecoder, AnyStore, Error, ErrorKind, Registrar, Result,
     abi::{PluginRef, abi_stable::library::LibHeader},
 };
 
-use self::opener::OpenerSlot;
 pub use self::{
     choice::{Candidate, HEAD},
     manifest::{DecoderSpec, Manifest, StoreSpec},
     opener::Opener,
     search::{Place, Search},
 };
+use self::{finder::Finder, opener::OpenerSlot};
 use crate::{
     graph::{Catalog, PipeSpec},
     handles::{self, PipeHandle},
@@ -276,7 +276,14 @@ impl Catalog for Registry {
 
     fn names(&self) -> Vec<String> {
         let own = |name: &&String| !self.pipe(name).is_some_and(PipeSpec::is_part);
-        let mut names: Vec<_> = self.0.pipes.keys().filter(own).cloned().chain(self.closures()).collect();
+        let mut names: Vec<_> = self
+            .0
+            .pipes
+            .keys()
+            .filter(own)
+            .cloned()
+            .chain(self.closures().map(|spec| spec.name.clone()))
+            .collect();
         names.sort();
         names
     }
@@ -366,135 +373,4 @@ impl Record {
     fn is_in(&self, place: &Path) -> bool {
         self.path().is_some_and(|path| path == place || path.parent() == Some(place))
     }
-}
-
-/// Collects plugins, in the order of the search.
-#[derive(Default)]
-struct Finder {
-    plugins: Vec<Record>,
-    places: Vec<Looked>,
-    refusals: Vec<Refusal>,
-}
-
-impl Registrar for Finder {
-    fn add(&mut self, plugin: StaticPlugin) -> Result<()> {
-        let manifest = Manifest::parse(&plugin.manifest)?;
-        self.plugins.push(Record::new(manifest, Origin::Linked(plugin.header)));
-        Ok(())
-    }
-}
-
-impl Finder {
-    /// Leaves out plugins that are linked in, by name.
-    #[cfg(feature = "bundled")]
-    fn leave_out(&mut self, skip: &[String]) {
-        for record in self.plugins.extract_if(.., |record| skip.contains(&record.manifest.name)) {
-            let reason =
-                Error::invalid("left out by FOREBAY_PLUGIN_SKIP").context("plugin", &record.manifest.name);
-            self.refusals.push(Refusal { path: PathBuf::from("linked in"), reason });
-        }
-    }
-
-    fn look(&mut self, search: &Search) {
-        let mut seen = Vec::new();
-        for place in &search.places {
-            let candidates = place.candidates().unwrap_or_else(|reason| {
-                self.refusals.push(Refusal { path: place.path.clone(), reason });
-                Some(Vec::new())
-            });
-            let libraries = candidates.as_ref().map(Vec::len);
-            self.places.push(Looked { place: place.clone(), libraries });
-            for path in candidates.into_iter().flatten() {
-                let id = identity(&path);
-                if !seen.contains(&id) {
-                    seen.push(id);
-                    self.consider(path, &search.skip);
-                }
-            }
-        }
-        for name in &search.skip {
-            if !self.refusals.iter().any(|refusal| refusal.reason.get("plugin") == Some(name)) {
-                let reason = Error::invalid(format!("FOREBAY_PLUGIN_SKIP names {name}, which is not there"));
-                self.refusals.push(Refusal { path: PathBuf::from(name), reason });
-            }
-        }
-    }
-
-    fn consider(&mut self, path: PathBuf, skip: &[String]) {
-        match Manifest::read(&path) {
-            Ok(manifest) if skip.contains(&manifest.name) => {
-                let reason =
-                    Error::invalid("left out by FOREBAY_PLUGIN_SKIP").context("plugin", &manifest.name);
-                self.refusals.push(Refusal { path, reason });
-            }
-            Ok(manifest) => self.admit(Record::new(manifest, Origin::File(path))),
-            Err(reason) => self.refusals.push(Refusal { path, reason }),
-        }
-    }
-
-    /// Of two plugins with one name the higher version stays, and of equal versions the first; the other is told.
-    fn admit(&mut self, new: Record) {
-        let twin = self.plugins.iter_mut().find(|record| record.manifest.name == new.manifest.name);
-        let Some(old) = twin else { return self.plugins.push(new) };
-        let newer = version(&new.manifest.version) > version(&old.manifest.version);
-        let loser = if newer { std::mem::replace(old, new) } else { new };
-        let winner = format!("{} {}", old.label(), old.file());
-        let reason = Error::invalid(format!("{} gives way to {winner}", loser.label()));
-        self.refusals
-            .push(Refusal { path: loser.path().unwrap_or(Path::new("linked in")).to_owned(), reason });
-    }
-
-    fn finish(mut self, search: &Search) -> Registry {
-        let mut pipes = HashMap::new();
-        for (plugin, record) in self.plugins.iter().enumerate() {
-            for (index, spec) in record.manifest.pipes.iter().enumerate() {
-                let (first, _) = *pipes.entry(spec.name.clone()).or_insert((plugin, index));
-                if first != plugin {
-                    let winner = self.plugins[first].label();
-                    let hint = format!("{}:{}", record.manifest.name, spec.name);
-                    let reason = Error::invalid(format!(
-                        "its pipe {} gives way to that of {winner}; call it {hint}",
-                        spec.name
-                    ));
-                    self.refusals.push(Refusal { path: PathBuf::from(record.file()), reason });
-                }
-            }
-        }
-        let mut decoders = Vec::new();
-        let mut openers = Vec::new();
-        let mut stores = Vec::new();
-        for (plugin, record) in self.plugins.iter().enumerate() {
-            for (index, spec) in record.manifest.decoders.iter().enumerate() {
-                let set = search.ranks.iter().find(|(name, _)| *name == spec.name);
-                let priority = set.map_or(Some(spec.priority), |(_, rank)| *rank);
-                let magic = spec
-                    .magic
-                    .iter()
-                    .map(|magic| (magic.offset, magic.decode().unwrap_or_default()))
-                    .collect();
-                decoders.push(DecoderSlot { plugin, index, priority, magic, made: OnceLock::new() });
-            }
-            let indices = 0..record.manifest.stores.len();
-            openers.extend(OpenerSlot::all(plugin, &record.manifest));
-            stores.extend(indices.map(|index| StoreSlot { plugin, index, made: OnceLock::new() }));
-        }
-        let Self { plugins, places, refusals } = self;
-        let inner = Inner { plugins, places, refusals, pipes, decoders, openers, stores };
-        Registry(Arc::new(inner), Vec::new())
-    }
-}
-
-/// What makes two paths the same file.
-fn identity(path: &Path) -> (u64, u64, PathBuf) {
-    use std::os::unix::fs::MetadataExt;
-    match fs::metadata(path) {
-        Ok(metadata) => (metadata.dev(), metadata.ino(), PathBuf::new()),
-        Err(_) => (0, 0, path.to_owned()),
-    }
-}
-
-/// Numbers of a version, to be compared; a pre-release counts as its release.
-fn version(text: &str) -> Vec<u64> {
-    let release = text.split(['-', '+']).next().unwrap_or_default();
-    release.split('.').map_while(|part| part.parse().ok()).collect()
 }

@@ -75,7 +75,7 @@ pub(crate) fn setup(
         executor: if matches!(executor, Executor::Processes(_)) { "processes:1" } else { "threads:1" }
             .to_owned(),
         plugins,
-        closures: registry.closures(),
+        closures: registry.closures().cloned().collect(),
         seed,
         ranks,
         limits: (limits.bytes, limits.pixels),
@@ -197,7 +197,7 @@ impl Worker {
                 return Err(error.context("file", stamp.file.display()));
             }
         }
-        let registry = registry.knowing(&setup.closures)?;
+        let registry = registry.knowing(&setup.closures);
         let graph = Graph::from_json(&setup.graph)?;
         let plan = Plan::new(&graph, &registry, setup.executor.parse()?)?;
         let host = Host::for_worker(registry.clone(), setup.limits(), heap.clone(), who);

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::{
     PipeState,
     executor::{Mark, Origin, Place, Stop},
+    graph::PipeSpec,
     host::LostSample,
     queue::process::Loan,
 };
@@ -28,8 +29,8 @@ pub(crate) struct Setup {
     pub(crate) executor: String,
     /// The files of the plugins.
     pub(crate) plugins: Vec<Stamp>,
-    /// The names of the pipes that are closures of the loader's program.
-    pub(crate) closures: Vec<String>,
+    /// The pipes that are closures of the loader's program.
+    pub(crate) closures: Vec<PipeSpec>,
     pub(crate) seed: u64,
     pub(crate) ranks: (u32, u32),
     pub(crate) limits: (u64, u64),

@@ -9,6 +9,7 @@ mod cache;
 mod cast;
 mod class;
 mod collate;
+mod collect;
 mod concat;
 mod decode;
 mod demux;
@@ -78,6 +79,7 @@ pub use crate::{
     cache::{Cache, CacheOptions},
     cast::{Cast, CastOptions},
     collate::{Collate, CollateOptions, dense},
+    collect::{Collect, CollectGet, CollectLen, CollectOptions},
     concat::Concat,
     decode::{Decode, DecodeOptions},
     demux::{Demux, DemuxOptions},
@@ -133,5 +135,5 @@ forebay_core::export_plugin! {
     indexed: [Range],
     maps: [Cast, Collate, Decode, Drop, Flatten, InBatchShuffle, Label, Map, Rename, Select],
     flat_maps: [FlatMap, RepeatEach, Unbatch],
-    streams: [AssertLength, Batch, BucketByLength, Cache, Concat, Demux, DistributedSampler, Enumerate, Filter, Fork, Group, GroupBy, MaxTokens, Mix, Mux, Pack, PadToLength, PaddedBatch, RaggedBatch, RandomSampler, RandomSplit, Rebatch, RejectionResample, Repeat, Scan, SequentialSampler, Shard, Shuffle, Skip, SkipWhile, Slice, Sort, Subsample, SubsetSampler, Take, TakeWhile, Unique, WeightedSampler, Window, Zip, ZipByKey],
+    streams: [AssertLength, Batch, BucketByLength, Cache, Collect, CollectGet, CollectLen, Concat, Demux, DistributedSampler, Enumerate, Filter, Fork, Group, GroupBy, MaxTokens, Mix, Mux, Pack, PadToLength, PaddedBatch, RaggedBatch, RandomSampler, RandomSplit, Rebatch, RejectionResample, Repeat, Scan, SequentialSampler, Shard, Shuffle, Skip, SkipWhile, Slice, Sort, Subsample, SubsetSampler, Take, TakeWhile, Unique, WeightedSampler, Window, Zip, ZipByKey],
 }

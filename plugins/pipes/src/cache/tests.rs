@@ -1,3 +1,5 @@
+//! Tests of `cache`: what it keeps, where, and for whom.
+
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -1,0 +1,277 @@
+//! `collect`: a stream that samplers draw from.
+
+use forebay_core::{
+    Context, DataPipe, Error, Io, Key, PipeInfo, Result, Sample, State, StateExt, Step, Str, Stream, Uids,
+    Value, options,
+    sampling::{self, COUNT},
+};
+
+options! {
+    /// Options of `collect`.
+    pub struct CollectOptions {
+        /// The most bytes that are held behind a sampler.
+        limit: u64 = 1073741824;
+    }
+}
+
+/// Makes a sampler behind it draw from what it gives, as from a source with random access. Without one it changes nothing.
+///
+/// With a sampler it is two pipes: [`CollectLen`] before it and [`CollectGet`] behind it, which holds all samples of the epoch.
+#[derive(Debug)]
+pub struct Collect {
+    sample: Sample,
+}
+
+impl DataPipe for Collect {
+    const INFO: PipeInfo = PipeInfo {
+        name: "collect",
+        summary: "A stream that samplers draw from",
+        indexed: true,
+        ..PipeInfo::DEFAULT
+    };
+    type Options = CollectOptions;
+
+    fn new(_: CollectOptions) -> Result<Self> {
+        Ok(Self { sample: Sample::default() })
+    }
+}
+
+impl Stream for Collect {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        Ok(())
+    }
+
+    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+        while io.room() > 0 {
+            if !io.pop_into(0, &mut self.sample) {
+                return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
+            }
+            io.push(&mut self.sample);
+        }
+        Ok(Step::Ready)
+    }
+
+    /// Saves nothing: whatever was taken was given.
+    fn state(&self) -> Result<State> {
+        Ok(State::default())
+    }
+
+    fn restore(&mut self, _: &State, _: &Context) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Counts the samples of its input for a sampler, at its end, and hands them on by its second output.
+#[derive(Debug)]
+pub struct CollectLen {
+    count: u64,
+    told: bool,
+    sample: Sample,
+}
+
+impl DataPipe for CollectLen {
+    const INFO: PipeInfo = PipeInfo {
+        name: "collect.len",
+        summary: "How many samples there are, and the samples",
+        outputs: 2,
+        uids: Uids::Made,
+        ..Collect::INFO
+    };
+    type Options = CollectOptions;
+
+    fn new(_: CollectOptions) -> Result<Self> {
+        Ok(Self { count: 0, told: false, sample: Sample::default() })
+    }
+}
+
+impl Stream for CollectLen {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        (self.count, self.told) = (0, false);
+        Ok(())
+    }
+
+    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+        while io.room() > 0 {
+            if io.pop_into(0, &mut self.sample) {
+                self.count += 1;
+                io.push_to(1, &mut self.sample);
+            } else if !io.ended(0) {
+                return Ok(Step::NeedInput(0));
+            } else if !self.told {
+                self.told = true;
+                let mut count = Sample::new(0, Key::whole(Str::from_static("collect")));
+                count.set(COUNT, self.count.cast_signed());
+                io.push(&mut count);
+            } else {
+                return Ok(Step::End);
+            }
+        }
+        Ok(Step::Ready)
+    }
+
+    fn state(&self) -> Result<State> {
+        State::json(1, &(self.count, self.told))
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        (self.count, self.told) = state.parse(1)?;
+        Ok(())
+    }
+}
+
+/// Holds the samples of its first input, and gives them by the numbers that a sampler gives it.
+#[derive(Debug)]
+pub struct CollectGet {
+    limit: u64,
+    held: Vec<Sample>,
+    bytes: u64,
+    sample: Sample,
+}
+
+impl DataPipe for CollectGet {
+    const INFO: PipeInfo = PipeInfo {
+        name: "collect.get",
+        summary: "The samples that were drawn",
+        inputs: (2, 2),
+        uids: Uids::Made,
+        ..Collect::INFO
+    };
+    type Options = CollectOptions;
+
+    fn new(options: CollectOptions) -> Result<Self> {
+        Ok(Self { limit: options.limit, held: Vec::new(), bytes: 0, sample: Sample::default() })
+    }
+}
+
+impl Stream for CollectGet {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        self.held.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+
+    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+        while let Some(sample) = io.pop(0) {
+            self.hold(sample)?;
+        }
+        if !io.ended(0) {
+            return Ok(Step::NeedInput(0));
+        }
+        while io.room() > 0 {
+            if !io.pop_into(1, &mut self.sample) {
+                return Ok(if io.ended(1) { Step::End } else { Step::NeedInput(1) });
+            }
+            self.get()?;
+            io.push(&mut self.sample);
+        }
+        Ok(Step::Ready)
+    }
+
+    /// All that is held comes again.
+    fn state(&self) -> Result<State> {
+        Ok(State::json(1, &())?.again(0, self.held.len() as u64))
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        state.parse(1)
+    }
+}
+
+impl CollectGet {
+    fn hold(&mut self, sample: Sample) -> Result<()> {
+        self.bytes += (sample.size() + size_of::<Sample>() + size_of_val(sample.values())) as u64;
+        self.held.push(sample);
+        if self.bytes <= self.limit {
+            return Ok(());
+        }
+        let error = format!("{} samples are more than {} bytes", self.held.len(), self.limit);
+        Err(Error::limit(error).context("option", "limit"))
+    }
+
+    /// Puts the sample whose number was drawn in the number's place.
+    fn get(&mut self) -> Result<()> {
+        let word = |name| self.sample.get(name).and_then(Value::as_i64).map(i64::cast_unsigned);
+        let (Some(number), Some(again)) = (word(sampling::DRAWN), word(sampling::AGAIN)) else {
+            return Err(Error::invalid(
+                "found a sample that a sampler did not give, expected the number of a sample",
+            ));
+        };
+        let held = usize::try_from(number).ok().and_then(|at| self.held.get(at)).ok_or_else(|| {
+            Error::invalid(format!("found number {number}, expected one of {} samples", self.held.len()))
+        })?;
+        self.sample.clone_from(held);
+        self.sample.set_uid(sampling::uid(held.uid(), again));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::ErrorKind;
+
+    use super::*;
+    use crate::testing::{Drive, Setup, check, check_resume, errors, ints, numbers, sample};
+
+    fn make<D: DataPipe<Options = CollectOptions>>(limit: u64) -> D {
+        D::new(CollectOptions { limit }).unwrap()
+    }
+
+    fn drawn(numbers: &[(i64, i64)]) -> Vec<Sample> {
+        let one = |(at, &(number, again)): (usize, &(i64, i64))| {
+            sample(at as u64, &[(sampling::DRAWN, number.into()), (sampling::AGAIN, again.into())])
+        };
+        numbers.iter().enumerate().map(one).collect()
+    }
+
+    #[test]
+    fn alone_it_changes_nothing() {
+        for count in [0, 1, 9] {
+            assert_eq!(check(|| make::<Collect>(0), &numbers(count)), numbers(count));
+        }
+        check_resume(|| make::<Collect>(0), &numbers(9));
+    }
+
+    #[test]
+    fn the_count_comes_at_the_end_beside_all_samples() {
+        for count in [0, 1, 9] {
+            let input = numbers(count);
+            let setup = Setup { outputs: 2, ..Setup::new(&[&input]) };
+            let [counted, all] = &setup.check(|| make::<CollectLen>(0))[..] else { panic!("two outputs") };
+            assert_eq!((ints(counted, COUNT), all), (vec![count as i64], &input));
+            setup.check_resume(|| make::<CollectLen>(0));
+        }
+    }
+
+    #[test]
+    fn samples_come_by_number_and_again_as_others() {
+        let (input, wanted) = (numbers(5), [(3, 0), (0, 0), (3, 1), (4, 0), (3, 2)]);
+        let numbers = drawn(&wanted);
+        let setup = Setup::new(&[&input, &numbers]);
+        let out = &setup.check(|| make::<CollectGet>(1 << 20))[0];
+        assert_eq!(ints(out, "value"), wanted.map(|(number, _)| number));
+        let uids: Vec<_> = out.iter().map(Sample::uid).collect();
+        assert_eq!((uids[0], uids[1], uids[3]), (3, 0, 4));
+        let unlike: std::collections::HashSet<_> = uids.iter().collect();
+        assert_eq!(unlike.len(), 5);
+        setup.check_resume(|| make::<CollectGet>(1 << 20));
+    }
+
+    #[test]
+    fn what_is_no_number_and_too_much_are_errors() {
+        let (input, numbers) = (numbers(5), drawn(&[(5, 0), (1, 0), (-1, 0)]));
+        let mut drive = Drive::wide(
+            make::<CollectGet>(1 << 20),
+            &[&input, &numbers],
+            1,
+            2,
+            &crate::testing::small_host(),
+        );
+        let found = errors(&mut drive);
+        assert_eq!((found.len(), ints(drive.out(), "value")), (2, vec![1]));
+        assert!(found[0].message().contains("found number 5, expected one of 5 samples"));
+        let mut drive =
+            Drive::wide(make::<CollectGet>(300), &[&input, &[]], 1, 2, &crate::testing::small_host());
+        let found = errors(&mut drive);
+        assert_eq!((found[0].kind(), found[0].get("option")), (ErrorKind::Limit, Some("limit")));
+    }
+}
