@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{
+    collections::HashSet,
     env, fs,
     path::{Path, PathBuf},
     process::Command,
@@ -9,7 +10,7 @@ use std::{
 
 use forebay_loader::{Executor, Graph, Registry};
 use forebay_tests::{
-    Cargo, PLUGINS, Setting, build, digest, line, plugin_file, read, registry, root, within_deadline,
+    Cargo, PLUGINS, Setting, build, builder, digest, line, plugin_file, read, registry, root, within_deadline,
 };
 
 const PROCESSES: Setting = Setting { executor: Executor::Processes(2), ..Setting::INLINE };
@@ -97,7 +98,7 @@ fn a_killed_run_leaves_nothing_that_stays() {
     within_deadline(move || {
         let cache = tempfile::tempdir().unwrap();
         let text =
-            format!("range 200000 | map 'value=value * 2' | cache '{}' | batch 100", cache.path().display());
+            format!("range 2000000 | map 'value=value * 2' | cache '{}' | batch 100", cache.path().display());
         let mut command = Command::new(built);
         command.args(["run", &format!("{text} | repeat")]).env_clear();
         command.env("FOREBAY_PLUGIN_PATH", env::join_paths(PLUGINS.map(plugin_file)).unwrap());
@@ -111,18 +112,59 @@ fn a_killed_run_leaves_nothing_that_stays() {
         let left = files(cache.path());
         let graph = line(&text);
         let samples = all(&graph, &registry, Setting::threads(2).seed(0));
-        assert_eq!(samples.len(), 2000);
-        let plain = line("range 200000 | map 'value=value * 2' | batch 100");
-        assert_eq!(samples, all(&plain, &registry, Setting::INLINE));
+        assert_eq!(samples.len(), 20_000);
+        let plain = line("range 2000000 | map 'value=value * 2' | batch 100");
+        assert!(samples == all(&plain, &registry, Setting::INLINE));
         let now = files(cache.path());
-        if !left.iter().any(|path| path.ends_with("index")) {
-            assert!(left.iter().all(|path| !now.contains(path)), "{left:?} and then {now:?}");
-        }
-        assert_eq!(
-            now.iter().filter(|path| path.extension().is_some_and(|ending| ending == "lock")).count(),
-            1
-        );
+        assert!(!left.iter().any(|path| path.ends_with("index")), "it wrote all before it was killed");
+        let is_piece = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "piece");
+        assert!(left.iter().filter(is_piece).all(|path| !now.contains(path)), "{left:?} and then {now:?}");
+        let of_run = |path: &&PathBuf| {
+            path.extension().is_some_and(|ending| ending == "lock") && path.file_stem().unwrap().len() == 16
+        };
+        assert_eq!(now.iter().filter(of_run).count(), 1);
     });
+}
+
+#[test]
+fn each_output_has_samples_of_its_own() {
+    let registry = registry();
+    let folder = tempfile::tempdir().unwrap();
+    let text = "range 40 | demux @d ; cache @a <d> 'CACHE' ; cache @b <d.1> 'CACHE' ; concat <a, b>";
+    let graph = line(&text.replace("CACHE", folder.path().to_str().unwrap()));
+    let first = all(&graph, &registry, Setting::INLINE);
+    assert_eq!((first.len(), pieces(folder.path())), (40, 2));
+    assert_eq!(all(&graph, &registry, Setting::threads(2)), first);
+}
+
+#[test]
+fn how_many_ranks_there_are_is_told_apart_and_so_are_dealt_ones() {
+    let registry = registry();
+    let folder = tempfile::tempdir().unwrap();
+    let text = |graph: &str| line(&graph.replace("CACHE", folder.path().to_str().unwrap()));
+    let whole = text("range 7 | pad_to_length multiple=2 ranks=true | cache 'CACHE'");
+    let dealt = text("range 12 | shard | increment | cache 'CACHE' identity=mine");
+    for graph in [&whole, &dealt] {
+        for world_size in [1, 2, 3] {
+            let ranks = (0..world_size).map(|rank| {
+                let builder = builder(graph, Setting::INLINE).ranks(rank, world_size);
+                let (samples, failed) = read(builder.build(&registry).unwrap().epoch(0));
+                assert!(failed.is_none(), "{failed:?}");
+                samples
+            });
+            let ranks: Vec<_> = ranks.collect();
+            assert!(ranks.iter().all(|rank| rank.len() == ranks[0].len()), "{graph}: {ranks:?}");
+            let unlike: HashSet<_> = ranks.concat().into_iter().collect();
+            assert_eq!(unlike.len(), ranks.concat().len(), "{graph}: {world_size} ranks");
+        }
+    }
+}
+
+#[test]
+fn what_keeps_no_order_cannot_be_kept() {
+    let graph = line("range 40 | increment unordered=true | cache");
+    let refused = build(&graph, &registry(), Setting::threads(2)).err().unwrap();
+    assert!(refused.to_string().contains("`increment` is unordered, and `cache` keeps"), "{refused}");
 }
 
 #[test]
@@ -132,8 +174,11 @@ fn a_run_goes_on_within_what_is_kept() {
     // Of the samples about a half is kept: the rest is read anew.
     for limit in ["", " limit=600000"] {
         let graph = line(&format!("range 20000 | cache '{}'{limit} | shuffle 10", cache.path().display()));
-        let whole = all(&graph, &registry, Setting::INLINE);
+        let plain = line("range 20000 | cache | shuffle 10");
+        let whole = all(&plain, &registry, Setting::INLINE);
         for taken in [0, 1, 4095, 4097, 12_000, 19_999] {
+            // The first to come writes, and the other goes on in the middle of that.
+            let _ = fs::remove_dir_all(cache.path().join("forebay-samples"));
             let mut loader = build(&graph, &registry, Setting::threads(2)).unwrap();
             let begun: Vec<_> = loader.epoch(0).take(taken).map(|sample| digest(&sample.unwrap())).collect();
             let snapshot = loader.snapshot().unwrap();

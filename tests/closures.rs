@@ -106,7 +106,7 @@ fn closures_that_give_more_or_fewer_are_the_same_everywhere_and_after_a_resume()
     within_deadline(|| {
         let registry = with_more();
         for (text, count) in
-            [("range 7 | triple | batch 4", 5), ("range 9 | odd | triple on_error=skip | shuffle 4", 9)]
+            [("range 7 | triple", 18), ("range 9 | odd | triple on_error=skip | shuffle 4", 9)]
         {
             let graph = line(text);
             let truth = read(build(&graph, &registry, Setting::INLINE).unwrap().epoch(0));

@@ -4,7 +4,7 @@
 //! What each is by definition stands beside its code; a pipe that is missing here fails the test.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::{collections::BTreeSet, sync::OnceLock};
+use std::{collections::BTreeSet, fs};
 
 use forebay_loader::{
     Error, Executor, Graph, Registry,
@@ -89,17 +89,26 @@ const CASES: &[&str] = &[
 ];
 
 fn graph(case: &str, count: usize) -> Graph {
-    line(&case.replace("FOLDER", cache()).replace('N', &count.to_string()))
+    line(&case.replace("FOLDER", &cache()).replace('N', &count.to_string()))
 }
 
-/// A folder for what is kept, anew for each run of the tests.
-fn cache() -> &'static str {
-    static FOLDER: OnceLock<TempDir> = OnceLock::new();
-    FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path().to_str().unwrap()
+thread_local! {
+    /// A folder for what is kept, of each thread its own.
+    static CACHE: TempDir = tempfile::tempdir().unwrap();
+}
+
+fn cache() -> String {
+    CACHE.with(|folder| folder.path().to_str().unwrap().to_owned())
+}
+
+/// Lets go of what was kept, so that each run writes as well as reads.
+fn forget() {
+    CACHE.with(|folder| drop(fs::remove_dir_all(folder.path().join("forebay-samples"))));
 }
 
 /// What an epoch gives, with the error that ends it as text.
 fn epoch(graph: &Graph, registry: &Registry, setting: Setting, epoch: u64) -> (Vec<String>, Option<String>) {
+    forget();
     let mut loader = build(graph, registry, setting).unwrap_or_else(|error| panic!("{graph}: {error}"));
     let (samples, failed) = read(loader.epoch(epoch));
     (samples, failed.as_ref().map(Error::to_string))

@@ -10,7 +10,7 @@ use crate::{
     executor::{BATCHES, Body, Counts, Crew, Inline, Interrupt, Job, Post, Run, Threads},
     graph::{Graph, On},
     host::Host,
-    identity::identities,
+    identity::{Setting, identities},
     loader::At,
     make::{Maker, course},
     plan::Plan,
@@ -212,10 +212,10 @@ impl LoaderBuilder {
         let plan = Plan::new(&graph, registry, executor)?;
         let dealt = if self.ranks.is_some() { ranks::dealt(&graph, registry)? } else { Vec::new() };
         let course = course(&graph, registry, &plan, &dealt)?;
-        let identities = identities(&graph, registry, seed, ranks, &dealt);
+        let setting = Setting { seed, ranks: self.ranks, dealt: &dealt, limits: self.limits };
+        let identities = identities(&graph, registry, &setting);
         let solo = |segment| SoloSetup {
             segment,
-            identities: identities.clone(),
             chunk: self.chunk,
             marks: self.marks,
             dealt: dealt.clone(),
@@ -223,7 +223,8 @@ impl LoaderBuilder {
         };
         let setup = |segment: Option<usize>| {
             let parts = (&graph, registry, &plan);
-            worker::setup(parts, executor, (seed, ranks, self.limits), segment.map(solo))
+            let setup = worker::setup(parts, executor, (seed, ranks, self.limits), segment.map(solo))?;
+            Ok(Setup { identities: identities.clone(), ..setup })
         };
         let crew = crew(executor, &plan, (self.worker.clone(), self.timeout), setup)?;
         let heap = crew.as_ref().map(|crew| crew.arena.heap(BATCHES)).transpose()?;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    mem,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -126,16 +127,17 @@ impl Maker<'_> {
     }
 
     /// A node's options as its pipe is told them: in a run that is audited with the field for the uids in a batch, and with the identity of
-    /// what it reads where its pipe asks and the graph does not say.
+    /// what it reads where its pipe asks, beside what the graph says of it.
     fn options(&self, at: usize, spec: &PipeSpec) -> (Option<Tap>, String) {
         let node = &self.graph.nodes()[at];
         let given = node.options.get(&spec.uids_option).and_then(|field| field.as_str());
         let tap = self.audit.map(|log| Tap::new(log, at, given));
         let field = tap.as_ref().and_then(Tap::field).map(serde_json::Value::from);
         let field = field.as_ref().map(|field| (spec.uids_option.as_str(), field));
-        let given = node.options.contains_key(&spec.identity_option);
+        let given =
+            node.options.get(&spec.identity_option).and_then(|given| given.as_str()).unwrap_or_default();
         let identity =
-            self.identities.get(&at).filter(|_| !given).map(|known| serde_json::Value::from(known.as_str()));
+            self.identities.get(&at).map(|known| serde_json::Value::from(format!("{known}{given}")));
         let identity = identity.as_ref().map(|known| (spec.identity_option.as_str(), known));
         let options = node.own_options(field.into_iter().chain(identity));
         (tap, options)
@@ -147,7 +149,7 @@ impl Maker<'_> {
 pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[bool]) -> Result<Course> {
     let nodes = graph.nodes();
     let place = |name: &str| nodes.iter().position(|node| node.name == name);
-    let kept = kept(graph, registry);
+    let kept = kept(graph, registry)?;
     let mut stops = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
         let spec = spec(registry, node)?;
@@ -178,18 +180,29 @@ pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[b
 }
 
 /// For each node whether all that it gives is kept by one behind it.
-fn kept(graph: &Graph, registry: &Registry) -> Vec<bool> {
+///
+/// # Errors
+/// `Invalid` for one that gives another order each time.
+fn kept(graph: &Graph, registry: &Registry) -> Result<Vec<bool>> {
+    let nodes = graph.nodes();
     let read = graph.edges();
-    let keeps = |at: usize| registry.pipe(&graph.nodes()[at].pipe).is_some_and(|spec| spec.keeps);
-    let mut todo: Vec<usize> =
-        (0..read.len()).filter(|&at| keeps(at)).flat_map(|at| read[at].clone()).collect();
+    let keeps = |at: &usize| registry.pipe(&nodes[*at].pipe).is_some_and(|spec| spec.keeps);
     let mut kept = vec![false; read.len()];
-    while let Some(at) = todo.pop() {
-        if !std::mem::replace(&mut kept[at], true) {
-            todo.extend(&read[at]);
+    for at in (0..read.len()).filter(keeps) {
+        let mut todo = read[at].clone();
+        while let Some(before) = todo.pop() {
+            if nodes[before].is_unordered() {
+                return Err(Error::invalid(format!(
+                    "`{}` is unordered, and `{}` keeps its samples: each run would keep another order; put it behind",
+                    nodes[before].name, nodes[at].name
+                )));
+            }
+            if !mem::replace(&mut kept[before], true) {
+                todo.extend(&read[before]);
+            }
         }
     }
-    kept
+    Ok(kept)
 }
 
 fn spec<'a>(registry: &'a Registry, node: &Node) -> Result<&'a PipeSpec> {

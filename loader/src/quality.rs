@@ -42,7 +42,9 @@ pub struct Measure {
 /// Measures the order of epoch 0; nothing where no node shuffles.
 ///
 /// The entropy is that of the distances, modulo their number, between neighbours, the last and the first among them: 0 for samples that
-/// come as they lie, about `log2(n) - 0.6` for a random order; the streaming simulator of MosaicML compares shuffles by it too.
+/// come as they lie, about `log2(n) - 0.83` for a random order; the streaming simulator of MosaicML compares shuffles by it too.
+///
+/// Pipes that keep samples or start over (`cache`, `repeat`) are left out.
 ///
 /// Cost: two runs of all that stands before the last node that shuffles, and 40 bytes of memory a sample.
 ///
@@ -54,10 +56,14 @@ pub fn quality(graph: &Graph, registry: &Registry, seed: u64) -> Result<Option<Q
         return Ok(None);
     };
     let node = graph.nodes()[last].name.clone();
-    let part = graph.up_to(last);
+    // What keeps samples would keep those of both runs, and what starts over might never end.
+    let apart = |node: &Node| registry.pipe(&node.pipe).is_some_and(|spec| spec.keeps || spec.rewinds);
+    let part = graph.up_to(last).without(apart);
     let plain = part.clone().without(shuffles).with_options(|_, option| !INTERLEAVE.contains(&option));
-    let lie = uids(&plain, registry, seed)?;
-    let come = uids(&part, registry, seed)?;
+    let alone =
+        |error: Error| error.context("measured", format!("what stands before `{node}`, run by itself"));
+    let lie = uids(&plain, registry, seed).map_err(alone)?;
+    let come = uids(&part, registry, seed).map_err(alone)?;
     let places: HashMap<u64, usize> = lie.uids.iter().enumerate().map(|(place, &uid)| (uid, place)).collect();
     let order: Vec<usize> = come.uids.iter().filter_map(|uid| places.get(uid).copied()).collect();
     if order.len() < come.uids.len() {
@@ -141,7 +147,7 @@ mod tests {
         assert!((together(&order, &files) - 63.0 / 64.0).abs() < 1e-3);
         shuffle(&mut order, &mut Rng::new(1, 2));
         let (bits, far) = (entropy(&order, 1 << 16), moved(&order));
-        assert!((15.3..15.5).contains(&bits), "{bits}");
+        assert!((15.1..15.25).contains(&bits), "{bits}");
         assert!((far / 65536.0 - 1.0 / 3.0).abs() < 0.01, "{far}");
         assert!(together(&order, &files) < 0.002);
         // Half of the samples are moved by one place.

@@ -13,6 +13,9 @@ use crate::{
     Context, DataPipe, Error, FlatMap, Items, NoOptions, PipeInfo, Result, Sample, StateExt, random::mix,
 };
 
+/// Keeps these uids apart from those that others make of a uid and a number.
+const EXPANDED: u64 = 0x636c_6f73;
+
 /// What a closure does to a sample.
 pub type MapFn = dyn Fn(&mut Sample, &Context<'_>) -> Result<()> + Send + Sync;
 
@@ -87,7 +90,7 @@ impl FlatMap for Expand {
                 let (uid, key) = (sample.uid(), sample.key().clone());
                 let mut samples = expand(sample, cx)?;
                 for (at, sample) in samples.iter_mut().enumerate() {
-                    sample.set_uid(mix(&[uid, at as u64]));
+                    sample.set_uid(mix(&[EXPANDED, uid, at as u64]));
                     if *sample.key() == Key::default() {
                         sample.set_key(key.clone());
                     }

@@ -34,7 +34,7 @@ impl Graph {
                 continue;
             }
             problems.push(node.locate(Error::invalid(format!(
-                "`{}` draws from `{}`, which has no random access; put it directly behind what has",
+                "`{}` draws from `{}`, which has no random access; put it directly behind a source that has, or a pipe that collects",
                 node.name, self.nodes[from].name
             ))));
         }
@@ -87,11 +87,13 @@ impl Graph {
                 _ => {}
             }
         }
+        // What is worked on by many has no thread of its own.
+        let parallel = catalog.pipe(&gets).is_some_and(PipeSpec::is_parallel);
+        if parallel && get.on() == Some(super::On::OwnThread) {
+            get.options.remove(super::ON);
+        }
         reads.push(output(sampler));
         (get.pipe, get.inputs) = (gets, reads);
-        if get.on() == Some(super::On::OwnThread) {
-            get.options.remove(super::ON); // What is worked on by many has no thread of its own.
-        }
         let behind = at(&self.nodes, sampler).map_or(self.nodes.len(), |at| at + 1);
         self.nodes.insert(behind, get);
     }

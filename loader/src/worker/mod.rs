@@ -79,6 +79,7 @@ pub(crate) fn setup(
         seed,
         ranks,
         limits: (limits.bytes, limits.pixels),
+        identities: BTreeMap::new(),
     })
 }
 
@@ -233,14 +234,13 @@ impl Worker {
         if solo.is_some_and(|solo| solo.audited) {
             self.audit = Some(Arc::new(Log::elsewhere((&self.graph, &self.registry, &course))?));
         }
-        let unasked = BTreeMap::new();
         let mut maker = Maker {
             graph: &self.graph,
             registry: &self.registry,
             host: &self.host,
             seed: self.setup.seed,
             ranks: self.setup.ranks,
-            identities: solo.map_or(&unasked, |solo| &solo.identities),
+            identities: &self.setup.identities,
             chunk: solo.and_then(|solo| solo.chunk),
             most: 0,
             marks: solo.map_or(Duration::MAX, |solo| solo.marks),

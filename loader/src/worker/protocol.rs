@@ -34,6 +34,8 @@ pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) ranks: (u32, u32),
     pub(crate) limits: (u64, u64),
+    /// What nodes read, by place, for those whose pipes ask.
+    pub(crate) identities: BTreeMap<usize, String>,
 }
 
 /// What a worker is told of the serial segment that is its own.
@@ -46,8 +48,6 @@ pub(crate) struct SoloSetup {
     pub(crate) marks: Duration,
     /// Of each node of the graph whether it sees one rank's samples; empty when there are no ranks.
     pub(crate) dealt: Vec<bool>,
-    /// What nodes read, by place, for those whose pipes ask.
-    pub(crate) identities: BTreeMap<usize, String>,
     /// Whether its nodes leave word of what they take and give.
     pub(crate) audited: bool,
 }

@@ -5,6 +5,8 @@ mod folder;
 mod memory;
 mod piece;
 
+use std::mem;
+
 use forebay_core::{
     Context, DataPipe, Error, Io, Level, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids,
     options,
@@ -61,10 +63,10 @@ trait Kept: Send + std::fmt::Debug {
     fn get(&mut self, at: u64, sample: &mut Sample, cx: &Context) -> bool;
 
     /// Keeps the sample with the number [`end`](Kept::end).
-    fn push(&mut self, sample: &Sample, cx: &Context) -> Result<()>;
+    fn push(&mut self, sample: &Sample, cx: &Context);
 
     /// There are no more.
-    fn close(&mut self, cx: &Context) -> Result<()>;
+    fn close(&mut self, cx: &Context);
 
     /// How many there are in all, once that is known.
     fn total(&self) -> Option<u64>;
@@ -105,7 +107,9 @@ impl DataPipe for Cache {
 impl Stream for Cache {
     fn reset(&mut self, cx: &Context) -> Result<()> {
         (self.taken, self.given) = (0, 0);
-        self.kept.begin(cx)
+        self.kept.begin(cx)?;
+        self.tell(cx);
+        Ok(())
     }
 
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
@@ -121,7 +125,7 @@ impl Stream for Cache {
                 let at = self.taken;
                 self.taken += 1;
                 if at == self.kept.end() {
-                    self.kept.push(&self.sample, cx)?;
+                    self.kept.push(&self.sample, cx);
                 }
                 // Before that they come again, to be kept.
                 if at == self.given {
@@ -129,7 +133,10 @@ impl Stream for Cache {
                     self.given += 1;
                 }
             } else if io.ended(0) {
-                self.close(cx)?;
+                if self.taken == self.kept.end() {
+                    self.kept.close(cx);
+                }
+                self.tell(cx);
                 return Ok(Step::End);
             } else {
                 return Ok(Step::NeedInput(0));
@@ -149,22 +156,17 @@ impl Stream for Cache {
 }
 
 impl Cache {
-    fn close(&mut self, cx: &Context) -> Result<()> {
-        if self.taken != self.kept.end() {
-            return Ok(());
-        }
-        self.kept.close(cx)?;
-        let missing = self.kept.missing();
-        if missing > 0 && !std::mem::replace(&mut self.told, true) {
+    /// Says once that not all are kept.
+    fn tell(&mut self, cx: &Context) {
+        let (Some(total), missing) = (self.kept.total(), self.kept.missing()) else { return };
+        if missing > 0 && !mem::replace(&mut self.told, true) {
             let line = format!(
-                "cache: of {} samples the last {} are kept, and those before are read anew in every epoch; the option `limit` says how many \
+                "cache: of {total} samples the last {} are kept, and those before are read anew in every epoch; the option `limit` says how many \
                  bytes are",
-                self.taken,
-                self.taken - missing,
+                total - missing,
             );
             cx.log(Level::Warning, &line);
         }
-        Ok(())
     }
 }
 

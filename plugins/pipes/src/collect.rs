@@ -125,6 +125,8 @@ pub struct CollectGet {
     limit: u64,
     held: Vec<Sample>,
     bytes: u64,
+    /// Whether there were too many: without one of them the numbers would mean others.
+    failed: bool,
     sample: Sample,
 }
 
@@ -139,20 +141,31 @@ impl DataPipe for CollectGet {
     type Options = CollectOptions;
 
     fn new(options: CollectOptions) -> Result<Self> {
-        Ok(Self { limit: options.limit, held: Vec::new(), bytes: 0, sample: Sample::default() })
+        Ok(Self {
+            limit: options.limit,
+            held: Vec::new(),
+            bytes: 0,
+            failed: false,
+            sample: Sample::default(),
+        })
     }
 }
 
 impl Stream for CollectGet {
     fn reset(&mut self, _: &Context) -> Result<()> {
         self.held.clear();
-        self.bytes = 0;
+        (self.bytes, self.failed) = (0, false);
         Ok(())
     }
 
     fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
-        while let Some(sample) = io.pop(0) {
+        while !self.failed
+            && let Some(sample) = io.pop(0)
+        {
             self.hold(sample)?;
+        }
+        if self.failed {
+            return Ok(Step::End);
         }
         if !io.ended(0) {
             return Ok(Step::NeedInput(0));
@@ -169,11 +182,12 @@ impl Stream for CollectGet {
 
     /// All that is held comes again.
     fn state(&self) -> Result<State> {
-        Ok(State::json(1, &())?.again(0, self.held.len() as u64))
+        Ok(State::json(1, &self.failed)?.again(0, self.held.len() as u64))
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        state.parse(1)
+        self.failed = state.parse(1)?;
+        Ok(())
     }
 }
 
@@ -184,6 +198,7 @@ impl CollectGet {
         if self.bytes <= self.limit {
             return Ok(());
         }
+        self.failed = true;
         let error = format!("{} samples are more than {} bytes", self.held.len(), self.limit);
         Err(Error::limit(error).context("option", "limit"))
     }
@@ -272,6 +287,9 @@ mod tests {
         let mut drive =
             Drive::wide(make::<CollectGet>(300), &[&input, &[]], 1, 2, &crate::testing::small_host());
         let found = errors(&mut drive);
-        assert_eq!((found[0].kind(), found[0].get("option")), (ErrorKind::Limit, Some("limit")));
+        assert_eq!(
+            (found.len(), found[0].kind(), found[0].get("option")),
+            (1, ErrorKind::Limit, Some("limit"))
+        );
     }
 }

@@ -89,7 +89,7 @@ impl Stream for PadToLength {
             return Ok(Step::NeedInput(0));
         }
         while io.room() > 0 {
-            if multiple == 1 && self.holds && self.repeated == 0 && self.given + 1 >= self.count {
+            if !self.multiplies() && self.holds && self.repeated == 0 && self.given + 1 >= self.count {
                 self.give(io);
                 continue;
             }
@@ -152,6 +152,11 @@ impl PadToLength {
             self.again -= 1;
         }
         Ok(true)
+    }
+
+    /// Whether the end alone tells how many are wanted. Among how many ranks it is gone on with is not known.
+    fn multiplies(&self) -> bool {
+        self.multiple > 1 || self.ranks
     }
 
     /// How many samples are to be given, of an input that has ended.

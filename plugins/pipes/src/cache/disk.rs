@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
     Kept,
-    folder::{self, Index, Piece},
+    folder::{self, Found, Index, Piece},
     memory::size,
     piece,
 };
@@ -39,7 +39,9 @@ pub(super) struct Disk {
 struct Open {
     run: String,
     /// Held as long as this is.
-    _lock: File,
+    lock: File,
+    /// Of a run that is still writing.
+    claim: Option<File>,
     pieces: VecDeque<Piece>,
     bytes: u64,
     /// What others have in the folder, and how much was written since that was counted.
@@ -73,28 +75,56 @@ impl Disk {
         Self { cache: Path::new(folder).join(folder::FOLDER).join(key), limit, open: None }
     }
 
-    /// Those that another run wrote, or room for one's own.
-    fn open(&self) -> Result<Open> {
-        if let Some(index) = Index::read(&self.cache)
-            && let Some(lock) = folder::lock_old(&self.cache, &index.run)
-            // Nobody removed it before it was locked.
-            && Index::read(&self.cache).is_some_and(|again| again == index)
-        {
-            return Ok(Open::of(index, lock));
+    /// Those that another run wrote, or room for one's own; nothing while another program writes them.
+    fn open(&self, cx: &Context) -> io::Result<Option<Open>> {
+        let begun = match self.written()? {
+            Some(whole) if whole.first() == 0 => return Ok(Some(whole)),
+            begun => begun,
+        };
+        let Some(claim) = folder::claim(&self.cache)? else { return Ok(begun) };
+        // Whoever had it before may have written them all.
+        let begun = self.written()?;
+        let others = folder::make_room(&self.cache, self.limit);
+        if let Some(open) = begun {
+            let room = self.limit.saturating_sub(others);
+            if open.first() == 0 || room <= open.bytes + open.bytes / 4 + PIECE {
+                return Ok(Some(open));
+            }
+        }
+        if Index::look(&self.cache)? == Found::Foreign {
+            let line = format!(
+                "cache: a file called `index` is in {} that is none; nothing is kept",
+                self.cache.display()
+            );
+            cx.log(Level::Warning, &line);
+            return Ok(None);
         }
         let run = folder::name(RandomState::new().build_hasher().finish());
         let lock = folder::lock_new(&self.cache, &run)?;
         folder::tidy(&self.cache);
-        let others = folder::make_room(&self.cache, self.limit);
-        Ok(Open { others, ..Open::of(Index { run, total: 0, pieces: Vec::new() }, lock) }.begun())
+        let begun = Open::of(Index { run, total: 0, pieces: Vec::new() }, lock);
+        Ok(Some(Open { others, claim: Some(claim), total: None, ..begun }))
     }
 
-    /// What was kept is no more: it is made anew, in a later pass.
+    /// What the index names, if nobody is removing it.
+    fn written(&self) -> io::Result<Option<Open>> {
+        let Found::Whole(index) = Index::look(&self.cache)? else { return Ok(None) };
+        let Some(lock) = folder::lock_old(&self.cache, &index.run) else { return Ok(None) };
+        // Nobody removed it before it was locked.
+        let again = Index::look(&self.cache)?;
+        Ok((again == Found::Whole(index.clone())).then(|| Open::of(index, lock)))
+    }
+
+    /// What was kept is no more in this pass. What is damaged is made anew in a later one.
     fn lose(&mut self, why: &Error, cx: &Context) {
-        if let Some(open) = self.open.take() {
-            let run = open.run.clone();
-            drop(open);
-            folder::remove_run(&self.cache, &run);
+        if let Some(Open { run, claim, lock, .. }) = self.open.take() {
+            drop(lock);
+            let is_own = claim.is_some();
+            let gone = why.kind() == ErrorKind::Corrupt;
+            let claim = claim.or_else(|| folder::claim(&self.cache).ok().flatten());
+            if claim.is_some() && (is_own || gone) {
+                folder::remove_run(&self.cache, &run);
+            }
         }
         cx.log(
             Level::Warning,
@@ -105,12 +135,14 @@ impl Disk {
 
 impl Open {
     fn of(index: Index, lock: File) -> Self {
+        let bytes = index.bytes();
         let Index { run, total, pieces } = index;
         let flushed = pieces.last().map_or(total, |piece| piece.first + piece.count);
         Self {
             run,
-            _lock: lock,
-            bytes: pieces.iter().map(|piece| piece.bytes).sum(),
+            lock,
+            claim: None,
+            bytes,
             pieces: pieces.into(),
             others: 0,
             written: 0,
@@ -122,11 +154,6 @@ impl Open {
             read: (0, Vec::new()),
             coder: Coder::default(),
         }
-    }
-
-    /// The same, of which more is to come.
-    fn begun(self) -> Self {
-        Self { total: None, ..self }
     }
 
     fn first(&self) -> u64 {
@@ -148,7 +175,10 @@ impl Open {
             let place = self.pieces.partition_point(|piece| piece.first <= at);
             let piece = place.checked_sub(1).and_then(|place| self.pieces.get(place)).ok_or_else(gone)?;
             let path = folder::piece(cache, &self.run, piece.first);
-            let samples = piece::read(&path, (piece.first, piece.bytes), &mut self.coder.1, cx);
+            let samples = match path.exists() {
+                true => piece::read(&path, (piece.first, piece.bytes), &mut self.coder.1, cx),
+                false => Err(Error::corrupt("a piece is not there")),
+            };
             self.read = (piece.first, samples.map_err(|error| error.context("file", path.display()))?);
         }
         let (first, samples) = &self.read;
@@ -185,9 +215,12 @@ impl Open {
 }
 
 impl Kept for Disk {
-    fn begin(&mut self, _: &Context) -> Result<()> {
+    fn begin(&mut self, cx: &Context) -> Result<()> {
         if self.open.is_none() {
-            self.open = Some(self.open()?);
+            let folder = |error: io::Error| {
+                Error::from(error).context("folder", self.cache.display()).context("option", "folder")
+            };
+            self.open = self.open(cx).map_err(folder)?;
         }
         Ok(())
     }
@@ -214,47 +247,35 @@ impl Kept for Disk {
         }
     }
 
-    fn push(&mut self, sample: &Sample, cx: &Context) -> Result<()> {
-        let Some(open) = &mut self.open else { return Ok(()) };
+    fn push(&mut self, sample: &Sample, cx: &Context) {
+        let Some(open) = &mut self.open else { return };
         open.pending_bytes += size(sample);
         open.pending.push(sample.clone());
         if open.pending_bytes < PIECE.min(self.limit / 16) && open.pending.len() < MOST {
-            return Ok(());
+            return;
         }
-        match open.flush(&self.cache, self.limit) {
-            // No room on the disk, say.
-            Err(error) if error.kind() == ErrorKind::Io => {
-                self.lose(&error, cx);
-                Ok(())
-            }
-            flushed => flushed,
+        // No room on the disk, say, or a value that only its plugin reads.
+        if let Err(error) = open.flush(&self.cache, self.limit) {
+            self.lose(&error, cx);
         }
     }
 
-    fn close(&mut self, cx: &Context) -> Result<()> {
-        let Some(open) = &mut self.open else { return Ok(()) };
+    fn close(&mut self, cx: &Context) {
+        let Some(open) = self.open.as_mut().filter(|open| open.total.is_none()) else { return };
         let mut written = open.flush(&self.cache, self.limit);
         open.total = Some(open.end());
         if written.is_ok() {
             let pieces = open.pieces.iter().copied().collect();
             let index = Index { run: open.run.clone(), total: open.end(), pieces };
-            match index.publish(&self.cache) {
-                // Another run was faster: its pieces are as good, and one of both is enough.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    let run = open.run.clone();
-                    self.open = None;
-                    folder::remove_run(&self.cache, &run);
-                    return Ok(());
-                }
-                published => written = published.map_err(Error::from),
-            }
+            written = index.publish(&self.cache).map_err(Error::from);
         }
         match written {
-            Err(error) if error.kind() == ErrorKind::Io => {
-                self.lose(&error, cx);
-                Ok(())
+            Ok(()) => {
+                // What it takes the place of.
+                folder::tidy(&self.cache);
+                open.claim = None;
             }
-            written => written,
+            Err(error) => self.lose(&error, cx),
         }
     }
 

@@ -1,22 +1,23 @@
 //! A folder of caches: what is in it, who uses it, and what may go.
 //!
 //! ```text
-//! FOLDER/forebay-samples/KEY/RUN-NUMBER.piece   samples, in pieces
-//!                            RUN.lock           locked by whoever writes or reads them
+//! FOLDER/forebay-samples/KEY.lock               locked by the one who writes, or removes, what KEY has
+//!                        KEY/RUN-NUMBER.piece   samples, in pieces
+//!                            RUN.lock           locked, and shared, by those who use the run's pieces
 //!                            index              which run's pieces are all, and how many
 //! ```
 //!
 //! The index is there once a run has written everything, and from then on those who come read its pieces. A run that died has no lock that is held, and no index that
-//! names it: what it left is removed by the next. Nothing is removed that does not begin as a file of a cache does.
+//! names it: what it left is removed by the next that writes. Only whoever holds the lock of a KEY puts an index there or removes anything, and nothing is removed that
+//! does not begin as a file of a cache does.
 
 use std::{
-    fs::{self, File, TryLockError},
-    io::{self, Read, Write},
+    fs::{self, File, OpenOptions},
+    io::{self, ErrorKind, Read, Write},
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
-use forebay_core::{Error, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::piece;
@@ -26,6 +27,8 @@ pub(super) const FOLDER: &str = "forebay-samples";
 const INDEX: &str = "index";
 const MAGIC: &[u8; 8] = b"FBINDEX1";
 const LOCK: &[u8; 8] = b"FBLOCK01";
+/// The largest index that is read: of ten terabytes.
+const MOST: u64 = 64 << 20;
 
 /// A piece: the number of its first sample, how many it has, and how many bytes its file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,39 +46,75 @@ pub(super) struct Index {
     pub(super) pieces: Vec<Piece>,
 }
 
+/// What is where an index should be.
+#[derive(Debug, PartialEq)]
+pub(super) enum Found {
+    Nothing,
+    Whole(Index),
+    /// An index of ours that is damaged.
+    Broken,
+    /// Somebody else's file.
+    Foreign,
+}
+
 impl Index {
-    /// The index of a cache, if there is a whole one.
-    pub(super) fn read(cache: &Path) -> Option<Self> {
-        let bytes = fs::read(cache.join(INDEX)).ok()?;
-        let (head, rest) = bytes.split_at_checked(MAGIC.len() + 8)?;
+    /// What a cache has for an index.
+    ///
+    /// # Errors
+    /// What the system says: then nobody knows.
+    pub(super) fn look(cache: &Path) -> io::Result<Found> {
+        let file = match File::open(cache.join(INDEX)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
+            file => file?,
+        };
+        let mut bytes = Vec::new();
+        file.take(MOST + 1).read_to_end(&mut bytes)?;
+        Ok(match bytes.strip_prefix(MAGIC) {
+            None => Found::Foreign,
+            Some(rest) => Self::parse(rest).map_or(Found::Broken, Found::Whole),
+        })
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let (sum, rest) = bytes.split_first_chunk::<8>()?;
         let (numbers, []) = rest.as_chunks::<8>() else { return None };
-        if *head != [*MAGIC, xxh3_64(rest).to_le_bytes()].concat() {
+        if u64::from_le_bytes(*sum) != xxh3_64(rest) {
             return None;
         }
         let numbers: Vec<_> = numbers.iter().map(|&number| u64::from_le_bytes(number)).collect();
         let (&[run, total], rest) = numbers.split_first_chunk::<2>()?;
         let (pieces, []) = rest.as_chunks::<3>() else { return None };
-        let pieces = pieces.iter().map(|&[first, count, bytes]| Piece { first, count, bytes }).collect();
-        Some(Self { run: name(run), total, pieces })
+        let pieces: Vec<_> =
+            pieces.iter().map(|&[first, count, bytes]| Piece { first, count, bytes }).collect();
+        // One after the other, to the end.
+        let mut end = pieces.first().map_or(total, |piece| piece.first);
+        let mut held = 0_u64;
+        for piece in &pieces {
+            (piece.first == end && piece.count > 0).then_some(())?;
+            end = end.checked_add(piece.count)?;
+            held = held.checked_add(piece.bytes)?;
+        }
+        (end == total).then(|| Self { run: name(run), total, pieces })
     }
 
-    /// Writes the index, unless there is one already.
+    /// Puts the index in its place, at once; for who has the [`claim`].
     pub(super) fn publish(&self, cache: &Path) -> io::Result<()> {
         let run = u64::from_str_radix(&self.run, 16).map_err(io::Error::other)?;
         let pieces = self.pieces.iter().flat_map(|piece| [piece.first, piece.count, piece.bytes]);
         let rest: Vec<u8> = [run, self.total].into_iter().chain(pieces).flat_map(u64::to_le_bytes).collect();
-        let whole = [&MAGIC[..], &xxh3_64(&rest).to_le_bytes(), &rest].concat();
-        let unfinished = cache.join(format!("{}.{INDEX}", self.run));
-        fs::write(&unfinished, whole)?;
-        // Unlike a rename it takes nobody's place.
-        let linked = fs::hard_link(&unfinished, cache.join(INDEX));
-        match &linked {
-            // Where there are no links: of two at the same moment the later counts, and the other's pieces are removed in time.
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                fs::rename(unfinished, cache.join(INDEX))
-            }
-            _ => fs::remove_file(&unfinished).and(linked),
+        if Self::look(cache)? == Found::Foreign {
+            return Err(io::Error::other("a file called `index` is there that is none"));
         }
+        let unfinished = cache.join(format!("{}.{INDEX}", self.run));
+        let mut file = File::create(&unfinished)?;
+        file.write_all(&[&MAGIC[..], &xxh3_64(&rest).to_le_bytes(), &rest].concat())?;
+        // One that is there after a loss of power and has nothing in it would be nobody's.
+        file.sync_all()?;
+        fs::rename(unfinished, cache.join(INDEX))
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.bytes).sum()
     }
 }
 
@@ -88,70 +127,80 @@ pub(super) fn piece(cache: &Path, run: &str, first: u64) -> PathBuf {
     cache.join(format!("{run}-{first}.piece"))
 }
 
-/// The lock of a new run, held as long as the file is open.
-pub(super) fn lock_new(cache: &Path, run: &str) -> Result<File> {
-    let path = cache.join(format!("{run}.lock"));
-    let locked = || {
-        fs::create_dir_all(cache)?;
-        loop {
-            fs::write(&path, LOCK)?;
-            let file = File::open(&path)?;
-            file.lock_shared()?;
-            // Before it was locked somebody may have taken it for that of a dead run.
-            if path.exists() {
-                return Ok(file);
-            }
-        }
-    };
-    locked().map_err(|error: io::Error| {
-        Error::from(error).context("folder", cache.display()).context("option", "folder")
-    })
+/// The right to write and remove what a cache has, held as long as the file is open; nothing where another program has it.
+pub(super) fn claim(cache: &Path) -> io::Result<Option<File>> {
+    fs::create_dir_all(cache)?;
+    let file = lock_file(&cache.with_extension("lock"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => Ok(None),
+        Err(fs::TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// The lock of a new run, shared by those who read it, held as long as the file is open; for who has the [`claim`].
+pub(super) fn lock_new(cache: &Path, run: &str) -> io::Result<File> {
+    fs::create_dir_all(cache)?;
+    let file = lock_file(&cache.join(format!("{run}.lock")))?;
+    file.lock_shared()?;
+    Ok(file)
 }
 
 /// The lock of a run that is read, unless somebody is removing it.
 pub(super) fn lock_old(cache: &Path, run: &str) -> Option<File> {
-    let path = cache.join(format!("{run}.lock"));
     // It is there, unless it was removed by hand.
-    let _ = File::create_new(&path).and_then(|mut file| file.write_all(LOCK));
-    let file = File::open(&path).ok()?;
+    let file = lock_file(&cache.join(format!("{run}.lock"))).ok()?;
     file.try_lock_shared().ok()?;
     // What is read first says when it was used last; a folder that cannot be written to is read all the same.
     let _ = File::open(cache.join(INDEX)).and_then(|index| index.set_modified(SystemTime::now()));
     Some(file)
 }
 
-/// Removes what dead runs left in a cache, and tells how many bytes the others' pieces have.
-pub(super) fn tidy(cache: &Path) -> u64 {
-    let index = Index::read(cache);
-    if index.is_none() {
-        remove(&cache.join(INDEX), MAGIC);
+/// A file to lock, made where there is none. Some file systems want it open for writing.
+fn lock_file(path: &Path) -> io::Result<File> {
+    if let Ok(mut file) = File::create_new(path) {
+        file.write_all(LOCK)?;
     }
-    for run in runs(cache) {
-        if index.as_ref().is_none_or(|index| index.run != run) {
-            remove_run(cache, &run);
-        }
-    }
-    let pieces = entries(cache).filter(|path| path.extension().is_some_and(|ending| ending == "piece"));
-    pieces.filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum()
+    OpenOptions::new().read(true).write(true).open(path).or_else(|_| File::open(path))
 }
 
-/// Removes whole caches that nobody uses, the one used longest ago first, until those beside `own` have no more than `limit` bytes; tells
-/// how many they have.
-pub(super) fn make_room(own: &Path, limit: u64) -> u64 {
-    let folder = own.parent().unwrap_or(own);
-    let mut others: Vec<_> = entries(folder)
-        .filter(|cache| cache != own && is_hex(cache, 32) && cache.is_dir())
-        .map(|cache| {
-            (fs::metadata(cache.join(INDEX)).and_then(|meta| meta.modified()).ok(), tidy(&cache), cache)
-        })
-        .collect();
-    others.sort();
-    let mut held = others.iter().map(|(_, bytes, _)| bytes).sum();
-    for (_, bytes, cache) in others {
-        if held <= limit {
-            break;
+/// Removes what dead runs left in a cache, for who has the [`claim`].
+pub(super) fn tidy(cache: &Path) {
+    let named = match Index::look(cache) {
+        Err(_) => return,
+        Ok(Found::Whole(index)) => index.run,
+        Ok(Found::Broken) => {
+            remove(&cache.join(INDEX), MAGIC);
+            String::new()
         }
-        if let Some(index) = Index::read(&cache)
+        Ok(Found::Nothing | Found::Foreign) => String::new(),
+    };
+    for run in runs(cache).filter(|run| *run != named) {
+        remove_run(cache, &run);
+    }
+}
+
+/// How many bytes the pieces of the other caches have, after whole ones that nobody uses made way, the one used longest ago first, until it is no more
+/// than `limit`.
+pub(super) fn make_room(own: &Path, limit: u64) -> u64 {
+    let mut others = Vec::new();
+    for cache in entries(own.parent().unwrap_or(own)) {
+        if cache != own && is_hex(&cache, 32) && cache.is_dir() {
+            // Without it somebody is writing there.
+            let claim = claim(&cache).ok().flatten();
+            if claim.is_some() {
+                tidy(&cache);
+            }
+            let used = fs::metadata(cache.join(INDEX)).and_then(|meta| meta.modified()).ok();
+            others.push((used, bytes(&cache), cache, claim));
+        }
+    }
+    others.sort_by(|one, other| (one.0, &one.2).cmp(&(other.0, &other.2)));
+    let mut held: u64 = others.iter().map(|(_, bytes, ..)| bytes).sum();
+    for (_, bytes, cache, claim) in others {
+        if held > limit
+            && claim.is_some()
+            && let Ok(Found::Whole(index)) = Index::look(&cache)
             && remove_run(&cache, &index.run)
         {
             held -= bytes;
@@ -162,14 +211,25 @@ pub(super) fn make_room(own: &Path, limit: u64) -> u64 {
     held
 }
 
-/// Removes all of a run that nobody has locked.
+/// How many bytes the pieces of a cache have.
+fn bytes(cache: &Path) -> u64 {
+    let is_piece = |path: &PathBuf| {
+        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        let ours =
+            name.split_once('-').is_some_and(|(run, first)| run.len() == 16 && first.parse::<u64>().is_ok());
+        ours && path.extension().is_some_and(|ending| ending == "piece")
+    };
+    entries(cache).filter(is_piece).filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum()
+}
+
+/// Removes all of a run that nobody has locked, for who has the [`claim`]; says whether it did.
 pub(super) fn remove_run(cache: &Path, run: &str) -> bool {
     let path = cache.join(format!("{run}.lock"));
-    let Ok(lock) = File::open(&path) else { return false };
-    if let Err(TryLockError::WouldBlock | TryLockError::Error(_)) = lock.try_lock() {
+    let Ok(lock) = lock_file(&path) else { return false };
+    if lock.try_lock().is_err() {
         return false;
     }
-    if Index::read(cache).is_some_and(|index| index.run == run) {
+    if matches!(Index::look(cache), Ok(Found::Whole(index)) if index.run == run) {
         remove(&cache.join(INDEX), MAGIC);
     }
     let begins = format!("{run}-");

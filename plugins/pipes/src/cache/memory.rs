@@ -46,7 +46,7 @@ impl Kept for Memory {
         kept.inspect(|kept| sample.clone_from(kept)).is_some()
     }
 
-    fn push(&mut self, sample: &Sample, _: &Context) -> Result<()> {
+    fn push(&mut self, sample: &Sample, _: &Context) {
         self.bytes += size(sample);
         self.samples.push_back(sample.clone());
         while self.bytes > self.limit
@@ -55,12 +55,10 @@ impl Kept for Memory {
             self.bytes -= size(&first);
             self.first += 1;
         }
-        Ok(())
     }
 
-    fn close(&mut self, _: &Context) -> Result<()> {
+    fn close(&mut self, _: &Context) {
         self.total = Some(self.end());
-        Ok(())
     }
 
     fn total(&self) -> Option<u64> {

@@ -13,12 +13,13 @@ use forebay_core::{
     Buffer, Chunk, Context, Error, Result, Sample,
     codec::{Decoder, Encoder},
 };
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::Xxh3;
 
 pub(super) const MAGIC: &[u8; 8] = b"FBPIECE1";
 /// Magic and sum.
 const HEAD: usize = 16;
-/// Tensors are read where they lie.
+/// The numbers behind them: of the first sample, of samples, of flat bytes, of large buffers.
+const NUMBERS: usize = 32;
 const ALIGN: usize = 64;
 
 /// Writes samples, of which `first` is the number of the first; gives how many bytes the file has.
@@ -63,43 +64,64 @@ pub(super) fn read(
     decoder: &mut Decoder,
     cx: &Context,
 ) -> Result<Vec<Sample>> {
-    let len = usize::try_from(bytes).map_err(|_| Error::corrupt("larger than memory"))?;
-    let mut memory = cx.alloc(len)?;
     let mut file = File::open(path)?;
-    file.read_exact(&mut memory)?;
-    if file.read(&mut [0])? != 0 {
-        return Err(Error::corrupt("longer than it was"));
+    if file.metadata()?.len() != bytes {
+        return Err(Error::corrupt("its length is wrong"));
     }
-    let all = memory.freeze();
-    let (head, rest) = all.split_at_checked(HEAD).ok_or_else(|| Error::corrupt("too short"))?;
-    if head != [*MAGIC, xxh3_64(rest).to_le_bytes()].concat() {
+    let mut head = [0; HEAD + NUMBERS];
+    file.read_exact(&mut head)?;
+    let (magic, rest) = head.split_at(MAGIC.len());
+    let (numbers, _) = rest.as_chunks::<8>();
+    let [sum, found, count, flat, parts] = numbers else { return Err(Error::bug("a head of five numbers")) };
+    let [sum, found, count, flat, parts] =
+        [sum, found, count, flat, parts].map(|number| u64::from_le_bytes(*number));
+    if magic != MAGIC || found != first || parts > bytes / 8 || flat > bytes {
+        return Err(Error::corrupt("its head is wrong"));
+    }
+    let mut reader = Reader { file, cx, left: bytes - head.len() as u64, at: head.len(), sum: Xxh3::new() };
+    reader.sum.update(head.get(HEAD..).unwrap_or_default());
+    let lens = reader.take(8 * parts)?;
+    let flat = reader.part(flat)?;
+    let (lens, _) = lens.as_chunks::<8>();
+    let parts = lens.iter().map(|len| reader.part(u64::from_le_bytes(*len))).collect::<Result<Vec<_>>>()?;
+    reader.gap()?;
+    if reader.left != 0 || reader.sum.digest() != sum {
         return Err(Error::corrupt("its sum is wrong"));
     }
-    let mut chunk = decode(&all, first, decoder).ok_or_else(|| Error::corrupt("its lengths are wrong"))??;
+    let mut chunk = decoder.decode(&flat, &parts)?;
+    if chunk.len() as u64 != count {
+        return Err(Error::corrupt("it has another number of samples"));
+    }
     Ok(std::iter::from_fn(|| chunk.pop()).collect())
 }
 
-fn decode(all: &Buffer, first: u64, decoder: &mut Decoder) -> Option<Result<Chunk>> {
-    let number = |place: usize| {
-        let bytes = all.get(HEAD + 8 * place..HEAD + 8 * place + 8)?;
-        Some(u64::from_le_bytes((&*bytes).try_into().ok()?))
-    };
-    let len = |place: usize| usize::try_from(number(place)?).ok();
-    let count = len(3)?;
-    if number(0)? != first || count > all.len() / 8 {
-        return None;
+/// What is still to be read of a piece. Each part has memory of its own, so that a sample that is held keeps no other.
+struct Reader<'a> {
+    file: File,
+    cx: &'a Context<'a>,
+    left: u64,
+    at: usize,
+    sum: Xxh3,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, len: u64) -> Result<Buffer> {
+        let short = || Error::corrupt("its lengths are wrong");
+        self.left = self.left.checked_sub(len).ok_or_else(short)?;
+        let mut memory = self.cx.alloc(usize::try_from(len).map_err(|_| short())?)?;
+        self.file.read_exact(&mut memory)?;
+        self.sum.update(&memory);
+        self.at += memory.len();
+        Ok(memory.freeze())
     }
-    let mut at = (HEAD + 8 * (4 + count)).next_multiple_of(ALIGN);
-    let mut part = |len: usize| {
-        let part = all.get(at..at.checked_add(len)?)?;
-        at = (at + len).next_multiple_of(ALIGN);
-        Some(part)
-    };
-    let flat = part(len(2)?)?;
-    let parts = (4..4 + count).map(|place| part(len(place)?)).collect::<Option<Vec<_>>>()?;
-    let chunk = decoder.decode(&flat, &parts);
-    Some(chunk.and_then(|chunk| match chunk.len() as u64 == number(1).unwrap_or_default() {
-        true => Ok(chunk),
-        false => Err(Error::corrupt("it has another number of samples")),
-    }))
+
+    /// The zeros up to the next part.
+    fn gap(&mut self) -> Result<()> {
+        self.take((self.at.next_multiple_of(ALIGN) - self.at) as u64).map(drop)
+    }
+
+    fn part(&mut self, len: u64) -> Result<Buffer> {
+        self.gap()?;
+        self.take(len)
+    }
 }

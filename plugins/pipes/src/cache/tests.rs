@@ -40,6 +40,13 @@ fn ending<'a>(files: &'a [PathBuf], ending: &'a str) -> Vec<&'a PathBuf> {
     files.iter().filter(|path| path.extension().is_some_and(|found| found == ending)).collect()
 }
 
+/// How many runs have left something.
+fn locks(folder: &Path) -> usize {
+    let all = files(folder);
+    let of_run = |path: &&&PathBuf| path.file_stem().is_some_and(|name| name.len() == 16);
+    ending(&all, "lock").iter().filter(of_run).count()
+}
+
 #[test]
 fn gives_what_it_takes() {
     let folder = tempfile::tempdir().unwrap();
@@ -133,11 +140,44 @@ fn a_damaged_file_is_read_anew_and_made_again() {
 }
 
 #[test]
+fn what_has_no_room_at_first_is_kept_when_there_is() {
+    let (folder, input) = (tempfile::tempdir().unwrap(), numbers(9_000));
+    drop(pass(disk(folder.path(), "a", 200_000), &input));
+    let (_, _, fed) = pass(disk(folder.path(), "a", 200_000), &input);
+    assert!(fed > 1_000 && fed < 9_000, "{fed}");
+    // A later run with more room writes all, and the next reads them.
+    for expected in [9_000, 0] {
+        let (_, out, fed) = pass(disk(folder.path(), "a", 1 << 30), &input);
+        assert!((out == input, fed) == (true, expected), "{fed}");
+    }
+    assert_eq!(locks(folder.path()), 1);
+}
+
+#[test]
+fn what_cannot_be_kept_goes_on_all_the_same() {
+    let (folder, mut input) = (tempfile::tempdir().unwrap(), numbers(5_000));
+    // What lies so deep cannot leave its process.
+    let deep = (0..100).fold(forebay_core::Value::NULL, |inside, _| forebay_core::Value::list(vec![inside]));
+    input[2_000].set("deep", deep);
+    let (pipe, out, fed) = pass(disk(folder.path(), "a", 1 << 24), &input);
+    assert!(out == input && fed == 5_000);
+    let (_, out, fed) = pass(pipe, &input);
+    assert!(out == input && fed == 5_000);
+    assert_eq!(ending(&files(folder.path()), "piece").len(), 0);
+}
+
+#[test]
 fn what_is_not_of_a_cache_stays() {
     let (folder, input) = (tempfile::tempdir().unwrap(), numbers(9_000));
     drop(pass(disk(folder.path(), "a", 1 << 20), &input));
     let cache = ending(&files(folder.path()), "piece")[0].parent().unwrap().to_owned();
-    let run = ending(&files(folder.path()), "lock")[0].file_stem().unwrap().to_str().unwrap().to_owned();
+    let run = cache
+        .read_dir()
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.extension().unwrap_or_default() == "lock");
+    let run = run.unwrap().file_stem().unwrap().to_str().unwrap().to_owned();
     let mine = [
         folder.path().join("photo.jpg"),
         folder.path().join(folder::FOLDER).join("notes.txt"),
@@ -165,14 +205,18 @@ fn runs_that_died_leave_nothing_and_two_at_a_time_write_one() {
     assert!(begun > 0);
     let mut other = Drive::new(disk(folder.path(), "a", 1 << 24), &input, 64);
     other.run(64, 5_000).unwrap();
-    assert_eq!(ending(&files(folder.path()), "piece").len(), 2 * begun, "one that runs is let be");
+    assert_eq!(
+        ending(&files(folder.path()), "piece").len(),
+        begun,
+        "one writes, and the other reads its input"
+    );
     dead.run(64, usize::MAX).unwrap();
     other.run(64, usize::MAX).unwrap();
     assert!(dead.out() == input && other.out() == input);
     let (_, out, fed) = pass(other.into_pipe(), &input);
     assert!(out == input && fed == 0, "{fed}");
     drop(dead);
-    assert_eq!(ending(&files(folder.path()), "lock").len(), 1);
+    assert_eq!(locks(folder.path()), 1);
 
     let mut dying = Drive::new(disk(folder.path(), "b", 1 << 24), &input, 64);
     dying.run(64, 5_000).unwrap();
@@ -180,6 +224,6 @@ fn runs_that_died_leave_nothing_and_two_at_a_time_write_one() {
     let before = files(folder.path());
     drop(pass(disk(folder.path(), "b", 1 << 24), &input));
     let after = files(folder.path());
-    assert_eq!(ending(&after, "lock").len(), 2);
+    assert_eq!(locks(folder.path()), 2);
     assert!(before.iter().any(|path| !after.contains(path)), "its pieces are gone");
 }

@@ -1,6 +1,6 @@
 //! `distributed_sampler`: each rank its share of a source's samples, all of one length.
 
-use std::num::NonZeroU64;
+use std::{collections::BTreeSet, num::NonZeroU64};
 
 use forebay_core::{Context, Error, PipeInfo, Result, options};
 
@@ -45,6 +45,14 @@ impl Draw for Distributed {
     type Options = DistributedSamplerOptions;
 
     fn new(options: DistributedSamplerOptions) -> Result<Self> {
+        let repeat = |message: &str| Err(Error::invalid(message).context("option", "repeat"));
+        if options.drop_last && !options.repeat.is_empty() {
+            return repeat("with drop_last nothing is given again");
+        }
+        let distinct: BTreeSet<_> = options.repeat.iter().collect();
+        if distinct.len() < options.repeat.len() {
+            return repeat("found a number twice");
+        }
         Ok(Self { options, count: 0, order: Order::Same })
     }
 

@@ -204,6 +204,10 @@ fn ranks_share_what_there_is_b110_b111() {
     assert_eq!(shares(repeat, 10, 4), [[0, 4, 8], [1, 5, 9], [2, 6, 8], [3, 7, 2]]);
     assert_eq!(shares(r#"{"shuffle": false, "repeat": [0]}"#, 1, 3), [[0], [0], [0]]);
     assert_eq!(refused::<Distributed>(repeat, 8).as_deref(), Some("repeat"));
+    for options in [r#"{"repeat": [1, 1]}"#, r#"{"repeat": [1], "drop_last": true}"#] {
+        let options = DistributedSamplerOptions::parse(options).unwrap();
+        assert_eq!(Distributed::new(options).unwrap_err().get("option"), Some("repeat"));
+    }
     assert_eq!(draws::<Distributed>("{}", 12).len(), 12);
 }
 
