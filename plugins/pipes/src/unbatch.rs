@@ -289,15 +289,21 @@ fn row(value: &Value, at: usize) -> Result<Value> {
 /// A row of a tensor along its first axis, which shares its memory, or a number.
 pub(crate) fn tensor_row(tensor: &Tensor, at: usize) -> Result<Value> {
     let dtype = tensor.dtype();
-    let shape: Vec<_> = tensor.shape().iter().skip(1).map(|&axis| axis as usize).collect();
     let number = !matches!(Value::scalar(dtype, 0).view(), View::Unknown(_));
-    if shape.is_empty() && number {
+    if tensor.shape().len() == 1 && number {
         return Ok(Value::scalar(dtype, read_scalar(tensor.data(), at, dtype)));
     }
+    row_of(tensor, at).map(Value::from)
+}
+
+/// A row of a tensor along its first axis, as a tensor which shares its memory.
+pub(crate) fn row_of(tensor: &Tensor, at: usize) -> Result<Tensor> {
+    let dtype = tensor.dtype();
+    let shape: Vec<_> = tensor.shape().iter().skip(1).map(|&axis| axis as usize).collect();
     let each = shape.iter().product::<usize>() * dtype.size();
     let data = tensor.data().get(at * each..(at + 1) * each);
     let data = data.ok_or_else(|| Error::bug("a tensor with fewer bytes than its shape says"))?;
-    Ok(Tensor::new(dtype, &shape, data)?.into())
+    Tensor::new(dtype, &shape, data)
 }
 
 #[cfg(test)]

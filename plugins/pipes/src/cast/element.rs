@@ -6,7 +6,7 @@ use forebay_core::{DType, Value, View};
 
 /// A number of any type.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Number {
+pub(crate) enum Number {
     Int(i64),
     UInt(u64),
     Float(f64),
@@ -81,6 +81,20 @@ fn to_converter<From: Element>(to: DType) -> Option<Convert> {
 /// The bits of a scalar of this type; none where it does not hold the number.
 pub(super) fn scalar(number: Number, to: DType) -> Option<u64> {
     with_element!(to, To => To::of(number).map(To::bits))
+}
+
+/// What looks at numbers, one after the other.
+pub(crate) trait Visit {
+    /// Looks at more of them.
+    fn visit(&mut self, numbers: impl Iterator<Item = Number>);
+}
+
+/// Shows all elements of this type; none where they are no numbers.
+pub(crate) fn visit(dtype: DType, elements: &[u8], visitor: &mut impl Visit) -> Option<()> {
+    with_element!(dtype, Each => {
+        visitor.visit(elements.chunks_exact(Each::SIZE).map(|bytes| Each::get(bytes).number()));
+        Some(())
+    })
 }
 
 /// The methods that a type has of its own, for those that [`Element`] asks for bytes.

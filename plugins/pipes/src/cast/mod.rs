@@ -11,7 +11,8 @@ use forebay_core::{
     View, options,
 };
 
-use self::element::{Number, converter, scalar};
+pub(crate) use self::element::{Number, Visit, visit};
+use self::element::{converter, scalar};
 use crate::{
     by_schema::BySchema,
     rename::pair,

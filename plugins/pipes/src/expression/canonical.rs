@@ -1,6 +1,6 @@
 //! Values as bytes that are the same for equal values, and differ for others.
 
-use forebay_core::{Error, Key, Result, Schema, Value, View};
+use forebay_core::{Error, Key, Result, Schema, Tensor, Value, View};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Draws, Expression, Places, node::Row, val::Val};
@@ -78,6 +78,7 @@ impl Val<'_> {
                 structure(fields.iter().map(|(name, value)| (*name, value.clone())).collect(), out)?;
             }
             Self::Of(value) => held(value, out)?,
+            Self::Row(row) => tensor(row, out),
         }
         Ok(())
     }
@@ -92,14 +93,7 @@ fn held(value: &Value, out: &mut Vec<u8>) -> Result<()> {
         View::Struct(fields) => {
             structure(fields.fields().map(|(name, value)| (name.as_str(), Val::of(value))).collect(), out)?;
         }
-        View::Tensor(tensor) => {
-            let dtype = tensor.dtype();
-            count(kind::TENSOR, tensor.shape().len(), out);
-            out.extend([dtype.code, dtype.bits]);
-            out.extend(dtype.lanes.to_le_bytes());
-            out.extend(tensor.shape().iter().flat_map(|axis| axis.to_le_bytes()));
-            bytes(kind::TENSOR, tensor.data(), out);
-        }
+        View::Tensor(found) => tensor(found, out),
         _ => {
             let found = Val::of(value).kind();
             let expected = "numbers, text, bytes, tensors, or lists and structs of them";
@@ -107,6 +101,15 @@ fn held(value: &Value, out: &mut Vec<u8>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn tensor(tensor: &Tensor, out: &mut Vec<u8>) {
+    let dtype = tensor.dtype();
+    count(kind::TENSOR, tensor.shape().len(), out);
+    out.extend([dtype.code, dtype.bits]);
+    out.extend(dtype.lanes.to_le_bytes());
+    out.extend(tensor.shape().iter().flat_map(|axis| axis.to_le_bytes()));
+    bytes(kind::TENSOR, tensor.data(), out);
 }
 
 fn count(kind: u8, count: usize, out: &mut Vec<u8>) {
@@ -145,7 +148,7 @@ fn structure(mut fields: Vec<(&str, Val<'_>)>, out: &mut Vec<u8>) -> Result<()> 
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{DType, Tensor, TensorExt};
+    use forebay_core::{DType, TensorExt};
 
     use super::*;
 

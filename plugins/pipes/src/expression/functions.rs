@@ -7,6 +7,7 @@ use forebay_core::{Error, Result, View};
 use super::{
     node::Row,
     numbers::{self, Number},
+    reduce,
     val::{Val, first_axis},
 };
 
@@ -25,13 +26,17 @@ enum Call {
     One(for<'a> fn(&Val<'a>) -> Option<Result<Val<'a>>>),
     Two(for<'a> fn(&Val<'a>, &Val<'a>) -> Option<Result<Val<'a>>>),
     Three(for<'a> fn(&Val<'a>, &Val<'a>, &Val<'a>) -> Option<Result<Val<'a>>>),
-    /// At least one number, or a list of them.
-    Numbers(fn(Number, Number) -> bool),
+    /// At least one number, or a list or tensor of them.
+    Numbers(for<'a> fn(&[Val<'a>]) -> Option<Result<Val<'a>>>),
     Float(fn(f64) -> f64),
 }
 
 const FUNCTIONS: &[Function] = &[
     Function { called: "key", call: Call::Sample(|row| Ok(Val::Text(Cow::Owned(row.key.to_string())))) },
+    Function {
+        called: "origin",
+        call: Call::Sample(|row| Ok(Val::Text(Cow::Borrowed(row.key.origin.as_str())))),
+    },
     Function { called: "random", call: Call::Sample(|row| row.draws.next().map(Val::Float)) },
     Function { called: "size", call: Call::One(size) },
     Function { called: "shape", call: Call::One(shape) },
@@ -42,14 +47,13 @@ const FUNCTIONS: &[Function] = &[
     Function { called: "string", call: Call::One(string) },
     Function { called: "bool", call: Call::One(boolean) },
     Function { called: "abs", call: Call::One(abs) },
-    Function {
-        called: "min",
-        call: Call::Numbers(|one, other| one.compare(other).is_some_and(|found| found.is_lt())),
-    },
-    Function {
-        called: "max",
-        call: Call::Numbers(|one, other| one.compare(other).is_some_and(|found| found.is_gt())),
-    },
+    Function { called: "min", call: Call::Numbers(reduce::min) },
+    Function { called: "max", call: Call::Numbers(reduce::max) },
+    Function { called: "argmin", call: Call::Numbers(reduce::argmin) },
+    Function { called: "argmax", call: Call::Numbers(reduce::argmax) },
+    Function { called: "sum", call: Call::Numbers(reduce::sum) },
+    Function { called: "mean", call: Call::Numbers(reduce::mean) },
+    Function { called: "std", call: Call::Numbers(reduce::std) },
     Function { called: "floor", call: Call::Float(f64::floor) },
     Function { called: "ceil", call: Call::Float(f64::ceil) },
     Function { called: "round", call: Call::Float(f64::round) },
@@ -117,7 +121,7 @@ impl Function {
             (Call::One(call), [one]) => call(one),
             (Call::Two(call), [one, two]) => call(one, two),
             (Call::Three(call), [one, two, three]) => call(one, two, three),
-            (Call::Numbers(wins), values) => best(values, wins),
+            (Call::Numbers(call), values) => call(values),
             (Call::Float(call), [one]) => numbers::of(one).map(|number| Ok(Val::Float(call(number.float())))),
             _ => None,
         };
@@ -133,15 +137,17 @@ fn size<'a>(value: &Val<'a>) -> Option<Result<Val<'a>>> {
     let size = match value {
         Val::Text(text) => text.chars().count(),
         Val::Bytes(bytes) => bytes.len(),
-        Val::Of(value) if let View::Tensor(tensor) = value.view() => first_axis(tensor),
-        _ => value.items().map(|items| items.len()).or_else(|| value.names().map(|names| names.len()))?,
+        _ => {
+            let tensor = value.tensor().map(first_axis);
+            let items = || value.items().map(|items| items.len());
+            tensor.or_else(items).or_else(|| value.names().map(|names| names.len()))?
+        }
     };
     Some(Ok(Val::Int(size as i64)))
 }
 
 fn shape<'a>(value: &Val<'a>) -> Option<Result<Val<'a>>> {
-    let Val::Of(value) = value else { return None };
-    let View::Tensor(tensor) = value.view() else { return None };
+    let tensor = value.tensor()?;
     Some(Ok(Val::List(tensor.shape().iter().map(|&axis| Val::Int(axis)).collect())))
 }
 
@@ -156,6 +162,7 @@ fn type_of(value: &Val<'_>) -> &'static str {
         Val::Bytes(_) => "bytes",
         Val::List(_) => "list",
         Val::Map(_) => "struct",
+        Val::Row(_) => "tensor",
         Val::Of(value) => match value.view() {
             View::List(_) => "list",
             View::Struct(_) => "struct",
@@ -232,22 +239,6 @@ fn abs<'a>(value: &Val<'a>) -> Option<Result<Val<'a>>> {
         Number::Whole(number) => numbers::whole(number.abs()),
         Number::Float(number) => Ok(Val::Float(number.abs())),
     })
-}
-
-/// The number that wins against all others; the first of equal ones.
-fn best<'a>(values: &[Val<'a>], wins: fn(Number, Number) -> bool) -> Option<Result<Val<'a>>> {
-    let items = match values {
-        [list] if list.items().is_some() => list.items()?.collect(),
-        values => values.to_vec(),
-    };
-    let mut best: Option<(Number, Val<'a>)> = None;
-    for value in items {
-        let number = numbers::of(&value)?;
-        if best.as_ref().is_none_or(|(best, _)| wins(number, *best)) {
-            best = Some((number, value));
-        }
-    }
-    Some(best.map(|(_, value)| value).ok_or_else(|| Error::invalid("no number in an empty list")))
 }
 
 fn texts<'a>(

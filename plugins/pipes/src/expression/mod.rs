@@ -12,6 +12,7 @@ mod node;
 mod numbers;
 mod quick;
 mod rank;
+mod reduce;
 #[cfg(test)]
 mod tests;
 mod val;

@@ -1,6 +1,6 @@
 //! Expressions against what the language says they give.
 
-use forebay_core::{DType, Key, Result, Rng, Sample, Tensor, TensorExt as _, Value, write_json};
+use forebay_core::{DType, Key, Result, Rng, Sample, Tensor, TensorExt as _, Value, View, write_json};
 
 use super::{Draws, Expression, quick::Quick};
 use crate::testing::{sample, small_host};
@@ -24,6 +24,7 @@ fn birds() -> Sample {
             ("meta", meta),
             ("image", image.into()),
             ("row", row.into()),
+            ("one", Tensor::new(DType::U8, &[], vec![9].into()).unwrap().into()),
             ("nothing", Value::NULL),
             ("yes", true.into()),
             ("raw", Value::from(forebay_core::Buffer::from(vec![1_u8, 2]))),
@@ -68,7 +69,7 @@ fn numbers() {
     gives("9223372036854775807 + 1", "9223372036854775808");
     gives("abs(-3) + int('40') + int(2.9)", "45");
     gives("min(3, 1.5, 2u)", "1.5");
-    gives("max(boxes)", "5");
+    gives("min(7)", "7");
     gives("round(2.5) + floor(-0.5) + ceil(0.5)", "3.0");
     gives("sqrt(double(boxes[1]))", "2.0");
     gives("double('1e3')", "1000.0");
@@ -139,13 +140,15 @@ fn fields_and_what_is_in_them() {
     gives("type(label) + type(meta) + type(image)", "\"intstructtensor\"");
     gives("has(meta.lang) && !has(meta.other) && has(sample.text) && !has(sample.nowhere)", "true");
     gives("key()", "\"a.tar\"");
+    gives("origin()", "\"a.tar\"");
     gives("nothing", "null");
     gives("{'area': label * 2, 'text': caption}", "{\"area\":6,\"text\":\"A heron\"}");
     fails("meta.other", "no `other` in a struct of: lang, score");
     fails("label.other", "`.other` of an integer, expected a struct");
     fails("boxes[3]", "no item 3 in a list of 3");
     fails("boxes[-1]", "no item -1 in a list of 3");
-    fails("image[0]", "a tensor has no item at an integer");
+    fails("image[2]", "no item 2 in a list of 2");
+    fails("one[0]", "a tensor has no item at an integer");
     fails("size(label)", "`size` does not take an integer");
 }
 
@@ -187,7 +190,7 @@ fn what_cannot_run_is_refused_when_it_is_read() {
         ("label <", "is no expression"),
         ("", "is no expression"),
         ("label = 3", "is no expression"),
-        ("nosuch(label)", "no function `nosuch`; there are: matches, key, random, size"),
+        ("nosuch(label)", "no function `nosuch`; there are: matches, key, origin, random, size"),
         ("size(label, 2)", "`size` takes 1 values"),
         ("text.matches(caption)", "a text that stands there"),
         ("text.matches('(')", "unclosed group"),
@@ -221,6 +224,154 @@ fn a_field_as_it_is_shares_its_memory() {
     let found = expression.value(&places, sample.key(), sample.schema(), sample.values(), &draws).unwrap();
     let data = |value: &Value| value.as_tensor().unwrap().data().as_ptr();
     assert_eq!(data(&found), data(sample.get("image").unwrap()));
+}
+
+/// A sample with a tensor `x` of each type that holds these numbers, and a list of them.
+fn of_every_type(numbers: &[i8]) -> Vec<(DType, Value, Value)> {
+    use forebay_core::Options as _;
+    let list = Value::list(numbers.iter().map(|&number| number.into()).collect());
+    let bytes: Vec<u8> = numbers.iter().map(|number| number.cast_unsigned()).collect();
+    let tensor = Value::from(Tensor::new(DType::I8, &[numbers.len()], bytes.into()).unwrap());
+    let types = DType::NAMED.iter().filter(|(dtype, _)| *dtype != DType::BOOL);
+    let types = types.filter(|(dtype, _)| dtype.code != DType::U8.code || numbers.iter().all(|&n| n >= 0));
+    types
+        .map(|&(dtype, name)| {
+            let options = crate::CastOptions::parse(&format!(r#"{{"fields": "x={name}"}}"#)).unwrap();
+            let cast = <crate::Cast as forebay_core::DataPipe>::new(options).unwrap();
+            let input = sample(1, &[("x", tensor.clone())]);
+            let out = crate::testing::map(&cast, &input, &small_host()).unwrap();
+            (dtype, out.get("x").unwrap().clone(), list.clone())
+        })
+        .collect()
+}
+
+fn of(text: &str, x: &Value) -> Result<Value> {
+    let sample = sample(9, &[("x", x.clone())]);
+    let expression = Expression::new(text)?;
+    let places = expression.places(sample.schema());
+    expression.value(&places, sample.key(), sample.schema(), sample.values(), &Draws::none())
+}
+
+#[test]
+fn numbers_of_every_type_come_to_one() {
+    for numbers in [&[3, 9, 9, 4, 0, 0, 7, 1, 5, 11, 2][..], &[-128, 127, 3], &[6]] {
+        let wide: Vec<f64> = numbers.iter().copied().map(f64::from).collect();
+        let count = wide.len() as f64;
+        let total: f64 = wide.iter().sum();
+        let spread = wide.iter().map(|number| (number - total / count).powi(2)).sum::<f64>() / count;
+        let place = |best: i8| numbers.iter().position(|&number| number == best).unwrap() as f64;
+        let (least, greatest) = (*numbers.iter().min().unwrap(), *numbers.iter().max().unwrap());
+        for (dtype, tensor, list) in of_every_type(numbers) {
+            for (function, wanted) in [
+                ("sum", total),
+                ("mean", total / count),
+                ("std", spread.sqrt()),
+                ("min", least.into()),
+                ("max", greatest.into()),
+                ("argmin", place(least)),
+                ("argmax", place(greatest)),
+            ] {
+                let text = format!("{function}(x)");
+                let is_float = [DType::F16.code, DType::BF16.code].contains(&dtype.code);
+                for (x, float) in [(&tensor, is_float), (&list, false)] {
+                    let found = of(&text, x).unwrap();
+                    let number = match found.view() {
+                        View::Int(number) => number as f64,
+                        View::UInt(number) => number as f64,
+                        View::Float(number) => number,
+                        _ => panic!("{found:?}"),
+                    };
+                    assert_eq!(number, wanted, "{text} of {dtype} {numbers:?}");
+                    let float = match function {
+                        "mean" | "std" => true,
+                        "argmin" | "argmax" => false,
+                        _ => float,
+                    };
+                    assert_eq!(matches!(found.view(), View::Float(_)), float, "{text} of {dtype}: {found:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn integers_are_summed_up_exactly_and_floats_with_all_their_bits() {
+    let big = |numbers: &[u64]| {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+        Value::from(Tensor::new(DType::U64, &[numbers.len()], bytes.into()).unwrap())
+    };
+    assert_eq!(of("sum(x)", &big(&[u64::MAX - 1, 1])).unwrap(), Value::from(u64::MAX));
+    let error = of("sum(x)", &big(&[u64::MAX, 1])).unwrap_err().to_string();
+    assert!(error.contains("18446744073709551616 is beyond 64 bits") && error.contains("sum(x)"), "{error}");
+    assert_eq!(of("mean(x)", &big(&[u64::MAX; 4])).unwrap(), Value::from(u64::MAX as f64));
+    let far =
+        Value::list(vec![i64::MIN.into(), i64::MIN.into(), i64::MAX.into(), i64::MAX.into(), 1_u8.into()]);
+    assert_eq!(of("sum(x)", &far).unwrap(), Value::from(-1_i64));
+    let mixed =
+        Value::list(vec![9_007_199_254_740_993_i64.into(), 0.5.into(), (-9_007_199_254_740_993_i64).into()]);
+    assert_eq!(of("sum(x)", &mixed).unwrap(), Value::from(0.5));
+    // More than are looked at together, and no whole number of the lanes.
+    let count = 300_007_usize;
+    let bytes: Vec<u8> = (0..count).flat_map(|at| (at as f32 * 0.1).to_ne_bytes()).collect();
+    let long = Value::from(Tensor::new(DType::F32, &[count], bytes.into()).unwrap());
+    let exact: f64 = (0..count).map(|at| f64::from(at as f32 * 0.1)).sum();
+    let near = of("sum(x) / 1.0", &long).unwrap();
+    assert!(
+        matches!(near.view(), View::Float(found) if (found / exact - 1.0).abs() < 1e-13),
+        "{near:?} {exact}"
+    );
+    let bytes: Vec<u8> = (0..count).flat_map(|at| (at as u32 * 14_000).to_ne_bytes()).collect();
+    let long = Value::from(Tensor::new(DType::U32, &[count], bytes.into()).unwrap());
+    let exact: u64 = (0..count as u64).map(|at| at * 14_000).sum();
+    assert_eq!(of("sum(x)", &long).unwrap().as_i64(), Some(exact as i64));
+    assert_eq!(of("argmax(x)", &long).unwrap().as_i64(), Some(count as i64 - 1));
+}
+
+#[test]
+fn what_numbers_come_to() {
+    gives("sum(boxes)", "12");
+    gives("mean(boxes)", "4.0");
+    gives("std([1, 5])", "2.0");
+    gives("max(boxes)", "5");
+    gives("sum(image) + max(image)", "49");
+    gives("sum(1, 2.5, 3u)", "6.5");
+    gives("mean(label, 4)", "3.5");
+    gives("sum(one)", "9");
+    gives("sum(label)", "3");
+    // Truth values in lists and tensors.
+    gives("sum([true, false, true])", "2");
+    gives("sum(boxes.map(b, b > 3)) * 1.0 / size(boxes)", "0.6666666666666666");
+    gives("max([false, true])", "true");
+    gives("sum(0, int(mean([true, false]) * 4))", "2");
+    // NaN shows, wherever it stands.
+    gives(
+        "string(max([1, 0.0 / 0.0, 3])) + string(min([0.0 / 0.0, 3])) + string(sum([1, 0.0 / 0.0]))",
+        "\"NaNNaNNaN\"",
+    );
+    gives("argmin([3, 0.0 / 0.0, 1, 0.0 / 0.0])", "1");
+    gives("argmax([2, 9, 9])", "1");
+    gives("sum([])", "0");
+    for function in ["mean", "std", "min", "max", "argmin", "argmax"] {
+        fails(&format!("{function}([])"), "no number in an empty list");
+    }
+    fails("sum()", "`sum` takes 1 values");
+    fails("sum(text)", "`sum` does not take text");
+    fails("mean(['a'])", "`mean` does not take a list");
+    fails("max(true, 1)", "`max` does not take a truth value and an integer");
+    fails("sum([[1], [2]])", "`sum` does not take a list");
+}
+
+#[test]
+fn rows_of_tensors_are_items() {
+    gives("size(image[1]) + image[1][2][0]", "10");
+    gives("shape(image[0])", "[3,1]");
+    gives("image.map(row, sum(row))", "[21,21]");
+    gives("image.all(row, row == image[0]) && image[0] in image && image[0] != image[0][0]", "true");
+    gives("type(image[0])", "\"tensor\"");
+    fails("image[0] + 1", "`+` takes two numbers, found a tensor and an integer");
+    let row = value("image[1]").unwrap();
+    let tensor = row.as_tensor().unwrap();
+    assert_eq!((tensor.dtype(), tensor.shape(), &tensor.data()[..]), (DType::U8, &[3, 1][..], &[7; 3][..]));
 }
 
 /// A random expression over numbers and truth values, some of which do not go together.

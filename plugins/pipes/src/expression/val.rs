@@ -5,7 +5,7 @@ use std::{borrow::Cow, cmp::Ordering};
 use forebay_core::{Buffer, Error, Result, Str, Tensor, Value, View};
 
 use super::numbers;
-use crate::stack::read_scalar;
+use crate::{stack::read_scalar, unbatch::row_of};
 
 /// A value while an expression runs.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub(super) enum Val<'a> {
     Map(Vec<(&'a str, Val<'a>)>),
     /// A list, struct, tensor or another thing of a sample.
     Of(&'a Value),
+    /// A row of a tensor with more axes than one, whose memory it shares.
+    Row(Box<Tensor>),
 }
 
 impl<'a> Val<'a> {
@@ -55,6 +57,7 @@ impl<'a> Val<'a> {
                 Value::structure(fields.collect())
             }
             Self::Of(value) => value.clone(),
+            Self::Row(tensor) => (*tensor).into(),
         }
     }
 
@@ -70,6 +73,7 @@ impl<'a> Val<'a> {
             Self::Bytes(_) => "bytes",
             Self::List(_) => "a list",
             Self::Map(_) => "a struct",
+            Self::Row(_) => "a tensor",
             Self::Of(value) => match value.view() {
                 View::List(_) => "a list",
                 View::Struct(_) => "a struct",
@@ -123,13 +127,23 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The items of a list or of a tensor with one axis.
+    /// The tensor that it is.
+    pub(super) fn tensor(&self) -> Option<&Tensor> {
+        match self {
+            Self::Row(tensor) => Some(tensor),
+            Self::Of(value) => value.as_tensor(),
+            _ => None,
+        }
+    }
+
+    /// The items of a list, or those of a tensor with axes: numbers, or rows along the first one.
     pub(super) fn items(&self) -> Option<Items<'a, '_>> {
         let (len, items) = match self {
-            Self::List(items) => (items.len(), Held::Made(items)),
+            Self::List(items) => return Some(Items::of(items)),
+            Self::Row(tensor) => (first_axis(tensor), Held::Tensor(tensor)),
             Self::Of(value) => match value.view() {
                 View::List(items) => (items.len(), Held::List(items)),
-                View::Tensor(tensor) if tensor.shape().len() == 1 => {
+                View::Tensor(tensor) if !tensor.shape().is_empty() => {
                     (first_axis(tensor), Held::Tensor(tensor))
                 }
                 _ => return None,
@@ -172,25 +186,36 @@ pub(super) fn first_axis(tensor: &Tensor) -> usize {
 }
 
 /// Items, one after the other.
+#[derive(Clone)]
 pub(super) struct Items<'a, 'v> {
     held: Held<'a, 'v>,
     at: usize,
     len: usize,
 }
 
+#[derive(Clone)]
 enum Held<'a, 'v> {
     Made(&'v [Val<'a>]),
     List(&'a [Value]),
-    Tensor(&'a Tensor),
+    Tensor(&'v Tensor),
 }
 
-impl<'a> Items<'a, '_> {
+impl<'a, 'v> Items<'a, 'v> {
+    /// These values.
+    pub(super) fn of(values: &'v [Val<'a>]) -> Self {
+        Self { held: Held::Made(values), at: 0, len: values.len() }
+    }
+
     /// The item at a place.
     pub(super) fn at(&self, at: usize) -> Option<Val<'a>> {
         match self.held {
             Held::Made(items) => items.get(at).cloned(),
             Held::List(items) => items.get(at).map(Val::of),
-            Held::Tensor(tensor) => (at < self.len).then(|| number_at(tensor, at)),
+            Held::Tensor(tensor) if at < self.len => match tensor.shape() {
+                [_] => Some(number_at(tensor, at)),
+                _ => row_of(tensor, at).ok().map(|row| Val::Row(row.into())),
+            },
+            Held::Tensor(_) => None,
         }
     }
 }
@@ -211,8 +236,8 @@ impl Items<'_, '_> {
     }
 }
 
-/// A number of a tensor with one axis, which has so many.
-fn number_at<'a>(tensor: &Tensor, at: usize) -> Val<'a> {
+/// The number at a place of a tensor's elements, which has so many.
+pub(super) fn number_at<'a>(tensor: &Tensor, at: usize) -> Val<'a> {
     let dtype = tensor.dtype();
     match Value::scalar(dtype, read_scalar(tensor.data(), at, dtype)).view() {
         View::Bool(truth) => Val::Bool(truth),
