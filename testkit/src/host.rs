@@ -1,6 +1,7 @@
 //! The smallest host.
 
 use std::{
+    cell::RefCell,
     collections::HashMap,
     ptr,
     sync::{
@@ -172,7 +173,20 @@ extern "C" fn cancelled(_: *const ()) -> bool {
     false
 }
 
-extern "C" fn log(_: *const (), _: u32, _: RStr<'_>) {}
+thread_local! {
+    /// What was logged on this thread.
+    static LOGGED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Takes the lines that were logged on this thread, whatever their level.
+#[must_use]
+pub fn logged() -> Vec<String> {
+    LOGGED.take()
+}
+
+extern "C" fn log(_: *const (), _: u32, line: RStr<'_>) {
+    LOGGED.with_borrow_mut(|lines| lines.push(line.as_str().to_owned()));
+}
 
 extern "C" fn decoder_of(
     host: *const (),

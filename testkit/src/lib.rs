@@ -49,4 +49,4 @@ mod host;
 pub use answers::answers;
 pub use costs::Costs;
 pub use damage::Damage;
-pub use host::{Choice, Host, decoder};
+pub use host::{Choice, Host, decoder, logged};

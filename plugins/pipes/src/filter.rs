@@ -1,7 +1,12 @@
 //! `filter`: the samples of which an expression holds.
 
+mod share;
+#[cfg(test)]
+mod tests;
+
 use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, State, StateExt, Step, Stream, options};
 
+use self::share::{Counts, Saved, Share};
 use crate::expression::{Draws, Running};
 
 options! {
@@ -9,16 +14,27 @@ options! {
     pub struct FilterOptions {
         /// An expression that is true of the samples to keep: `label < 10 && size(text) > 3`.
         predicate: String = required;
+        /// The greatest share of the samples that may be dropped, from 0 to 1; more are an error. Null for any.
+        raise_threshold_ratio: Option<f64> = null, in 0..=1;
+        /// As `raise_threshold_ratio`, but more are a warning in the log.
+        warn_threshold_ratio: Option<f64> = null, in 0..=1;
+        /// From how many samples on shares are judged; at the end they always are.
+        min_samples: u64 = 1000, in 1..=1_000_000_000_000;
     }
 }
 
 /// Keeps the samples of which an expression over their fields holds, in their order.
+///
+/// With a threshold it counts the samples of each pass, and fails, or warns, once in it: as soon as too many of them were dropped. Those that it
+/// fails on count for neither. State: with a threshold, how many were kept and dropped.
 #[derive(Debug)]
 pub struct Filter {
     predicate: Running,
+    /// How many are dropped, if that matters.
+    share: Option<Share>,
 }
 
-/// The version of a saved position, which holds nothing.
+/// The version of a saved position: the counts, if there are any.
 const VERSION: u32 = 1;
 
 impl DataPipe for Filter {
@@ -31,12 +47,19 @@ impl DataPipe for Filter {
     type Options = FilterOptions;
 
     fn new(options: FilterOptions) -> Result<Self> {
-        Ok(Self { predicate: Running::new(&options.predicate, "predicate")? })
+        let FilterOptions { predicate, raise_threshold_ratio, warn_threshold_ratio, min_samples } = options;
+        Ok(Self {
+            predicate: Running::new(&predicate, "predicate")?,
+            share: Share::new(raise_threshold_ratio, warn_threshold_ratio, min_samples),
+        })
     }
 }
 
 impl Stream for Filter {
     fn reset(&mut self, _: &Context) -> Result<()> {
+        if let Some(share) = &mut self.share {
+            share.counts = Counts::default();
+        }
         Ok(())
     }
 
@@ -44,23 +67,41 @@ impl Stream for Filter {
         while io.room() > 0 {
             let (kept, stop) = self.run(io, cx);
             if kept == 0 && stop.is_none() {
-                return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
+                if !io.ended(0) {
+                    return Ok(Step::NeedInput(0));
+                }
+                if let Some(share) = &mut self.share {
+                    share.judge(cx)?;
+                }
+                return Ok(Step::End);
             }
             io.forward(0, kept);
-            if let (Some(stop), Some(input)) = (stop, io.input(0)) {
+            let dropped = stop.is_some();
+            if let (true, Some(input)) = (dropped, io.input(0)) {
                 input.advance();
-                stop?;
             }
+            let failed = stop.transpose();
+            if let Some(share) = &mut self.share {
+                share.count(kept, u64::from(dropped && failed.is_ok()));
+                if failed.is_ok() && share.is_due() {
+                    share.judge(cx)?;
+                }
+            }
+            failed?;
         }
         Ok(Step::Ready)
     }
 
     fn state(&self) -> Result<State> {
-        State::json(VERSION, &())
+        State::json(VERSION, &self.share.as_ref().map(|share| share.counts.saved()))
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        state.parse(VERSION)
+        let counts: Option<Saved> = state.parse(VERSION)?;
+        if let Some(share) = &mut self.share {
+            share.counts = counts.map(Counts::of).unwrap_or_default();
+        }
+        Ok(())
     }
 }
 
@@ -68,10 +109,10 @@ impl Filter {
     /// How many of the foremost samples there is room for and the predicate holds of, and what stands behind them: a sample of which it
     /// does not hold, or the error of one.
     fn run(&mut self, io: &mut Io, cx: &Context) -> (usize, Option<Result<()>>) {
-        let room = io.room();
+        let most = self.share.as_ref().map_or(usize::MAX, Share::left).min(io.room());
         let Some(input) = io.input(0) else { return (0, None) };
         let mut kept = 0;
-        for (uid, key, schema, values) in input.samples().take(room) {
+        for (uid, key, schema, values) in input.samples().take(most) {
             let (predicate, places) = self.predicate.of(schema);
             match predicate.holds(places, key, schema, values, &Draws::new(cx, uid)) {
                 Ok(true) => kept += 1,
@@ -80,97 +121,5 @@ impl Filter {
             }
         }
         (kept, None)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use forebay_core::{Options, Sample, Value};
-
-    use super::*;
-    use crate::testing::{check, check_resume, errors, ints, numbers, sample};
-
-    fn filter(predicate: &str) -> Filter {
-        Filter::new(FilterOptions { predicate: predicate.into() }).unwrap()
-    }
-
-    #[test]
-    fn keeps_what_holds_in_its_order() {
-        for (predicate, wanted) in [
-            ("value % 3 == 0", vec![0, 3, 6, 9, 12]),
-            ("value > 12", vec![13]),
-            ("false", vec![]),
-            ("true", (0..14).collect()),
-        ] {
-            assert_eq!(ints(&check(|| filter(predicate), &numbers(14)), "value"), wanted, "{predicate}");
-            check_resume(|| filter(predicate), &numbers(14));
-        }
-        assert!(check(|| filter("true"), &[]).is_empty());
-    }
-
-    #[test]
-    fn drops_all_and_ends_b029() {
-        let input = numbers(10);
-        let mut drive = crate::testing::Drive::new(filter("value > 100"), &input, 3);
-        drive.run(2, 1).unwrap();
-        assert!(drive.out().is_empty() && drive.fed() == 10 && drive.told_the_end());
-    }
-
-    #[test]
-    fn goes_on_behind_a_saved_position_b031() {
-        let input = numbers(10);
-        let mut drive = crate::testing::Drive::new(filter("value % 2 == 0"), &input, 1);
-        drive.run(1, 2).unwrap();
-        let mut other = drive.resume(filter("value % 2 == 0"));
-        other.run(1, 5).unwrap();
-        assert_eq!((ints(drive.out(), "value"), ints(other.out(), "value")), (vec![0, 2], vec![4, 6, 8]));
-    }
-
-    #[test]
-    fn what_is_left_is_batched_b038() {
-        let batch = || crate::Batch::new(crate::BatchOptions::parse(r#"{"size": 2}"#).unwrap()).unwrap();
-        let even = check(|| filter("value % 2 == 0"), &numbers(9)[1..]);
-        let batches: Vec<_> =
-            check(batch, &even).iter().map(|one| ints(std::slice::from_ref(one), "value")).collect();
-        assert_eq!(batches, [[2, 4], [6, 8]]);
-    }
-
-    #[test]
-    fn a_sample_that_fails_is_named_and_the_others_come() {
-        let bad = |at: u64| if at % 4 == 1 { Value::from("x") } else { Value::from(at as i64) };
-        let input: Vec<Sample> = (0..9).map(|at| sample(at, &[("value", bad(at))])).collect();
-        let mut drive = crate::testing::Drive::new(filter("value < 7"), &input, 2);
-        let errors = errors(&mut drive);
-        let names: Vec<_> = errors.iter().map(|error| error.get("sample").unwrap()).collect();
-        assert_eq!(names, ["test#1", "test#5"]);
-        assert!(errors[0].message().contains("text cannot be compared"), "{}", errors[0]);
-        assert_eq!(ints(drive.out(), "value"), [0, 2, 3, 4, 6]);
-    }
-
-    #[test]
-    fn a_predicate_must_be_one() {
-        assert_eq!(FilterOptions::parse("{}").unwrap_err().get("option"), Some("predicate"));
-        let error = Filter::new(FilterOptions { predicate: "value <".into() }).unwrap_err();
-        assert_eq!(error.get("option"), Some("predicate"));
-        let mut drive_input = numbers(1);
-        let mut drive = crate::testing::Drive::new(filter("value"), &drive_input, 1);
-        let error = loop {
-            if let Err(error) = drive.step(1) {
-                break error;
-            }
-        };
-        assert!(error.message().contains("it gives an integer"), "{error}");
-        drive_input.clear();
-    }
-
-    #[test]
-    fn a_random_share_b143() {
-        let input = numbers(1000);
-        for (share, wanted) in [("1.0", 1000..=1000), ("0.0", 0..=0), ("0.1", 80..=120)] {
-            let predicate = format!("random() < {share}");
-            let out = check(|| filter(&predicate), &input);
-            assert!(wanted.contains(&out.len()), "{share}: {}", out.len());
-        }
-        check_resume(|| filter("random() < 0.5"), &numbers(12));
     }
 }
