@@ -22,6 +22,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("repeat", "range H | repeat 2 | batch 1000", BARE),
     ("shard", "range N | shard | batch 1000", BARE),
     ("shuffle 10000", "range N | shuffle 10000 | batch 1000", BARE),
+    ("window_shuffle", "range N | window_shuffle 10000 | batch 1000", BARE),
     ("cache, first epoch", "range N | cache | batch 1000", BARE),
     ("fork, zip", "range N | fork @f 2 ; zip <f, f.1> prefix=['', 'b'] | batch 1000", BARE),
     ("demux, mux", "range N | demux @d count=2 ; mux <d, d.1> | batch 1000", BARE),

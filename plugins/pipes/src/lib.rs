@@ -69,6 +69,7 @@ mod unbatch;
 mod unique;
 mod wider;
 mod window;
+mod window_shuffle;
 mod zip;
 mod zip_by_key;
 
@@ -127,6 +128,7 @@ pub use crate::{
     unbatch::{Rows, Unbatch, UnbatchOptions},
     unique::{Unique, UniqueOptions},
     window::{Window, WindowOptions},
+    window_shuffle::{WindowShuffle, WindowShuffleOptions},
     zip::{Zip, ZipOptions},
     zip_by_key::{ZipByKey, ZipByKeyOptions},
 };
@@ -135,5 +137,5 @@ forebay_core::export_plugin! {
     indexed: [Range],
     maps: [Cast, Collate, Decode, Drop, Flatten, InBatchShuffle, Label, Map, Rename, Select],
     flat_maps: [FlatMap, RepeatEach, Unbatch],
-    streams: [AssertLength, Batch, BucketByLength, Cache, Collect, CollectGet, CollectLen, Concat, Demux, DistributedSampler, Enumerate, Filter, Fork, Group, GroupBy, MaxTokens, Mix, Mux, Pack, PadToLength, PaddedBatch, RaggedBatch, RandomSampler, RandomSplit, Rebatch, RejectionResample, Repeat, Scan, SequentialSampler, Shard, Shuffle, Skip, SkipWhile, Slice, Sort, Subsample, SubsetSampler, Take, TakeWhile, Unique, WeightedSampler, Window, Zip, ZipByKey],
+    streams: [AssertLength, Batch, BucketByLength, Cache, Collect, CollectGet, CollectLen, Concat, Demux, DistributedSampler, Enumerate, Filter, Fork, Group, GroupBy, MaxTokens, Mix, Mux, Pack, PadToLength, PaddedBatch, RaggedBatch, RandomSampler, RandomSplit, Rebatch, RejectionResample, Repeat, Scan, SequentialSampler, Shard, Shuffle, Skip, SkipWhile, Slice, Sort, Subsample, SubsetSampler, Take, TakeWhile, Unique, WeightedSampler, Window, WindowShuffle, Zip, ZipByKey],
 }

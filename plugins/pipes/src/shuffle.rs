@@ -14,10 +14,14 @@ options! {
     pub struct ShuffleOptions {
         /// Samples in the buffer; one keeps the order, as many as there are gives every order alike.
         size: usize = required, in 1..=1_000_000_000;
+        /// Samples in the buffer before the first one is given; null for `size`. Then two are taken for each that is given, until it is full.
+        initial: Option<usize> = null, in 1..=1_000_000_000;
     }
 }
 
 /// Fills a buffer, then gives a random sample of it for each that comes in.
+///
+/// With `initial` it begins before the buffer is full, which grows by one with each sample given.
 ///
 /// The draws depend on seed, epoch, pass, node and the number of the output, never on how many
 /// samples wait or how much room there is. A saved position holds how old each sample in the buffer
@@ -25,6 +29,7 @@ options! {
 #[derive(Debug)]
 pub struct Shuffle {
     size: usize,
+    initial: usize,
     /// The samples held come first; the rest keep their memory for the next ones.
     buffer: Vec<Sample>,
     /// Which of all samples taken each held one is, counted from 0.
@@ -48,15 +53,22 @@ impl DataPipe for Shuffle {
     type Options = ShuffleOptions;
 
     fn new(options: ShuffleOptions) -> Result<Self> {
-        let (buffer, ordinals) = (Vec::new(), Vec::new());
-        Ok(Self { size: options.size, buffer, ordinals, drawn: 0, replay: None })
+        let ShuffleOptions { size, initial } = options;
+        let initial = initial.unwrap_or(size);
+        if initial > size {
+            let message = format!("found {initial}, expected no more than `size`, which is {size}");
+            return Err(Error::invalid(message).context("option", "initial"));
+        }
+        Ok(Self { size, initial, buffer: Vec::new(), ordinals: Vec::new(), drawn: 0, replay: None })
     }
 }
 
 impl Shuffle {
-    /// Takes samples until the buffer is full or none waits; says whether it is full.
+    /// Takes samples until the buffer is as full as it is to be before the next draw, or none waits; says whether it is.
     fn refill(&mut self, io: &mut Io) -> bool {
-        while self.ordinals.len() < self.size {
+        let grown = usize::try_from(self.drawn).unwrap_or(usize::MAX);
+        let wanted = self.size.min(self.initial.saturating_add(grown));
+        while self.ordinals.len() < wanted {
             let held = self.ordinals.len();
             if held == self.buffer.len() {
                 self.buffer.push(Sample::default());
@@ -149,7 +161,11 @@ mod tests {
     use crate::testing::{Drive, Host, check, check_resume, ints, numbers, small_host};
 
     fn shuffle(size: usize) -> Shuffle {
-        Shuffle::new(ShuffleOptions { size }).unwrap()
+        shuffle_from(size, None)
+    }
+
+    fn shuffle_from(size: usize, initial: Option<usize>) -> Shuffle {
+        Shuffle::new(ShuffleOptions { size, initial }).unwrap()
     }
 
     fn order(host: &Host, size: usize, count: usize) -> Vec<i64> {
@@ -160,13 +176,14 @@ mod tests {
     }
 
     /// What the pipe is defined to give, written out plainly.
-    fn reference(host: &Host, size: usize, mut input: Vec<i64>) -> Vec<i64> {
-        let mut rest = input.split_off(size.min(input.len())).into_iter();
+    fn reference(host: &Host, size: usize, initial: usize, mut input: Vec<i64>) -> Vec<i64> {
+        let mut rest = input.split_off(initial.min(input.len())).into_iter();
         let mut out = Vec::new();
         while !input.is_empty() {
             let slot = host.context().rng(out.len() as u64).below(input.len() as u64);
             out.push(input.swap_remove(slot as usize));
-            input.extend(rest.next());
+            let more = if input.len() + 1 < size { 2 } else { 1 };
+            input.extend(rest.by_ref().take(more));
         }
         out
     }
@@ -176,9 +193,13 @@ mod tests {
         let mut rng = Rng::new(5, 0);
         for _ in 0..30 {
             let (count, size) = (rng.below(200) as usize, 1 + rng.below(60) as usize);
-            let expected = reference(&small_host(), size, (0..count as i64).collect());
+            let expected = reference(&small_host(), size, size, (0..count as i64).collect());
             let out = check(|| shuffle(size), &numbers(count));
             assert_eq!(ints(&out, "value"), expected);
+            let initial = 1 + rng.below(size as u64) as usize;
+            let early = check(|| shuffle_from(size, Some(initial)), &numbers(count));
+            let expected = reference(&small_host(), size, initial, (0..count as i64).collect());
+            assert_eq!(ints(&early, "value"), expected);
             assert!(out.iter().all(|sample| sample.uid() == sample.key().index), "samples stay whole");
         }
     }
@@ -186,6 +207,25 @@ mod tests {
     #[test]
     fn one_slot_keeps_the_order() {
         assert_eq!(order(&small_host(), 1, 50), (0..50).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn with_initial_it_begins_before_the_buffer_is_full() {
+        let input = numbers(100);
+        for (initial, given, fed) in
+            [(Some(3), 1, 3), (Some(3), 5, 11), (Some(3), 8, 17), (Some(3), 9, 18), (None, 1, 10)]
+        {
+            let mut drive = Drive::new(shuffle_from(10, initial), &input, 1);
+            drive.run(1, given).unwrap();
+            assert_eq!(drive.fed(), fed, "{given} of initial {initial:?}");
+        }
+        for (size, initial, count) in [(4, 1, 12), (5, 2, 20), (7, 3, 7), (9, 5, 3), (3, 3, 6), (4, 2, 0)] {
+            check_resume(|| shuffle_from(size, Some(initial)), &numbers(count));
+        }
+        let error = Shuffle::new(ShuffleOptions { size: 3, initial: Some(4) }).unwrap_err();
+        assert_eq!(error.get("option"), Some("initial"));
+        let error = ShuffleOptions::parse(r#"{"size": 3, "initial": 0}"#).unwrap_err();
+        assert_eq!(error.get("option"), Some("initial"));
     }
 
     #[test]
