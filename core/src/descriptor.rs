@@ -16,12 +16,13 @@ pub struct PipeInfo {
     /// The option that says how many consecutive samples are stacked into one, for pipes that do:
     /// the host lays output memory for that many side by side, so that stacking copies nothing.
     pub stacks: &'static str,
-    /// The option that names a field for the uids of the samples stacked into one, a u64 tensor `[n]` in their order; for
-    /// pipes that [stack](PipeInfo::stacks). Without one a run of it cannot be audited.
+    /// The option that names a field for the uids of the samples in each that it gives, a u64 tensor `[n]` in their order; for pipes that put several
+    /// into one, consecutive or not. An audit sees by it that each is in one of them, once; or, where the [uids](PipeInfo::uids) are made,
+    /// in one or, in pieces, in several. Without one a run of a pipe that [stacks](PipeInfo::stacks) cannot be audited, and of others what is in what they give is not known.
     pub uids_option: &'static str,
     /// Which uids the samples it gives have. Sources and flat maps make their own whatever stands here.
     pub uids: Uids,
-    /// The option by which it leaves samples out on purpose, whenever it is not at its default; `*` for a pipe that always
+    /// The option by which it leaves samples out on purpose, whenever it is not at its default; of several one space between; `*` for a pipe that always
     /// may. To an audit, whatever else does not come out is lost.
     pub drops: &'static str,
     /// A flat map of pieces: what it makes of one sample is little enough to be held whole, so several samples may be worked on at

@@ -7,6 +7,7 @@ use forebay_core::random::{uid_from, uid_of_pass};
 use super::{
     line::{Item, Part, Role},
     records::{Places, Records, Scope},
+    uids::{Counts, counts, first_pieces, once_each, positions, resolve},
     verdict::{EpochAudit, LeftOut, NAMED, Named, Offence, What},
 };
 use crate::executor::pass_of_input;
@@ -45,15 +46,6 @@ struct Incoming {
     over: bool,
     /// The nodes that had it last.
     from: String,
-}
-
-/// Samples and how many of each.
-type Counts = HashMap<u64, u64>;
-
-fn counts(uids: impl IntoIterator<Item = u64>) -> Counts {
-    let mut counts = Counts::new();
-    uids.into_iter().for_each(|uid| *counts.entry(uid).or_default() += 1);
-    counts
 }
 
 impl Judge<'_> {
@@ -184,6 +176,9 @@ impl Judge<'_> {
             self.blame(What::Early, Some(node), &came.from, &[], |_| Vec::new());
         }
         self.compare(node, &[scope], pass, &came.uids, &came.from, ended);
+        if self.part(node).pieces {
+            self.once(node, scope, pass, &came.uids, &came.from);
+        }
     }
 
     /// A node that gives each rank its share: all together they give what comes.
@@ -230,31 +225,39 @@ impl Judge<'_> {
         if part.role == Role::Derives {
             return self.compare(node, &[scope], pass, &taken, &came_from.join(", "), ended);
         }
+        self.once(node, scope, pass, &taken, &came_from.join(", "));
+    }
+
+    /// What a node made of what it took has uids of its own.
+    fn once(&mut self, node: usize, scope: Scope, pass: u64, taken: &[u64], from: &str) {
         let distinct: HashSet<&u64> = taken.iter().collect();
         if distinct.len() < taken.len() {
             return; // What follows from one uid comes as often as that did.
         }
-        for port in 0..part.outputs {
+        for port in 0..self.part(node).outputs {
             let places = self.gave(node, port, scope, pass);
             let uids: Vec<u64> = places.into_iter().flat_map(BTreeMap::values).map(|item| item.uid).collect();
             let seen = counts(uids.iter().copied());
             let twice: Vec<u64> = once_each(&uids).filter(|uid| seen[uid] > 1).collect();
             let at = |uid| positions(&uids, uid);
-            self.blame(What::Twice, Some(node), &came_from.join(", "), &twice, at);
+            self.blame(What::Twice, Some(node), from, &twice, at);
         }
     }
 
     /// What is given for what came: no more, and all of it if the node has `ended` and drops nothing.
     fn compare(&mut self, node: usize, scopes: &[Scope], pass: u64, came: &[u64], from: &str, ended: bool) {
         let part = self.part(node).clone();
+        let came = if part.pieces { once_each(came).collect() } else { came.to_vec() };
         let expected = counts(came.iter().copied());
         let mut all = Counts::new();
         for port in 0..part.outputs {
             let mut given = Vec::new();
             for &scope in scopes {
                 let items = self.gave(node, port, scope, pass).into_iter().flat_map(BTreeMap::values);
-                for item in items {
-                    if part.stacks { given.extend(&item.members) } else { given.push(item.uid) }
+                match (part.stacks, part.pieces) {
+                    (false, _) => given.extend(items.map(|item| item.uid)),
+                    (true, false) => given.extend(items.flat_map(|item| &item.members)),
+                    (true, true) => given.extend(first_pieces(items)),
                 }
             }
             let found = counts(given.iter().copied());
@@ -275,7 +278,7 @@ impl Judge<'_> {
             return;
         }
         let mut left = all;
-        let mut missing = came.to_vec();
+        let mut missing = came;
         missing.retain(|uid| match left.get_mut(uid) {
             Some(count) if *count > 0 => {
                 *count -= 1;
@@ -392,6 +395,8 @@ impl Judge<'_> {
     fn verdict(mut self, epoch: u64) -> EpochAudit {
         let (given, levels) = self.source();
         let (mut delivered, mut deliveries) = (0, 0);
+        let pieces = levels.iter().any(|&node| self.part(node).pieces);
+        let mut begun = HashSet::new();
         let mut wanted: HashMap<String, Vec<(u32, u64)>> = HashMap::new();
         for offence in self.offences.values() {
             wanted.extend(offence.named.iter().map(|named| (named.uid.clone(), Vec::new())));
@@ -401,7 +406,8 @@ impl Judge<'_> {
             for (&at, &uid) in &known.delivered {
                 let samples = resolve(&members, uid);
                 deliveries += 1;
-                delivered += samples.len() as u64;
+                let new = samples.iter().filter(|&&uid| !pieces || begun.insert(uid));
+                delivered += new.count() as u64;
                 if wanted.is_empty() {
                     continue;
                 }
@@ -465,28 +471,9 @@ impl Judge<'_> {
     }
 }
 
-/// The samples in a delivery: those that were stacked into it, level by level.
-fn resolve(levels: &[HashMap<u64, &[u64]>], uid: u64) -> Vec<u64> {
-    levels.iter().fold(vec![uid], |uids, level| {
-        uids.into_iter().flat_map(|uid| level.get(&uid).copied().unwrap_or_default().to_vec()).collect()
-    })
-}
-
 /// The first place that is not known before one that is.
 fn hole<T>(places: &Places<T>, late: bool) -> Option<u64> {
     let first = if late { places.keys().next().copied().unwrap_or(0) } else { 0 };
     let expected = (0..).map(|at: u64| first.wrapping_add(at));
     expected.zip(places.keys()).find(|(expected, found)| expected != *found).map(|(expected, _)| expected)
-}
-
-/// Each uid once, in order.
-fn once_each(uids: &[u64]) -> impl Iterator<Item = u64> {
-    let mut seen = HashSet::new();
-    uids.iter().copied().filter(move |uid| seen.insert(*uid))
-}
-
-/// Where a uid stands.
-fn positions(uids: &[u64], uid: u64) -> Vec<u64> {
-    let found = uids.iter().enumerate().filter(|(_, other)| **other == uid);
-    found.map(|(at, _)| at as u64).collect()
 }

@@ -72,7 +72,11 @@ pub(crate) struct Part {
     /// Takes one input at most, whatever the graph.
     pub(crate) one_input: bool,
     pub(crate) rewinds: bool,
+    /// Says which samples are in each that it gives.
     pub(crate) stacks: bool,
+    /// A sample may be in several of those, in pieces.
+    #[serde(default)]
+    pub(crate) pieces: bool,
     /// Leaves samples out on purpose.
     pub(crate) drops: bool,
     /// Gives each rank its share.

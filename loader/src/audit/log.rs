@@ -19,7 +19,7 @@ use super::line::{Begin, Line, Part, Role, VERSION, write_uids};
 use crate::{
     Graph, Registry,
     executor::Origin,
-    graph::{Catalog, Node},
+    graph::{Catalog, Node, Uids},
     snapshot::{Course, Stop},
 };
 
@@ -327,9 +327,12 @@ fn parts(graph: &Graph, registry: &Registry, course: &Course) -> Result<Vec<Part
                 format!("`{}` stacks samples and cannot say which: it cannot be audited", node.name);
             return Err(Error::new(ErrorKind::Invalid, message).context("pipe", &node.pipe));
         }
+        // Who says which samples are in each that it gives, gives their uids, whatever it calls the whole.
+        let stacks = !spec.uids_option.is_empty();
+        let pieces = stacks && spec.uids == Uids::Made;
         Ok(Part {
             name: node.name.clone(),
-            role: match node.is_unordered() && !read_unordered(node) {
+            role: match node.is_unordered() && !read_unordered(node) || pieces {
                 true => Role::Keeps,
                 false => Role::new(spec.class, spec.uids, spec.rewinds),
             },
@@ -337,7 +340,8 @@ fn parts(graph: &Graph, registry: &Registry, course: &Course) -> Result<Vec<Part
             outputs: stop.outputs,
             one_input: spec.inputs.1 <= 1,
             rewinds: spec.rewinds,
-            stacks: stop.stacks,
+            stacks,
+            pieces,
             drops: spec.may_drop(node),
             deals: stop.deals,
             dealt: stop.dealt,

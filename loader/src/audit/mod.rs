@@ -10,6 +10,7 @@ mod line;
 mod log;
 mod records;
 mod tap;
+mod uids;
 mod verdict;
 
 pub(crate) use self::{

@@ -40,13 +40,13 @@ pub struct PipeSpec {
     /// The option that says how many samples are stacked into one; empty for pipes that do not.
     #[serde(default)]
     pub stacks: String,
-    /// The option that names a field for the uids of the samples stacked into one; empty where there is none.
+    /// The option that names a field for the uids of the samples in each that it gives; empty where there is none.
     #[serde(default)]
     pub uids_option: String,
     /// Which uids the samples have that it gives.
     #[serde(default)]
     pub uids: Uids,
-    /// The option by which it leaves samples out, when not at its default; `*` for a pipe that always may.
+    /// The options by which it leaves samples out, when one is not at its default; `*` for a pipe that always may.
     #[serde(default)]
     pub drops: String,
     /// Of a flat map, whether several samples may be worked on at once.
@@ -165,9 +165,10 @@ impl PipeSpec {
     /// Whether `node`, which runs this pipe, may leave samples out on purpose.
     #[must_use]
     pub fn may_drop(&self, node: &Node) -> bool {
-        let option = self.options.iter().find(|option| option.name == self.drops);
-        let told = option.is_some_and(|option| {
-            let given = node.options.get(&self.drops);
+        let mut options =
+            self.options.iter().filter(|option| self.drops.split(' ').any(|drops| option.name == drops));
+        let told = options.any(|option| {
+            let given = node.options.get(&option.name);
             option.required || given.is_some_and(|given| *given != option.default)
         });
         told || self.drops == "*"

@@ -4,7 +4,7 @@
 mod tests;
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, OneOrMany, PipeInfo, Result, State, Step, Stream, Uids, options,
+    Chunk, Context, DataPipe, Error, Io, OneOrMany, PipeInfo, Result, State, Step, Stream, options,
 };
 
 use crate::{
@@ -69,7 +69,7 @@ impl DataPipe for BucketByLength {
     const INFO: PipeInfo = PipeInfo {
         name: "bucket_by_length",
         summary: "Batches of samples that are about equally long",
-        uids: Uids::Made,
+        uids_option: "uids",
         drops: "drop_last",
         ..PipeInfo::DEFAULT
     };

@@ -6,8 +6,7 @@ mod tests;
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, OneOrMany, PipeInfo, Result, Sample, State, Step, Stream, Uids,
-    options,
+    Chunk, Context, DataPipe, Error, Io, OneOrMany, PipeInfo, Result, Sample, State, Step, Stream, options,
 };
 
 use crate::{
@@ -88,7 +87,7 @@ impl DataPipe for MaxTokens {
     const INFO: PipeInfo = PipeInfo {
         name: "max_tokens",
         summary: "Batches of as many samples as so many tokens allow",
-        uids: Uids::Made,
+        uids_option: "uids",
         drops: "*",
         ..PipeInfo::DEFAULT
     };

@@ -121,7 +121,8 @@ impl DataPipe for Pack {
         name: "pack",
         summary: "Sequences of any length side by side in rows of one length",
         uids: Uids::Made,
-        drops: "*",
+        uids_option: "uids",
+        drops: "too_long drop_last",
         ..PipeInfo::DEFAULT
     };
     type Options = PackOptions;
