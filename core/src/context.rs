@@ -7,7 +7,7 @@ use forebay_abi::{
 
 use crate::{
     AnyStore, Error, Result,
-    random::{Rng, mix},
+    random::{Rng, Rngs, mix},
     shim::check,
 };
 
@@ -52,9 +52,17 @@ impl<'a> Context<'a> {
 
     /// Random numbers for the sample with this uid, keyed by (seed, epoch, pass, node).
     #[must_use]
+    #[inline]
     pub fn rng(&self, uid: u64) -> Rng {
+        self.rngs().of(uid)
+    }
+
+    /// As [`rng`](Context::rng), for many samples: what is the same for all is worked out once.
+    #[must_use]
+    #[inline]
+    pub fn rngs(&self) -> Rngs {
         let raw = self.raw;
-        Rng::new(mix(&[raw.seed, raw.epoch, raw.pass, raw.node]), uid)
+        Rngs::new(mix(&[raw.seed, raw.epoch, raw.pass, raw.node]))
     }
 
     /// What may be taken; to be checked before memory is asked for.

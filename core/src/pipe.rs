@@ -305,6 +305,27 @@ impl<'a> Io<'a> {
         self.room -= count;
         count
     }
+
+    /// As [`forward`](Io::forward), with the uids that `change` makes of theirs.
+    pub fn forward_as(&mut self, input: usize, count: usize, mut change: impl FnMut(u64) -> u64) -> usize {
+        let before = self.outs.first().map_or(0, Chunk::len);
+        let moved = self.forward(input, count);
+        if let Some(out) = self.outs.first_mut() {
+            out.change_uids(before, |_, uid| change(uid));
+        }
+        moved
+    }
+
+    /// Moves up to `count` samples from an input to the first output, and copies, which share their values, to all others.
+    pub fn forward_to_all(&mut self, input: usize, count: usize) -> usize {
+        let (Some(port), Some((_, others))) = (self.ports.get_mut(input), self.outs.split_first_mut()) else {
+            return 0;
+        };
+        for (uid, key, schema, values) in port.chunk.samples().take(count.min(self.room)) {
+            others.iter_mut().for_each(|out| out.push(uid, key.clone(), schema, values.iter().cloned()));
+        }
+        self.forward(input, count)
+    }
 }
 
 /// Where a [`Source`] adds its samples.

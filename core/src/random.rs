@@ -22,12 +22,14 @@ pub struct Rng {
 impl Rng {
     /// The stream with this number under this key.
     #[must_use]
+    #[inline]
     pub fn new(key: u64, stream: u64) -> Self {
         Self { key: split(key), stream, block: 0, words: [0; 4], used: 4 }
     }
 
     /// 32 uniform bits.
     #[must_use]
+    #[inline]
     pub fn u32(&mut self) -> u32 {
         if self.used == 4 {
             let [low, high] = split(self.stream);
@@ -42,6 +44,7 @@ impl Rng {
 
     /// 64 uniform bits.
     #[must_use]
+    #[inline]
     pub fn u64(&mut self) -> u64 {
         u64::from(self.u32()) | u64::from(self.u32()) << 32
     }
@@ -50,6 +53,7 @@ impl Rng {
     ///
     /// Source: Lemire, "Fast random integer generation in an interval", 2019.
     #[must_use]
+    #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the low and the high half are meant")]
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 {
@@ -67,6 +71,7 @@ impl Rng {
 
     /// A uniform number in `[0, 1)`, a multiple of 2^-53.
     #[must_use]
+    #[inline]
     pub fn f64(&mut self) -> f64 {
         (self.u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
@@ -79,8 +84,26 @@ impl Rng {
 
     /// True with this probability.
     #[must_use]
+    #[inline]
     pub fn bool(&mut self, probability: f64) -> bool {
         self.f64() < probability
+    }
+}
+
+/// The random numbers of all samples at one node: what [`Context::rng`](crate::Context::rng) gives, for who draws for many in one call.
+#[derive(Debug, Clone, Copy)]
+pub struct Rngs(u64);
+
+impl Rngs {
+    pub(crate) fn new(key: u64) -> Self {
+        Self(key)
+    }
+
+    /// Those of the sample with this uid.
+    #[must_use]
+    #[inline]
+    pub fn of(&self, uid: u64) -> Rng {
+        Rng::new(self.0, uid)
     }
 }
 
@@ -88,6 +111,7 @@ impl Rng {
 ///
 /// Each step is the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 #[must_use]
+#[inline]
 pub fn mix(parts: &[u64]) -> u64 {
     parts.iter().fold(0x9E37_79B9_7F4A_7C15, |state, part| {
         let mut word = (state ^ part).wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -115,10 +139,12 @@ pub fn uid_of_pass(uid: u64, pass: u64) -> u64 {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the halves are meant")]
+#[inline]
 const fn split(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
 }
 
+#[inline]
 fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for _ in 0..ROUNDS {
         let [low0, high0] = split(u64::from(MULTIPLIERS[0]) * u64::from(counter[0]));

@@ -52,14 +52,15 @@ impl Chunk {
     ///
     /// # Panics
     /// When the chunk holds more than 2^32 values.
-    #[inline]
+    // Always: a key that is handed over in memory has to wait there before it is read, which takes longer than all the rest.
+    #[inline(always)]
     pub fn push(&mut self, uid: u64, key: Key, schema: &Schema, values: impl IntoIterator<Item = Value>) {
         let place = self.intern(schema);
         self.push_known(uid, key, place, schema.len(), values);
     }
 
     /// Adds a sample whose schema stands at `schema` in the chunk's list, and has so many names.
-    #[inline]
+    #[inline(always)]
     fn push_known(
         &mut self,
         uid: u64,
@@ -104,6 +105,18 @@ impl Chunk {
     pub fn pop(&mut self) -> Option<Sample> {
         let mut sample = Sample::default();
         self.pop_into(&mut sample).then_some(sample)
+    }
+
+    /// Takes the foremost sample apart: `take` is given its uid, key, schema and values, to be moved from there.
+    #[inline]
+    pub fn pop_with<T>(&mut self, take: impl FnOnce(u64, &mut Key, &Schema, &mut [Value]) -> T) -> Option<T> {
+        let row = self.rows.get_mut(self.head)?;
+        let schema = &self.schemas[row.schema as usize];
+        let first = row.first as usize;
+        let values = &mut self.values[first..first + schema.len()];
+        let taken = take(row.uid, &mut row.key, schema, values);
+        self.advance();
+        Some(taken)
     }
 
     /// The schema and the values of the foremost sample, to be read or taken before [`advance`](Chunk::advance).
@@ -387,6 +400,18 @@ mod tests {
         one.take_from(&mut other, 2);
         assert_eq!((one.len(), other.len()), (5, 5));
         assert_eq!(numbers(&mut one, "n"), (0..5).map(|n| (n as u64, n as u64, n)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_sample_is_taken_apart_at_the_front() {
+        let mut two = chunk(5..7);
+        for n in 5_u64..7 {
+            let taken = two.pop_with(|uid, key, schema, values| {
+                (uid, std::mem::take(key).index, schema.len(), std::mem::take(&mut values[0]))
+            });
+            assert_eq!(taken, Some((n, n, 1, Value::from(n as i64))));
+        }
+        assert!(two.is_empty() && two.pop_with(|_, _, _, _| ()).is_none());
     }
 
     #[test]

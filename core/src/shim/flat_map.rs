@@ -8,7 +8,7 @@ use std::{
 use forebay_abi::{Chunk, Outcome, Pipe, Port, State};
 
 use super::{
-    guard::{Instance, catch},
+    guard::{Instance, catch_within},
     outcome,
     pipes::{Calls, Table, step},
     slots::{Slots, Turns, WithTurns},
@@ -74,7 +74,7 @@ pub(super) struct Open<I> {
 /// Opens the stream of `sample`.
 pub(super) fn open<T: FlatMap>(pipe: &T, sample: Sample, cx: &Context) -> Result<Open<T::Items>> {
     let key = sample.key().clone();
-    match catch(|| pipe.open(sample, cx)) {
+    match catch_within(|| pipe.open(sample, cx)) {
         Ok(items) => Ok(Open { key, items, given: 0 }),
         Err(error) => Err(error.context("sample", &key)),
     }
@@ -83,7 +83,7 @@ pub(super) fn open<T: FlatMap>(pipe: &T, sample: Sample, cx: &Context) -> Result
 impl<I: Items> Open<I> {
     /// The next answer, into `sample`; whether more may come after an error is told beside it.
     pub(super) fn next(&mut self, sample: &mut Sample, cx: &Context) -> Result<bool, (Error, bool)> {
-        let next = catch(|| self.items.next_into(sample, cx));
+        let next = catch_within(|| self.items.next_into(sample, cx));
         self.given += u64::from(!matches!(next, Ok(false)));
         next.map_err(|error| {
             // What is left of a broken input cannot be told apart, unless the stream can.
@@ -94,7 +94,7 @@ impl<I: Items> Open<I> {
 
     /// Goes to where it had given so many answers.
     pub(super) fn restore(&mut self, state: &State, given: u64, cx: &Context) -> Result<()> {
-        let restored = catch(|| self.items.restore(state, cx));
+        let restored = catch_within(|| self.items.restore(state, cx));
         restored.map_err(|error| error.context("sample", &self.key))?;
         self.given = given;
         Ok(())

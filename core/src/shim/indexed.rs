@@ -137,12 +137,17 @@ impl<T: Indexed> GetOf<T> {
         let mut salts = Vec::with_capacity(input.len());
         let before = out.len();
         let mut odd = false;
+        // The last schema, and where it has the two fields.
+        let mut known = (Schema::empty(), [None; 2]);
         input.for_each_mut(|_, schema, values| {
-            let word = |name| {
-                let value = schema.position(name).and_then(|at| values.get(at));
+            if !known.0.is(schema) {
+                known = (schema.clone(), [DRAWN, AGAIN].map(|name| schema.position(name)));
+            }
+            let word = |at: Option<usize>| {
+                let value = at.and_then(|at| values.get(at));
                 value.and_then(Value::as_i64).map(i64::cast_unsigned)
             };
-            let (key, salt) = (word(DRAWN), word(AGAIN));
+            let [key, salt] = known.1.map(word);
             odd |= key.is_none() || salt.is_none();
             keys.push(key.unwrap_or(u64::MAX));
             salts.push(salt.unwrap_or(0));

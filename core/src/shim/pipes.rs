@@ -11,7 +11,7 @@ use forebay_abi::{
 
 use super::{
     give_state,
-    guard::{Instance, catch},
+    guard::{Instance, catch_within},
     outcome,
 };
 use crate::{
@@ -252,11 +252,9 @@ pub(super) fn map_each(
     if !out.is_empty() {
         return Outcome::failed(Error::bug("a map is given an empty chunk to fill").into());
     }
-    outcome(
-        input.map_into(out, |sample| {
-            catch(|| map(sample)).map_err(|error| error.context("sample", sample.key()))
-        }),
-    )
+    outcome(input.map_into(out, |sample| {
+        catch_within(|| map(sample)).map_err(|error| error.context("sample", sample.key()))
+    }))
 }
 
 struct StreamOf<T>(T);
