@@ -76,10 +76,10 @@ impl forebay_core::Map for Map {
             let came = values.len();
             for set in &shape.each {
                 let (name, expression) = &self.fields[set.expression];
-                match expression.quick(&set.places, &values[..came]) {
+                match expression.quick(&set.places, &values[..came], &draws) {
                     Some(given) => values.push(given.into_value()),
                     None => {
-                        let value = expression.value(&set.places, key, schema, &values[..came], &draws);
+                        let value = expression.long_value(&set.places, key, schema, &values[..came], &draws);
                         values.push(value.map_err(|error| error.context("sets", name))?);
                     }
                 }
@@ -148,6 +148,18 @@ mod tests {
         for wrong in [&["w"][..], &["=w"], &["w="], &["a=1", "a=2"], &["a=1 +"]] {
             assert_eq!(make(wrong).unwrap_err().get("option"), Some("fields"), "{wrong:?}");
         }
+    }
+
+    /// The second expression cannot go the short way to its end, and must not leave out the numbers that it drew there.
+    #[test]
+    fn random_numbers_come_in_one_order_whichever_way_is_taken() {
+        let host = small_host();
+        let pipe = make(&["a=random()", "b=random() + random() < 3.0 ? text : 1", "c=random()"]).unwrap();
+        let out = map(&pipe, &sample(3, &[("text", "x".into())]), &host).unwrap();
+        let mut rng = host.context().rng(3);
+        let wanted: Vec<_> = (0..4).map(|_| Value::from(rng.f64())).collect();
+        let given = ["a", "b", "c"].map(|name| out.get(name).unwrap().clone());
+        assert_eq!(given, [wanted[0].clone(), "x".into(), wanted[3].clone()]);
     }
 
     #[test]

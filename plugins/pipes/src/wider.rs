@@ -1,7 +1,5 @@
 //! Samples of a stream with more fields than they came with.
 
-use std::mem;
-
 use forebay_core::{Error, Io, Result, Sample, Schema, Str, Value};
 
 /// Takes samples and puts new fields behind theirs, in memory that is used again.
@@ -28,9 +26,9 @@ impl Wider {
     pub(crate) fn take(&mut self, io: &mut Io, added: impl IntoIterator<Item = Value>) -> Result<bool> {
         let Self { names, known, sample } = self;
         let Some(input) = io.input(0) else { return Ok(false) };
-        let Some((uid, key, schema, _)) = input.peek() else { return Ok(false) };
-        let (key, wide) = match known {
-            Some((known, wide)) if known.is(schema) => (key.clone(), &*wide),
+        let Some((_, key, schema, _)) = input.peek() else { return Ok(false) };
+        let wide = match known {
+            Some((known, wide)) if known.is(schema) => &*wide,
             known => {
                 if let Some(twice) = names.iter().find(|name| schema.position(name).is_some()) {
                     let error =
@@ -40,12 +38,14 @@ impl Wider {
                     return Err(error);
                 }
                 let wide = Schema::new(schema.names().iter().chain(&*names).cloned());
-                (key.clone(), &known.insert((schema.clone(), wide)).1)
+                &known.insert((schema.clone(), wide)).1
             }
         };
-        let values = input.front_mut().map_or(&mut [][..], |(_, values)| values);
-        sample.refill(uid, key, wide, values.iter_mut().map(mem::take).chain(added));
-        input.advance();
+        input.pop_into(sample);
+        sample.reshape(wide, |_, _, values| {
+            values.extend(added);
+            Ok::<_, Error>(())
+        })?;
         Ok(true)
     }
 

@@ -36,7 +36,10 @@ impl Expression {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let draws = Draws::none();
-        let given = self.node.eval(&Row { places, key, schema, values, draws: &draws }, None);
+        let given = match self.quick(places, values, &draws) {
+            Some(found) => Ok(found.into_val()),
+            None => self.node.eval(&Row { places, key, schema, values, draws: &draws }, None),
+        };
         given.and_then(|given| given.write(out)).map_err(|error| self.blame(error))
     }
 }

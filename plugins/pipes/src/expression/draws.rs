@@ -1,6 +1,6 @@
 //! The random numbers of `random()`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use forebay_core::{Context, Error, Result, Rng};
 
@@ -10,19 +10,21 @@ pub(crate) struct Draws<'a> {
     cx: Option<Context<'a>>,
     uid: u64,
     rng: RefCell<Option<Rng>>,
+    /// How many were given.
+    given: Cell<u32>,
 }
 
 impl<'a> Draws<'a> {
     /// Of the sample with this uid.
     #[inline]
     pub(crate) fn new(cx: &Context<'a>, uid: u64) -> Self {
-        Self { cx: Some(*cx), uid, rng: RefCell::new(None) }
+        Self { cx: Some(*cx), uid, rng: RefCell::new(None), given: Cell::new(0) }
     }
 
     /// Where nothing may be drawn: what a sample is compared or ordered by is its own.
     #[inline]
     pub(crate) fn none() -> Self {
-        Self { cx: None, uid: 0, rng: RefCell::new(None) }
+        Self { cx: None, uid: 0, rng: RefCell::new(None), given: Cell::new(0) }
     }
 
     /// The next one, from 0 to before 1.
@@ -32,6 +34,21 @@ impl<'a> Draws<'a> {
     pub(super) fn next(&self) -> Result<f64> {
         let refused = || Error::invalid("`random()` is for `map`, `filter` and `flat_map`");
         let cx = self.cx.as_ref().ok_or_else(refused)?;
+        self.given.set(self.given.get() + 1);
         Ok(self.rng.borrow_mut().get_or_insert_with(|| cx.rng(self.uid)).f64())
+    }
+
+    /// How many were given so far.
+    #[inline]
+    pub(super) fn given(&self) -> u32 {
+        self.given.get()
+    }
+
+    /// Gives those again that came after so many.
+    #[cold]
+    pub(super) fn go_back(&self, given: u32) {
+        self.rng.replace(None);
+        self.given.set(0);
+        while self.given.get() < given && self.next().is_ok() {}
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Function {
 /// What a function does, by what it takes.
 #[derive(Debug, Clone, Copy)]
 enum Call {
+    /// Nothing: it draws.
+    Random,
     /// Nothing but the sample.
     Sample(for<'a> fn(&Row<'a>) -> Result<Val<'a>>),
     One(for<'a> fn(&Val<'a>) -> Option<Result<Val<'a>>>),
@@ -37,7 +39,7 @@ const FUNCTIONS: &[Function] = &[
         called: "origin",
         call: Call::Sample(|row| Ok(Val::Text(Cow::Borrowed(row.key.origin.as_str())))),
     },
-    Function { called: "random", call: Call::Sample(|row| row.draws.next().map(Val::Float)) },
+    Function { called: "random", call: Call::Random },
     Function { called: "size", call: Call::One(size) },
     Function { called: "shape", call: Call::One(shape) },
     Function { called: "type", call: Call::One(|value| Some(Ok(Val::Text(type_of(value).into())))) },
@@ -101,7 +103,7 @@ impl Function {
             )));
         };
         let wanted = match found.call {
-            Call::Sample(_) => 0,
+            Call::Random | Call::Sample(_) => 0,
             Call::One(_) | Call::Float(_) => 1,
             Call::Two(_) => 2,
             Call::Three(_) => 3,
@@ -115,8 +117,15 @@ impl Function {
         )))
     }
 
+    /// Whether it draws a number.
+    #[inline]
+    pub(super) fn is_random(self) -> bool {
+        matches!(self.call, Call::Random)
+    }
+
     pub(super) fn call<'a>(self, values: Vec<Val<'a>>, row: &Row<'a>) -> Result<Val<'a>> {
         let done = match (self.call, &values[..]) {
+            (Call::Random, _) => Some(row.draws.next().map(Val::Float)),
             (Call::Sample(call), _) => Some(call(row)),
             (Call::One(call), [one]) => call(one),
             (Call::Two(call), [one, two]) => call(one, two),

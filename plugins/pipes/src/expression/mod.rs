@@ -72,7 +72,7 @@ impl Expression {
         values: &[Value],
         draws: &Draws,
     ) -> Result<bool> {
-        if let Some(truth) = self.quick(places, values).and_then(Quick::truth) {
+        if let Some(truth) = self.quick(places, values, draws).and_then(Quick::truth) {
             return Ok(truth);
         }
         let given = match self.node.eval(&Row { places, key, schema, values, draws }, None) {
@@ -83,16 +83,27 @@ impl Expression {
         Err(self.blame(given))
     }
 
-    /// What it gives for a sample, if that is found the [short way](quick).
+    /// What it gives for a sample, if that is found the [short way](quick); if not, nothing was drawn.
+    ///
+    /// Who puts it straight where it goes saves what [`value`](Expression::value) costs to move it.
     #[inline]
-    pub(crate) fn quick(&self, places: &Places, values: &[Value]) -> Option<Quick> {
-        if self.quick { self.node.quick(places, values) } else { None }
+    pub(crate) fn quick(&self, places: &Places, values: &[Value], draws: &Draws) -> Option<Quick> {
+        if !self.quick {
+            return None;
+        }
+        let before = draws.given();
+        let found = self.node.quick(places, values, draws);
+        if found.is_none() && draws.given() > before {
+            draws.go_back(before);
+        }
+        found
     }
 
-    /// What it gives for a sample, found the long way. A field that is taken as it is shares its memory.
+    /// What it gives for a sample. A field that is taken as it is shares its memory.
     ///
     /// # Errors
     /// `Invalid` when it names what is not there, or does to values what cannot be done to them.
+    #[inline]
     pub(crate) fn value(
         &self,
         places: &Places,
@@ -101,11 +112,25 @@ impl Expression {
         values: &[Value],
         draws: &Draws,
     ) -> Result<Value> {
-        let row = Row { places, key, schema, values, draws };
-        let value = match &self.node {
-            Node::Field(at, name) => row.field(*at, name).cloned(),
-            node => node.eval(&row, None).map(Val::into_value),
-        };
+        match self.quick(places, values, draws) {
+            Some(found) => Ok(found.into_value()),
+            None => self.long_value(places, key, schema, values, draws),
+        }
+    }
+
+    /// As [`value`](Expression::value), found the long way.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn long_value(
+        &self,
+        places: &Places,
+        key: &Key,
+        schema: &Schema,
+        values: &[Value],
+        draws: &Draws,
+    ) -> Result<Value> {
+        let value = self.node.value(&Row { places, key, schema, values, draws });
         value.map_err(|error| self.blame(error))
     }
 

@@ -108,6 +108,21 @@ fn missing(name: &str, schema: &Schema) -> Error {
 }
 
 impl Node {
+    /// What it gives for a sample, as it goes into one: fields as they are, and lists without a copy of their own.
+    pub(super) fn value(&self, row: &Row) -> Result<Value> {
+        match self {
+            Self::Field(at, name) => row.field(*at, name).cloned(),
+            Self::List(nodes) => {
+                let mut items = Vec::with_capacity(nodes.len());
+                for node in nodes {
+                    items.push(node.value(row)?);
+                }
+                Ok(Value::list(items))
+            }
+            node => node.eval(row, None).map(Val::into_value),
+        }
+    }
+
     /// What it gives for a sample.
     pub(super) fn eval<'a>(&'a self, row: &Row<'a>, locals: Option<&Local<'_, 'a>>) -> Result<Val<'a>> {
         let one = |node: &'a Node| node.eval(row, locals);

@@ -7,8 +7,10 @@ use std::cmp::Ordering;
 use forebay_core::{DType, Value, View, abi::tag};
 
 use super::{
+    draws::Draws,
     node::{Literal, Node, there},
     numbers::{Number, Operation},
+    val::Val,
 };
 
 /// A number or a truth value.
@@ -35,7 +37,7 @@ impl Quick {
         Self { kind: Kind::Int, bits: number.cast_unsigned() }
     }
 
-    fn float(number: f64) -> Self {
+    pub(super) fn float(number: f64) -> Self {
         Self { kind: Kind::Float, bits: number.to_bits() }
     }
 
@@ -70,6 +72,17 @@ impl Quick {
             Kind::Float => DType::F64,
         };
         Value::scalar(dtype, self.bits)
+    }
+
+    /// As the long way has it.
+    #[inline]
+    pub(super) fn into_val<'a>(self) -> Val<'a> {
+        match self.kind {
+            Kind::Bool => Val::Bool(self.bits != 0),
+            Kind::Int => Val::Int(self.bits.cast_signed()),
+            Kind::UInt => Val::UInt(self.bits),
+            Kind::Float => Val::Float(f64::from_bits(self.bits)),
+        }
     }
 
     #[inline]
@@ -136,13 +149,14 @@ impl Node {
             | Self::Compare(_, nodes)
             | Self::Calculate(_, nodes) => nodes.iter().all(Self::may_be_quick),
             Self::If(nodes) => nodes.iter().all(Self::may_be_quick),
+            Self::Call(function, _) => function.is_random(),
             _ => false,
         }
     }
 
     /// What it gives for a sample, if the short way leads there.
-    pub(super) fn quick(&self, places: &[Option<usize>], values: &[Value]) -> Option<Quick> {
-        let one = |node: &Node| node.quick(places, values);
+    pub(super) fn quick(&self, places: &[Option<usize>], values: &[Value], draws: &Draws) -> Option<Quick> {
+        let one = |node: &Node| node.quick(places, values, draws);
         let both = |nodes: &[Node; 2]| Some((one(&nodes[0])?, one(&nodes[1])?));
         Some(match self {
             Self::Field(at, _) => Quick::of(there(places, values, *at)?)?,
@@ -172,6 +186,7 @@ impl Node {
                 number => Quick::int(number.whole()?.checked_neg()?),
             },
             Self::If(nodes) => one(&nodes[if one(&nodes[0])?.truth()? { 1 } else { 2 }])?,
+            Self::Call(function, _) if function.is_random() => Quick::float(draws.next().ok()?),
             _ => return None,
         })
     }

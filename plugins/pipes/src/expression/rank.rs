@@ -24,7 +24,17 @@ impl Expression {
     /// # Errors
     /// As [`value`](Expression::value), and `Invalid` where it gives what has no order.
     pub(crate) fn rank(&self, places: &Places, key: &Key, schema: &Schema, values: &[Value]) -> Result<Rank> {
-        let value = self.value(places, key, schema, values, &Draws::none())?;
+        let draws = Draws::none();
+        if let Some(found) = self.quick(places, values, &draws) {
+            return Ok(match found.into_val() {
+                Val::Bool(truth) => Rank::Bool(truth),
+                Val::Int(number) => Rank::Int(number),
+                Val::UInt(number) => Rank::UInt(number),
+                Val::Float(number) => Rank::Float(number),
+                _ => Rank::Null,
+            });
+        }
+        let value = self.value(places, key, schema, values, &draws)?;
         Ok(match value.view() {
             View::Null => Rank::Null,
             View::Bool(truth) => Rank::Bool(truth),

@@ -438,7 +438,7 @@ fn the_short_way_gives_what_the_long_way_gives() {
         let sample = sample(1, &fields);
         let (key, schema, values) = (sample.key(), sample.schema(), sample.values());
         let places = expression.places(schema);
-        let quick = expression.quick(&places, values);
+        let quick = expression.quick(&places, values, &draws);
         expression.quick = false;
         let long = expression.value(&places, key, schema, values, &draws);
         match quick {
