@@ -7,7 +7,10 @@ mod tests;
 use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, State, StateExt, Step, Stream, options};
 
 use self::share::{Counts, Saved, Share};
-use crate::expression::{Draws, Running};
+use crate::{
+    expression::{Draws, Running},
+    sift::sift,
+};
 
 options! {
     /// Options of `filter`.
@@ -64,6 +67,31 @@ impl Stream for Filter {
     }
 
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
+        if self.share.is_some() {
+            return self.counted(io, cx);
+        }
+        sift(io, |uid, key, schema, values| {
+            let (predicate, places) = self.predicate.of(schema);
+            predicate.holds(places, key, schema, values, &Draws::new(cx, uid))
+        })
+    }
+
+    fn state(&self) -> Result<State> {
+        State::json(VERSION, &self.share.as_ref().map(|share| share.counts.saved()))
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        let counts: Option<Saved> = state.parse(VERSION)?;
+        if let Some(share) = &mut self.share {
+            share.counts = counts.map(Counts::of).unwrap_or_default();
+        }
+        Ok(())
+    }
+}
+
+impl Filter {
+    /// As without a threshold, and what is dropped is counted and judged.
+    fn counted(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
         while io.room() > 0 {
             let (kept, stop) = self.run(io, cx);
             if kept == 0 && stop.is_none() {
@@ -92,20 +120,6 @@ impl Stream for Filter {
         Ok(Step::Ready)
     }
 
-    fn state(&self) -> Result<State> {
-        State::json(VERSION, &self.share.as_ref().map(|share| share.counts.saved()))
-    }
-
-    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        let counts: Option<Saved> = state.parse(VERSION)?;
-        if let Some(share) = &mut self.share {
-            share.counts = counts.map(Counts::of).unwrap_or_default();
-        }
-        Ok(())
-    }
-}
-
-impl Filter {
     /// How many of the foremost samples there is room for and the predicate holds of, and what stands behind them: a sample of which it
     /// does not hold, or the error of one.
     fn run(&mut self, io: &mut Io, cx: &Context) -> (usize, Option<Result<()>>) {

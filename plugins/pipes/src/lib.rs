@@ -55,6 +55,7 @@ mod scan;
 mod select;
 mod shard;
 mod shuffle;
+mod sift;
 mod skip;
 mod skip_while;
 mod slice;

@@ -4,7 +4,10 @@ use forebay_core::{
     Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
 };
 
-use crate::lasting::{self, Who};
+use crate::{
+    lasting::{self, Who},
+    sift::sift,
+};
 
 options! {
     /// Options of `random_split`.
@@ -90,23 +93,15 @@ impl Stream for RandomSplit {
 
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
         let key = lasting::key(Who::RandomSplit, self.seed, cx);
+        if let Some(wanted) = self.take {
+            return sift(io, |uid, _, _, _| Ok(self.part(lasting::draw(key, uid)) == wanted));
+        }
         while io.room() > 0 {
-            let Some((uid, _)) = io.input(0).and_then(|input| input.front()) else {
+            if !io.pop_into(0, &mut self.sample) {
                 return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
-            };
-            let part = self.part(lasting::draw(key, uid));
-            match self.take {
-                None => {
-                    io.pop_into(0, &mut self.sample);
-                    io.push_to(part, &mut self.sample);
-                }
-                Some(wanted) if wanted == part => drop(io.forward(0, 1)),
-                Some(_) => {
-                    if let Some(input) = io.input(0) {
-                        input.advance();
-                    }
-                }
             }
+            let part = self.part(lasting::draw(key, self.sample.uid()));
+            io.push_to(part, &mut self.sample);
         }
         Ok(Step::Ready)
     }

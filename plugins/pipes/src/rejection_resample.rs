@@ -4,7 +4,7 @@ use forebay_core::{
     Context, DataPipe, Error, Io, PipeInfo, Result, Schema, State, StateExt, Step, Stream, options,
 };
 
-use crate::{class, select::place};
+use crate::{class, select::place, sift::sift};
 
 /// The most classes: a saved position has a number for each.
 const MOST: usize = 4096;
@@ -108,26 +108,16 @@ impl Stream for RejectionResample {
     }
 
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
-        while io.room() > 0 {
-            let Some((uid, key, schema, values)) = io.input(0).and_then(|input| input.peek()) else {
-                return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
-            };
-            let class = self.place(schema).and_then(|at| {
-                let (value, names, count) = (&values[at], self.values.as_deref(), self.target.len());
-                class::class(value, names, count).ok_or_else(|| class::none(value, &self.field, names, count))
-            });
-            let class = class.map_err(|error| error.context("sample", key));
-            let kept = class.map(|class| cx.rng(uid).bool(self.probability(class)));
-            if let Ok(true) = kept {
-                io.forward(0, 1);
-                continue;
-            }
-            if let Some(input) = io.input(0) {
-                input.advance();
-            }
-            kept?;
-        }
-        Ok(Step::Ready)
+        let rngs = cx.rngs();
+        sift(io, |uid, _, schema, values| {
+            let value = &values[self.place(schema)?];
+            let (names, count) = (self.values.as_deref(), self.target.len());
+            let class = class::class(value, names, count)
+                .ok_or_else(|| class::none(value, &self.field, names, count))?;
+            let probability = self.probability(class);
+            // Certainty needs no draw.
+            Ok(probability >= 1.0 || probability > 0.0 && rngs.of(uid).bool(probability))
+        })
     }
 
     fn state(&self) -> Result<State> {

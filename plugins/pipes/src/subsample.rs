@@ -2,7 +2,10 @@
 
 use forebay_core::{Context, DataPipe, Error, Io, PipeInfo, Result, State, StateExt, Step, Stream, options};
 
-use crate::lasting::{self, Who};
+use crate::{
+    lasting::{self, Who},
+    sift::sift,
+};
 
 options! {
     /// Options of `subsample`.
@@ -56,18 +59,11 @@ impl Stream for Subsample {
 
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
         let key = lasting::key(Who::Subsample, self.seed, cx);
-        while io.room() > 0 {
-            let Some((uid, _)) = io.input(0).and_then(|input| input.front()) else {
-                return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
-            };
-            let draw = if self.anew { cx.rng(uid).f64() } else { lasting::draw(key, uid) };
-            if draw < self.keep {
-                io.forward(0, 1);
-            } else if let Some(input) = io.input(0) {
-                input.advance();
-            }
-        }
-        Ok(Step::Ready)
+        let rngs = cx.rngs();
+        sift(io, |uid, _, _, _| {
+            let draw = if self.anew { rngs.of(uid).f64() } else { lasting::draw(key, uid) };
+            Ok(draw < self.keep)
+        })
     }
 
     fn state(&self) -> Result<State> {

@@ -1,9 +1,6 @@
 //! `unique`: each sample once, by its fields or by what expressions give.
 
-use std::{
-    collections::HashSet,
-    hash::{BuildHasherDefault, Hasher},
-};
+mod seen;
 
 use forebay_core::{
     Context, DataPipe, Error, Io, Key, OneOrMany, PipeInfo, Result, Schema, State, StateExt, Step, Stream,
@@ -11,7 +8,11 @@ use forebay_core::{
 };
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::expression::{self, Running};
+use self::seen::Seen;
+use crate::{
+    expression::{self, Running},
+    sift::sift,
+};
 
 options! {
     /// Options of `unique`.
@@ -32,7 +33,7 @@ options! {
 pub struct Unique {
     by: Option<Vec<Running>>,
     most: usize,
-    seen: HashSet<u128, BuildHasherDefault<Half>>,
+    seen: Seen,
     /// How many samples were taken, and up to which of them all was given and told before a restore.
     taken: u64,
     settled: u64,
@@ -40,25 +41,6 @@ pub struct Unique {
     known: Option<(Schema, Vec<usize>)>,
     /// Memory for what is hashed.
     bytes: Vec<u8>,
-}
-
-/// A hash of what is a good hash already: its lower half.
-#[derive(Debug, Default)]
-struct Half(u64);
-
-impl Hasher for Half {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, &byte| hash.rotate_left(8) ^ u64::from(byte));
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
-    fn write_u128(&mut self, hash: u128) {
-        self.0 = hash as u64;
-    }
 }
 
 /// The version of a saved position: how many samples were taken.
@@ -79,7 +61,7 @@ impl DataPipe for Unique {
         if by.as_ref().is_some_and(Vec::is_empty) {
             return Err(Error::invalid("found no expression, expected one or null").context("option", "by"));
         }
-        let (seen, known, bytes) = (HashSet::default(), None, Vec::new());
+        let (seen, known, bytes) = (Seen::default(), None, Vec::new());
         Ok(Self { by, most: options.most, seen, taken: 0, settled: 0, known, bytes })
     }
 }
@@ -93,29 +75,25 @@ impl Stream for Unique {
 
     fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
         // What was settled before a restore is only remembered, which takes no room.
-        while self.taken < self.settled || io.room() > 0 {
-            let Some((_, key, schema, values)) = io.input(0).and_then(|input| input.peek()) else {
-                return self.wait(io);
-            };
-            let new = match self.hash(key, schema, values) {
-                Ok(hash) => self.remember(hash),
-                Err(error) => Err(error),
-            };
-            let new = new.map_err(|error| error.context("sample", key));
+        while self.taken < self.settled {
+            let Some(input) = io.input(0) else { break };
+            let Some((_, key, schema, values)) = input.peek() else { return self.wait(io) };
+            // Its error was told before.
+            let hash = self.hash(key, schema, values);
+            drop(hash.and_then(|hash| self.remember(hash)));
             self.taken += 1;
-            let settled = self.taken <= self.settled;
-            if !settled && matches!(new, Ok(true)) {
-                io.forward(0, 1);
-                continue;
-            }
-            if let Some(input) = io.input(0) {
-                input.advance();
-            }
-            if !settled {
-                new?;
-            }
+            input.advance();
         }
-        Ok(Step::Ready)
+        let mut ahead = self.look_ahead(io).into_iter();
+        let step = sift(io, |_, key, schema, values| {
+            self.taken += 1;
+            let hash = ahead.next().unwrap_or_else(|| self.hash(key, schema, values))?;
+            self.remember(hash)
+        });
+        match step? {
+            Step::Ready => Ok(Step::Ready),
+            _ => self.wait(io),
+        }
     }
 
     fn state(&self) -> Result<State> {
@@ -141,6 +119,17 @@ impl Unique {
             return Err(Error::invalid(message));
         }
         Ok(Step::End)
+    }
+
+    /// The hashes of the foremost samples, as many as there is room for. They are looked for all at once, so that the memory that each
+    /// is found in comes while others are on their way.
+    fn look_ahead(&mut self, io: &mut Io) -> Vec<Result<u128>> {
+        let room = io.room();
+        let Some(input) = io.input(0) else { return Vec::new() };
+        let waiting = input.samples().take(room);
+        let hashes: Vec<_> = waiting.map(|(_, key, schema, values)| self.hash(key, schema, values)).collect();
+        self.seen.touch(hashes.iter().flatten().copied());
+        hashes
     }
 
     fn hash(&mut self, key: &Key, schema: &Schema, values: &[Value]) -> Result<u128> {
@@ -171,7 +160,7 @@ impl Unique {
         if self.seen.len() < self.most {
             return Ok(self.seen.insert(hash));
         }
-        if self.seen.contains(&hash) {
+        if self.seen.contains(hash) {
             return Ok(false);
         }
         let most = self.most;
