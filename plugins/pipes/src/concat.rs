@@ -1,7 +1,7 @@
 //! `concat`: one input after the other.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, NoOptions, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids,
+    Context, DataPipe, Error, Io, NoOptions, PipeInfo, Result, State, StateExt, Step, Stream, Uids,
     random::uid_from,
 };
 
@@ -12,7 +12,6 @@ use forebay_core::{
 #[derive(Debug)]
 pub struct Concat {
     at: usize,
-    sample: Sample,
 }
 
 impl DataPipe for Concat {
@@ -26,7 +25,7 @@ impl DataPipe for Concat {
     type Options = NoOptions;
 
     fn new(_: NoOptions) -> Result<Self> {
-        Ok(Self { at: 0, sample: Sample::default() })
+        Ok(Self { at: 0 })
     }
 }
 
@@ -36,10 +35,7 @@ impl Concat {
             io.forward(0, usize::MAX);
             return;
         }
-        while io.room() > 0 && io.pop_into(self.at, &mut self.sample) {
-            self.sample.set_uid(uid_from(self.sample.uid(), self.at, 0));
-            io.push(&mut self.sample);
-        }
+        io.forward_as(self.at, usize::MAX, |uid| uid_from(uid, self.at, 0));
     }
 }
 
@@ -77,6 +73,8 @@ impl Stream for Concat {
 
 #[cfg(test)]
 mod tests {
+    use forebay_core::Sample;
+
     use super::*;
     use crate::testing::{Drive, Setup, ints, numbers, small_host};
 

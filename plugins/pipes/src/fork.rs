@@ -1,6 +1,6 @@
 //! `fork`: every sample to several outputs.
 
-use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, Sample, State, Step, Stream, options};
+use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, State, Step, Stream, options};
 
 options! {
     /// Options of `fork`.
@@ -15,10 +15,7 @@ options! {
 /// How far one output may run ahead of another is for the host to say: it gives the pipe room
 /// only while none is too far behind.
 #[derive(Debug)]
-pub struct Fork {
-    count: usize,
-    sample: Sample,
-}
+pub struct Fork;
 
 impl DataPipe for Fork {
     const INFO: PipeInfo = PipeInfo {
@@ -30,8 +27,8 @@ impl DataPipe for Fork {
     };
     type Options = ForkOptions;
 
-    fn new(options: ForkOptions) -> Result<Self> {
-        Ok(Self { count: options.count, sample: Sample::default() })
+    fn new(_: ForkOptions) -> Result<Self> {
+        Ok(Self)
     }
 }
 
@@ -41,16 +38,12 @@ impl Stream for Fork {
     }
 
     fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
-        while io.room() > 0 {
-            if !io.pop_into(0, &mut self.sample) {
-                return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
-            }
-            for output in 1..self.count {
-                io.push_to(output, &mut self.sample.clone());
-            }
-            io.push(&mut self.sample);
-        }
-        Ok(Step::Ready)
+        io.forward_to_all(0, usize::MAX);
+        Ok(match io.room() {
+            0 => Step::Ready,
+            _ if io.ended(0) => Step::End,
+            _ => Step::NeedInput(0),
+        })
     }
 
     /// Saves nothing: whatever was taken was given, to every output.

@@ -1,10 +1,9 @@
 //! `mix`: samples of several inputs, drawn by weight.
 
-use std::mem;
-
 use forebay_core::{
     Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str, Stream, Uids,
-    Value, options, random::uid_from,
+    Value, options,
+    random::{Rngs, uid_from},
 };
 
 use crate::select::repeated;
@@ -175,9 +174,10 @@ impl Stream for Mix {
             self.failed = true;
             return Err(error);
         }
+        let rngs = cx.rngs();
         while io.room() > 0 {
-            let Some(input) = self.draw(cx) else { return Ok(Step::End) };
-            if io.pop_into(input, &mut self.sample) {
+            let Some(input) = self.draw(&rngs) else { return Ok(Step::End) };
+            if io.input(input).is_some_and(|input| !input.is_empty()) {
                 self.inputs[input].gave = true;
                 self.drawn += 1;
                 if let Some(shares) = &mut self.shares {
@@ -242,7 +242,7 @@ impl Mix {
     }
 
     /// The input that the next draw gives; `None` at the end. It gives the same until the draw is settled.
-    fn draw(&mut self, cx: &Context) -> Option<usize> {
+    fn draw(&mut self, rngs: &Rngs) -> Option<usize> {
         if self.stop == Stop::UntilAll && self.inputs.iter().all(|input| input.exhausted) {
             return None;
         }
@@ -257,7 +257,7 @@ impl Mix {
             shares.follow(inputs.len(), weight);
             return shares.due(left());
         }
-        let mut point = cx.rng(self.drawn).f64() * left().map(weight).sum::<f64>();
+        let mut point = rngs.of(self.drawn).f64() * left().map(weight).sum::<f64>();
         let drawn = left().find(|&input| {
             point -= weight(input);
             point < 0.0
@@ -296,32 +296,36 @@ impl Mix {
         None
     }
 
-    /// Gives the sample that was taken from an input.
+    /// Gives the foremost sample of an input.
     fn give(&mut self, from: usize, io: &mut Io) -> Result<()> {
         let pass = self.inputs[from].pass;
-        self.sample.set_uid(uid_from(self.sample.uid(), from, pass));
         let Some(tag) = &self.tag else {
-            io.push(&mut self.sample);
+            io.forward_as(from, 1, |uid| uid_from(uid, from, pass));
             return Ok(());
         };
+        io.pop_into(from, &mut self.sample);
+        self.sample.set_uid(uid_from(self.sample.uid(), from, pass));
         let schema = self.sample.schema();
-        let known = self.tagged.take().filter(|(plain, _)| plain == schema);
-        let tagged = match known {
-            Some((_, tagged)) => tagged,
-            None if schema.position(tag).is_some() => {
+        let tagged = match &self.tagged {
+            Some((plain, tagged)) if plain == schema => tagged,
+            _ if schema.position(tag).is_some() => {
                 let error = Error::invalid("the field for the tag is there already").context("field", tag);
                 return Err(error.context("sample", self.sample.key()));
             }
-            None => Schema::new(schema.names().iter().chain([tag]).cloned()),
+            _ => {
+                let tagged = Schema::new(schema.names().iter().chain([tag]).cloned());
+                &self.tagged.insert((schema.clone(), tagged)).1
+            }
         };
-        self.tagged = Some((schema.clone(), tagged.clone()));
-        let name = match &self.names {
+        let name: Value = match &self.names {
             Some(names) => names[from].as_str().into(),
             None => (from as i64).into(),
         };
-        let values: Vec<Value> = self.sample.values_mut().iter_mut().map(mem::take).chain([name]).collect();
-        let (uid, key) = (self.sample.uid(), self.sample.key().clone());
-        io.push(&mut Sample::with_schema(uid, key, tagged, values));
+        self.sample.reshape(tagged, |_, _, values| {
+            values.push(name);
+            Ok::<_, Error>(())
+        })?;
+        io.push(&mut self.sample);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! `mux`: samples of each input in turn.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids, options,
+    Context, DataPipe, Error, Io, PipeInfo, Result, State, StateExt, Step, Stream, Uids, options,
     random::uid_from,
 };
 
@@ -27,7 +27,6 @@ pub struct Mux {
     given: u64,
     /// Whether an error ended the stream.
     failed: bool,
-    sample: Sample,
 }
 
 impl DataPipe for Mux {
@@ -42,7 +41,7 @@ impl DataPipe for Mux {
 
     fn new(options: MuxOptions) -> Result<Self> {
         let (longest, block) = (options.stop == "longest", options.block);
-        Ok(Self { longest, block, turn: 0, given: 0, failed: false, sample: Sample::default() })
+        Ok(Self { longest, block, turn: 0, given: 0, failed: false })
     }
 }
 
@@ -64,10 +63,10 @@ impl Stream for Mux {
         }
         while io.room() > 0 {
             let input = self.turn;
-            if io.pop_into(input, &mut self.sample) {
-                self.sample.set_uid(uid_from(self.sample.uid(), input, 0));
-                io.push(&mut self.sample);
-                self.given += 1;
+            let left = usize::try_from(self.block.saturating_sub(self.given).max(1)).unwrap_or(usize::MAX);
+            let moved = io.forward_as(input, left, |uid| uid_from(uid, input, 0));
+            if moved > 0 {
+                self.given += moved as u64;
                 if self.given < self.block {
                     continue;
                 }
@@ -94,7 +93,7 @@ impl Stream for Mux {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::Options;
+    use forebay_core::{Options, Sample};
 
     use super::*;
     use crate::testing::{Drive, Setup, ints, numbers, small_host};

@@ -1,7 +1,7 @@
 //! `repeat`: the whole stream several times.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids, options,
+    Context, DataPipe, Error, Io, PipeInfo, Result, State, StateExt, Step, Stream, Uids, options,
     random::uid_of_pass,
 };
 
@@ -23,7 +23,6 @@ pub struct Repeat {
     pass: u64,
     /// Whether this pass has given a sample.
     gave: bool,
-    sample: Sample,
 }
 
 impl DataPipe for Repeat {
@@ -37,7 +36,7 @@ impl DataPipe for Repeat {
     type Options = RepeatOptions;
 
     fn new(options: RepeatOptions) -> Result<Self> {
-        Ok(Self { count: options.count, pass: 0, gave: false, sample: Sample::default() })
+        Ok(Self { count: options.count, pass: 0, gave: false })
     }
 }
 
@@ -47,11 +46,7 @@ impl Repeat {
             self.gave |= io.forward(0, usize::MAX) > 0;
             return;
         }
-        while io.room() > 0 && io.pop_into(0, &mut self.sample) {
-            self.sample.set_uid(uid_of_pass(self.sample.uid(), self.pass));
-            io.push(&mut self.sample);
-            self.gave = true;
-        }
+        self.gave |= io.forward_as(0, usize::MAX, |uid| uid_of_pass(uid, self.pass)) > 0;
     }
 }
 
@@ -93,7 +88,7 @@ impl Stream for Repeat {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::Options;
+    use forebay_core::{Options, Sample};
 
     use super::*;
     use crate::testing::{Drive, Setup, check, check_resume, ints, numbers};

@@ -1,10 +1,10 @@
 //! `zip`: the fields of one sample of each input in one sample.
 
-use std::mem;
+use std::{iter, mem};
 
 use forebay_core::{
-    Any, Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Stream, Uids,
-    Value, options, random::uid_from,
+    Any, Context, DataPipe, Error, Io, PipeInfo, Result, Schema, State, StateExt, Step, Stream, Uids, Value,
+    options, random::uid_from,
 };
 
 use crate::join::Join;
@@ -34,10 +34,11 @@ pub struct Zip {
     rows: u64,
     /// Whether an error ended the stream.
     failed: bool,
-    /// The last sample of each input, without its values: their fields are what an input that has ended leaves to `fill`.
-    row: Vec<Sample>,
+    /// The fields of each input's last sample, which an input that has ended leaves to `fill`.
+    row: Vec<Schema>,
     join: Join,
-    joined: Sample,
+    /// Memory for the values of a row.
+    values: Vec<Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,8 +74,8 @@ impl DataPipe for Zip {
             let error = Error::invalid("found something to fill with, which `longest` alone does");
             return Err(error.context("option", "fill"));
         }
-        let (row, join, joined) = (Vec::new(), Join::new(options.prefix), Sample::default());
-        Ok(Self { mode, fill, rows: 0, failed: false, row, join, joined })
+        let (row, join, values) = (Vec::new(), Join::new(options.prefix), Vec::new());
+        Ok(Self { mode, fill, rows: 0, failed: false, row, join, values })
     }
 }
 
@@ -94,19 +95,23 @@ impl Stream for Zip {
             let error = Error::invalid(format!("found {found} prefixes for {} inputs", io.inputs()));
             return Err(error.context("option", "prefix"));
         }
-        self.row.resize_with(io.inputs(), Sample::default);
+        self.row.resize(io.inputs(), Schema::empty());
         while io.room() > 0 {
             if let Some(step) = self.wait(io)? {
                 return Ok(step);
             }
-            self.take(io)?;
-            io.push(&mut self.joined);
+            // As many as all inputs that have not ended have.
+            let waiting = (0..io.inputs()).filter_map(|input| io.input(input).map(|input| input.len()));
+            let rows = waiting.filter(|&len| len > 0).min().unwrap_or(0);
+            for _ in 0..rows.min(io.room()) {
+                self.give(io)?;
+            }
         }
         Ok(Step::Ready)
     }
 
     fn state(&self) -> Result<State> {
-        let names = |sample: &Sample| sample.schema().names().iter().map(|name| name.to_string()).collect();
+        let names = |schema: &Schema| schema.names().iter().map(|name| name.to_string()).collect();
         let row = if self.mode == Mode::Longest { self.row.as_slice() } else { &[] };
         let position: Position = (self.rows, self.failed, row.iter().map(names).collect());
         State::json(1, &position)
@@ -115,9 +120,7 @@ impl Stream for Zip {
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
         let (rows, failed, names): Position = state.parse(1)?;
         (self.rows, self.failed) = (rows, failed);
-        let empty =
-            |names| Sample::with_schema(0, Default::default(), Schema::new::<String>(names), Vec::new());
-        self.row = names.into_iter().map(empty).collect();
+        self.row = names.into_iter().map(Schema::new).collect();
         Ok(())
     }
 }
@@ -148,22 +151,35 @@ impl Zip {
         Ok(None)
     }
 
-    /// Takes one sample of each input that has one, and joins them.
-    fn take(&mut self, io: &mut Io) -> Result<()> {
+    /// Takes one sample of each input that has one, and gives them joined.
+    fn give(&mut self, io: &mut Io) -> Result<()> {
+        let Self { row, values, fill, join, .. } = self;
         let mut first = None;
-        for (input, sample) in self.row.iter_mut().enumerate() {
-            if !io.pop_into(input, sample) {
-                sample.values_mut().fill(self.fill.clone());
-            } else if first.is_none() {
-                first = Some((uid_from(sample.uid(), input, 0), sample.key().clone()));
+        for (input, schema) in row.iter_mut().enumerate() {
+            let taken = io.input(input).and_then(|chunk| {
+                chunk.pop_with(|uid, key, found, fields| {
+                    if !found.is(schema) {
+                        schema.clone_from(found);
+                    }
+                    values.extend(fields.iter_mut().map(mem::take));
+                    (uid_from(uid, input, 0), mem::take(key))
+                })
+            });
+            match taken {
+                None => values.extend(iter::repeat_n(&*fill, schema.len()).cloned()),
+                Some(taken) if first.is_none() => first = Some(taken),
+                Some(_) => {}
             }
         }
         self.rows += 1;
         let (uid, key) = first.unwrap_or_default();
-        let schema = self.join.schema(self.row.iter().map(Sample::schema));
-        let schema = schema.map_err(|error| error.context("sample", &key))?;
-        let values = self.row.iter_mut().flat_map(|sample| sample.values_mut().iter_mut().map(mem::take));
-        self.joined.refill(uid, key, schema, values);
+        match join.schema(row.iter()) {
+            Ok(schema) => io.push_row(uid, key, schema, values.drain(..)),
+            Err(error) => {
+                values.clear();
+                return Err(error.context("sample", key));
+            }
+        }
         Ok(())
     }
 }
@@ -196,7 +212,7 @@ fn uneven(io: &Io, rows: u64) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{ErrorKind, Options};
+    use forebay_core::{ErrorKind, Options, Sample};
 
     use super::*;
     use crate::testing::{Drive, Setup, sample, small_host};
