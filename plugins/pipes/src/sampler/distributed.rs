@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, num::NonZeroU64};
 
-use forebay_core::{Context, Error, PipeInfo, Result, options};
+use forebay_core::{Context, Error, PipeInfo, Result, options, random::Rngs};
 
 use super::{Draw, permutation::Permutation, torch};
 
@@ -71,7 +71,7 @@ impl Draw for Distributed {
         Ok(if self.options.drop_last { count / ranks * ranks } else { count.next_multiple_of(ranks) })
     }
 
-    fn at(&self, place: u64, _: &Context) -> (u64, u64) {
+    fn at(&self, place: u64, _: &Rngs) -> (u64, u64) {
         // Beyond the last it begins again; a source without samples has no places.
         let (round, at) = (place / self.count, place % self.count);
         if round > 0

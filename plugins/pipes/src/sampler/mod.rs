@@ -15,7 +15,7 @@ mod weighted;
 
 use forebay_core::{
     Context, DataPipe, Error, Io, Options, PipeInfo, Result, Schema, State, StateExt, Step, Stream, Uids,
-    sampling,
+    random::Rngs, sampling,
 };
 
 pub use self::{
@@ -55,7 +55,7 @@ pub trait Draw: Send + Sized + 'static {
     fn start(&mut self, count: u64, cx: &Context) -> Result<u64>;
 
     /// What is drawn at a place: the number of a sample, and 0 the first time that it is, else what tells this time from others.
-    fn at(&self, place: u64, cx: &Context) -> (u64, u64);
+    fn at(&self, place: u64, rngs: &Rngs) -> (u64, u64);
 }
 
 /// A stream of what is drawn from the source before it.
@@ -101,13 +101,14 @@ impl<D: Draw> Stream for Sampler<D> {
                 None => return Ok(Step::NeedInput(0)),
             }
         }
+        let rngs = cx.rngs();
         let (rank, ranks) = if D::INFO.shards { (cx.rank(), cx.world_size()) } else { (0, 1) };
         while io.room() > 0 {
             let place = self.next.saturating_add(rank.into());
             if place >= self.end {
                 return Ok(Step::End);
             }
-            sampling::push(io, &self.schema, place, self.draw.at(place, cx));
+            sampling::push(io, &self.schema, place, self.draw.at(place, &rngs));
             self.next += u64::from(ranks);
         }
         Ok(Step::Ready)

@@ -1,6 +1,6 @@
 //! `random_sampler`: the samples of a source in random order, in constant memory.
 
-use forebay_core::{Context, Error, PipeInfo, Result, options};
+use forebay_core::{Context, Error, PipeInfo, Result, options, random::Rngs};
 
 use super::{Draw, permutation::Permutation};
 
@@ -51,17 +51,16 @@ impl Draw for Random {
         Ok(wanted)
     }
 
-    fn at(&self, place: u64, cx: &Context) -> (u64, u64) {
+    fn at(&self, place: u64, rngs: &Rngs) -> (u64, u64) {
         if self.options.replacement {
-            return (cx.rng(place).below(self.count), place + 1);
+            return (rngs.of(place).below(self.count), place + 1);
         }
-        match place / self.count {
-            0 => (self.first.at(place), 0),
-            round => {
-                // Rare, and one table at most: a permutation is some numbers, or of few samples.
-                let order = Permutation::new(self.count, self.key.wrapping_add(round));
-                (order.at(place % self.count), round)
-            }
+        if place < self.count {
+            return (self.first.at(place), 0);
         }
+        // Rare, and one table at most: a permutation is some numbers, or of few samples.
+        let round = place / self.count;
+        let order = Permutation::new(self.count, self.key.wrapping_add(round));
+        (order.at(place % self.count), round)
     }
 }

@@ -1,6 +1,6 @@
 //! `sequential_sampler`: the samples of a source in their order.
 
-use forebay_core::{Context, NoOptions, PipeInfo, Result};
+use forebay_core::{Context, NoOptions, PipeInfo, Result, random::Rngs};
 
 use super::Draw;
 
@@ -24,7 +24,7 @@ impl Draw for Sequential {
         Ok(count)
     }
 
-    fn at(&self, place: u64, _: &Context) -> (u64, u64) {
+    fn at(&self, place: u64, _: &Rngs) -> (u64, u64) {
         (place, 0)
     }
 }

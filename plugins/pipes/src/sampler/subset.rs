@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use forebay_core::{Context, Error, PipeInfo, Result, options};
+use forebay_core::{Context, Error, PipeInfo, Result, options, random::Rngs};
 
 use super::{Draw, permutation::Permutation};
 
@@ -71,7 +71,7 @@ impl Draw for Subset {
         Ok(len)
     }
 
-    fn at(&self, place: u64, _: &Context) -> (u64, u64) {
+    fn at(&self, place: u64, _: &Rngs) -> (u64, u64) {
         let at = self.order.as_ref().map_or(place, |order| order.at(place));
         match &self.options.indices {
             // A place in a list is below its length.

@@ -1,6 +1,6 @@
 //! `weighted_sampler`: samples of a source, drawn by weight.
 
-use forebay_core::{Context, Error, PipeInfo, Result, options};
+use forebay_core::{Context, Error, PipeInfo, Result, options, random::Rngs};
 
 use super::Draw;
 
@@ -82,10 +82,10 @@ impl Draw for Weighted {
         Ok(wanted)
     }
 
-    fn at(&self, place: u64, cx: &Context) -> (u64, u64) {
+    fn at(&self, place: u64, rngs: &Rngs) -> (u64, u64) {
         match &self.drawn {
             Drawn::Alias(table) => {
-                let mut rng = cx.rng(place);
+                let mut rng = rngs.of(place);
                 let at = rng.below(table.len() as u64);
                 let (kept, other) = table.get(at as usize).copied().unwrap_or_default();
                 (if rng.f64() < kept { at } else { other.into() }, place + 1)
