@@ -80,8 +80,7 @@ impl forebay_core::FlatMap for FlatMap {
         {
             return Err(Error::limit(format!("found {count} items, `most` is {most}")));
         }
-        let names = Names::of(&sample, ITEMS);
-        Ok(Each { sample, shape, keep: self.keep, names, items, count, next: 0 })
+        Ok(Each { sample, shape, keep: self.keep, names: Names::new(ITEMS), items, count, next: 0 })
     }
 }
 
@@ -141,7 +140,7 @@ impl Items for Each {
             View::Tensor(tensor) => tensor_row(tensor, at)?,
             _ => Value::NULL,
         };
-        let (uid, key) = self.names.at(at);
+        let (uid, key) = self.names.at(&self.sample, at);
         let kept = if self.keep { self.sample.values() } else { &[] };
         sample.refill(uid, key, &self.shape.schema, kept.iter().cloned());
         sample.values_mut()[self.shape.at] = item;

@@ -10,7 +10,7 @@ use forebay_core::{
 use crate::{
     rows::order,
     stack::join_or_copy,
-    unbatch::{count_rows, name_of_row},
+    unbatch::{as_origin, count_rows, deepest, name_of_row},
 };
 
 options! {
@@ -112,7 +112,7 @@ impl Rebatch {
         }
         self.left -= count - missing;
         let Some((first, rows)) = cuts.first() else { return Err(Error::bug("no rows are left")) };
-        let (uid, key) = name_of_row(first, &first.key().to_string().into(), rows.start);
+        let (uid, key) = name_of_row(first, &as_origin(first.key()), deepest(first), rows.start);
         let values = first.schema().names().iter().enumerate().map(|(at, name)| {
             let parts = cuts.iter().map(|(batch, rows)| (&batch.values()[at], rows.clone()));
             splice(&parts.collect::<Vec<_>>(), cx).map_err(|error| error.context("field", name))

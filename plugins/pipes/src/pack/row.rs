@@ -8,7 +8,7 @@ use super::{
     plan::{Part, Plan},
     sequence::{Kind, Sequence, Values},
 };
-use crate::stack::Place;
+use crate::{stack::Place, unbatch::as_origin};
 
 /// Keeps the uids of rows that begin within a sample apart from those that other pipes make of a uid and a number.
 const PIECES: u64 = 0x0070_6965_6365;
@@ -138,7 +138,7 @@ impl Row {
         (self.uid, self.key) = match piece.number {
             0 => (piece.uid, piece.key.clone()),
             number => {
-                let key = Key { origin: piece.key.to_string().into(), index: number, ..Key::default() };
+                let key = Key { origin: as_origin(piece.key), index: number, ..Key::default() };
                 (mix(&[PIECES, piece.uid, number]), key)
             }
         };
