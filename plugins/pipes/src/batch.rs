@@ -1,9 +1,9 @@
 //! `batch`: consecutive samples stacked into one.
 
-use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, State, Step, Str, Stream, Value, options};
+use forebay_core::{Context, DataPipe, PipeInfo, Result, Str, Value, options};
 
 use crate::{
-    rows::{Cut, Join},
+    rows::{Cut, Join, stream_of_cut},
     stack::{Column, Place},
 };
 
@@ -78,24 +78,7 @@ impl DataPipe for Batch {
     }
 }
 
-impl Stream for Batch {
-    fn reset(&mut self, _: &Context) -> Result<()> {
-        self.cut.reset();
-        Ok(())
-    }
-
-    fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
-        self.cut.poll(io, cx)
-    }
-
-    fn state(&self) -> Result<State> {
-        self.cut.state()
-    }
-
-    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        self.cut.restore(state)
-    }
-}
+stream_of_cut!(Batch);
 
 #[cfg(test)]
 mod tests {

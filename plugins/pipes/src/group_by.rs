@@ -150,7 +150,7 @@ impl GroupBy {
             return Err(error);
         }
         let group = match self.groups.last {
-            Some(last) if self.index.key(last) == self.key => Some(last),
+            Some(last) if self.consecutive && self.index.key(last) == self.key => Some(last),
             Some(last) if self.consecutive => return Ok(Some(last)),
             _ => self.index.find(self.index.hash(&self.key), &self.key),
         };

@@ -15,6 +15,37 @@ use crate::{
     stack::{Place, join_or_copy, write_scalar},
 };
 
+/// As `options!`, with the options between the first ones and the last that all pipes have that pad; [`Pads`] takes these.
+macro_rules! padding_options {
+    ($(#[$meta:meta])* pub struct $name:ident { $($before:tt)* } then { $($after:tt)* }) => {
+        options! {
+            $(#[$meta])*
+            pub struct $name {
+                $($before)*
+                /// What the length of the first axis, or of each of the first axes, is a multiple of, where it is that of the longest.
+                multiple: OneOrMany<usize> = 1, in 1..=1_000_000;
+                /// The fields to pad; null for all tensors with axes and all lists of numbers.
+                fields: Option<OneOrMany<String>> = null;
+                /// `field=number`: what fields are padded with; 0 for the others.
+                values: OneOrMany<String> = [];
+                /// `_mask` for new fields called that after each padded one, of its shape, true where something was; or `field=name`.
+                mask: Option<OneOrMany<String>> = null;
+                /// `_length` for new fields called that after each padded one, with the lengths of the first axis before; or `field=name`.
+                lengths: Option<OneOrMany<String>> = null;
+                $($after)*
+            }
+        }
+
+        impl $name {
+            fn pads(&self) -> $crate::pad::Pads {
+                let Self { multiple, fields, values, mask, lengths, .. } = self.clone();
+                $crate::pad::Pads { fields: fields.map(|fields| fields.0), multiple, values, mask, lengths }
+            }
+        }
+    };
+}
+pub(crate) use padding_options;
+
 /// The options that all pipes have that pad, as they are given.
 #[derive(Debug)]
 pub(crate) struct Pads {

@@ -3,30 +3,22 @@
 #[cfg(test)]
 mod tests;
 
-use forebay_core::{Context, DataPipe, Io, OneOrMany, PipeInfo, Result, State, Step, Stream, options};
+use forebay_core::{Context, DataPipe, OneOrMany, PipeInfo, Result, options};
 
 use crate::{
-    pad::{Padding, Pads},
-    rows::Cut,
+    pad::{Padding, padding_options},
+    rows::{Cut, stream_of_cut},
 };
 
-options! {
+padding_options! {
     /// Options of `padded_batch`.
     pub struct PaddedBatchOptions {
         /// Samples in one batch.
         size: usize = required, in 1..=1_000_000_000;
         /// The length of the first axis, or of each of the first axes; 0, null and axes beyond these for that of the longest in the batch.
         pad_to: Option<OneOrMany<usize>> = null, in 0..=1_000_000_000;
-        /// What the length of the first axis, or of each of the first axes, is a multiple of, where it is that of the longest.
-        multiple: OneOrMany<usize> = 1, in 1..=1_000_000;
-        /// The fields to pad; null for all tensors with axes and all lists of numbers.
-        fields: Option<OneOrMany<String>> = null;
-        /// `field=number`: what fields are padded with; 0 for the others.
-        values: OneOrMany<String> = [];
-        /// `_mask` for new fields called that after each padded one, of its shape, true where something was; or `field=name`.
-        mask: Option<OneOrMany<String>> = null;
-        /// `_length` for new fields called that after each padded one, with the lengths of the first axis before; or `field=name`.
-        lengths: Option<OneOrMany<String>> = null;
+    }
+    then {
         /// Leave out the last batch if it is shorter.
         drop_last: bool = false;
         /// A new field for the uids of the samples in a batch, in their order; null for none.
@@ -57,29 +49,10 @@ impl DataPipe for PaddedBatch {
     type Options = PaddedBatchOptions;
 
     fn new(options: PaddedBatchOptions) -> Result<Self> {
-        let PaddedBatchOptions { size, pad_to, multiple, fields, values, mask, lengths, drop_last, uids } =
-            options;
-        let pads = Pads { fields: fields.map(|fields| fields.0), multiple, values, mask, lengths };
-        let padding = Padding::new(pads, pad_to.map_or_else(Vec::new, |pad_to| pad_to.0))?;
-        Ok(Self { cut: Cut::new(padding, size, drop_last, uids.as_deref()) })
+        let pads = options.pads();
+        let padding = Padding::new(pads, options.pad_to.map_or_else(Vec::new, |pad_to| pad_to.0))?;
+        Ok(Self { cut: Cut::new(padding, options.size, options.drop_last, options.uids.as_deref()) })
     }
 }
 
-impl Stream for PaddedBatch {
-    fn reset(&mut self, _: &Context) -> Result<()> {
-        self.cut.reset();
-        Ok(())
-    }
-
-    fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
-        self.cut.poll(io, cx)
-    }
-
-    fn state(&self) -> Result<State> {
-        self.cut.state()
-    }
-
-    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        self.cut.restore(state)
-    }
-}
+stream_of_cut!(PaddedBatch);

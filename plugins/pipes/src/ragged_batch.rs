@@ -1,13 +1,13 @@
 //! `ragged_batch`: consecutive samples stacked into one, with fields that differ in length end to end.
 
 use forebay_core::{
-    Buffer, Context, DType, DataPipe, Error, Io, OneOrMany, PipeInfo, Result, Schema, State, Step, Str,
-    Stream, Tensor, TensorExt, Value, View, options,
+    Buffer, Context, DType, DataPipe, Error, OneOrMany, PipeInfo, Result, Schema, Str, Tensor, TensorExt,
+    Value, View, options,
 };
 
 use crate::{
     parts::{Cells, Dims, Parts, shown},
-    rows::{Cut, Join},
+    rows::{Cut, Join, stream_of_cut},
     select::place,
     stack::{Place, check_limit, join_or_copy, write_scalar},
 };
@@ -63,24 +63,7 @@ impl DataPipe for RaggedBatch {
     }
 }
 
-impl Stream for RaggedBatch {
-    fn reset(&mut self, _: &Context) -> Result<()> {
-        self.cut.reset();
-        Ok(())
-    }
-
-    fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
-        self.cut.poll(io, cx)
-    }
-
-    fn state(&self) -> Result<State> {
-        self.cut.state()
-    }
-
-    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        self.cut.restore(state)
-    }
-}
+stream_of_cut!(RaggedBatch);
 
 impl Join for Ragged {
     type Column = Cells;

@@ -107,35 +107,48 @@ impl<J: Join> Rows<J> {
     /// Those of the sample, which they name.
     #[inline]
     pub(crate) fn take(&mut self, input: &mut Chunk, place: &Place) -> Result<()> {
-        let added = self.add(input, place);
-        if let Err(error) = added {
-            return Err(self.leave_out(input, error));
+        let taken = input.pop_with(|uid, key, schema, values| self.put(uid, key, schema, values, place));
+        taken.unwrap_or(Ok(()))
+    }
+
+    /// Moves the values of a sample in. One that does not fit is left out.
+    ///
+    /// # Errors
+    /// Those of the sample, which they name.
+    #[inline]
+    pub(crate) fn put(
+        &mut self,
+        uid: u64,
+        key: &Key,
+        schema: &Schema,
+        values: &mut [Value],
+        place: &Place,
+    ) -> Result<()> {
+        if self.count == 0 {
+            (self.uid, self.key) = (uid, key.clone());
         }
-        if let (Some(_), Some((uid, _))) = (&self.field, input.front()) {
+        if let Err(error) = self.add(schema, values, place) {
+            return Err(self.leave_out(key, error));
+        }
+        if self.field.is_some() {
             self.uids.push(uid);
         }
-        input.advance();
         self.count += 1;
         Ok(())
     }
 
     #[cold]
-    fn leave_out(&mut self, input: &mut Chunk, error: Error) -> Error {
+    fn leave_out(&mut self, key: &Key, error: Error) -> Error {
         self.columns.iter_mut().for_each(|column| self.join.truncate(column, self.count));
-        let error = match input.front() {
-            Some((_, key)) => error.context("sample", key),
-            None => error,
-        };
-        input.advance();
+        let error = error.context("sample", key);
         if self.count > 0 { error.context("first of batch", &self.key) } else { error }
     }
 
     #[inline]
-    fn add(&mut self, input: &mut Chunk, place: &Place) -> Result<()> {
+    fn add(&mut self, schema: &Schema, values: &mut [Value], place: &Place) -> Result<()> {
         if self.count == 0 {
-            self.start(input)?;
+            self.start(schema)?;
         }
-        let Some((schema, values)) = input.front_mut() else { return Ok(()) };
         if !schema.is(&self.last) {
             self.order = order(&self.schema, schema)?;
             self.last = schema.clone();
@@ -149,15 +162,10 @@ impl<J: Join> Rows<J> {
         Ok(())
     }
 
-    /// Starts a batch whose first sample is the foremost.
-    fn start(&mut self, input: &mut Chunk) -> Result<()> {
+    /// Starts a batch whose first sample has these fields.
+    fn start(&mut self, schema: &Schema) -> Result<()> {
         self.columns.clear();
-        if let Some((uid, key)) = input.front() {
-            (self.uid, self.key) = (uid, key.clone());
-        }
-        if let Some((schema, _)) = input.front_mut()
-            && (self.order.is_empty() || !schema.is(&self.schema))
-        {
+        if self.order.is_empty() || !schema.is(&self.schema) {
             self.join.begin(schema)?;
             self.schema = schema.clone();
         }
@@ -281,6 +289,31 @@ impl<J: Join> Cut<J> {
         Ok(())
     }
 }
+
+/// The `Stream` of a pipe whose field `cut` does all.
+macro_rules! stream_of_cut {
+    ($pipe:ty) => {
+        impl forebay_core::Stream for $pipe {
+            fn reset(&mut self, _: &Context) -> Result<()> {
+                self.cut.reset();
+                Ok(())
+            }
+
+            fn poll(&mut self, io: &mut forebay_core::Io, cx: &Context) -> Result<forebay_core::Step> {
+                self.cut.poll(io, cx)
+            }
+
+            fn state(&self) -> Result<forebay_core::State> {
+                self.cut.state()
+            }
+
+            fn restore(&mut self, state: &forebay_core::State, _: &Context) -> Result<()> {
+                self.cut.restore(state)
+            }
+        }
+    };
+}
+pub(crate) use stream_of_cut;
 
 /// Where `other` has each field of `schema`.
 pub(crate) fn order(schema: &Schema, other: &Schema) -> Result<Vec<usize>> {
