@@ -8,14 +8,14 @@ use forebay_core::{
 };
 
 use crate::{
-    again::Held,
     length::Length,
-    pad::{Padding, Pads},
+    lists::Lists,
+    pad::{Padding, padding_options},
     rows::Rows,
     stack::Place,
 };
 
-options! {
+padding_options! {
     /// Options of `bucket_by_length`.
     pub struct BucketByLengthOptions {
         /// An expression for the length of a sample: a number, or something that has a length.
@@ -26,16 +26,8 @@ options! {
         sizes: Vec<usize> = required, in 1..=1_000_000_000;
         /// Pad to the greatest length of the bucket, which is one below its boundary. Samples for which there is no boundary are errors.
         pad_to_boundary: bool = false;
-        /// What the length of the first axis, or of each of the first axes, is a multiple of, where it is that of the longest.
-        multiple: OneOrMany<usize> = 1, in 1..=1_000_000;
-        /// The fields to pad; null for all tensors with axes and all lists of numbers.
-        fields: Option<OneOrMany<String>> = null;
-        /// `field=number`: what fields are padded with; 0 for the others.
-        values: OneOrMany<String> = [];
-        /// `_mask` for new fields called that after each padded one, of its shape, true where something was; or `field=name`.
-        mask: Option<OneOrMany<String>> = null;
-        /// `_length` for new fields called that after each padded one, with the lengths of the first axis before; or `field=name`.
-        lengths: Option<OneOrMany<String>> = null;
+    }
+    then {
         /// Leave out the batches at the end that are not full.
         drop_last: bool = false;
         /// A new field for the uids of the samples in a batch, in their order; null for none.
@@ -56,7 +48,7 @@ pub struct BucketByLength {
     open: bool,
     drop_last: bool,
     buckets: Vec<Bucket>,
-    held: Held,
+    held: Lists,
 }
 
 #[derive(Debug)]
@@ -76,6 +68,7 @@ impl DataPipe for BucketByLength {
     type Options = BucketByLengthOptions;
 
     fn new(options: BucketByLengthOptions) -> Result<Self> {
+        let pads = options.pads();
         let BucketByLengthOptions { boundaries, sizes, pad_to_boundary, drop_last, uids, .. } = options;
         let refuse = |option: &str, message: String| Err(Error::invalid(message).context("option", option));
         if let Some(pair) = boundaries.windows(2).find(|pair| pair[0] >= pair[1]) {
@@ -89,11 +82,7 @@ impl DataPipe for BucketByLength {
             let message = format!("found {found}, expected {expected}: one more than there are boundaries");
             return refuse("sizes", message);
         }
-        let BucketByLengthOptions { multiple, fields, values, mask, lengths, .. } = options;
-        let padding = Padding::new(
-            Pads { fields: fields.map(|fields| fields.0), multiple, values, mask, lengths },
-            Vec::new(),
-        )?;
+        let padding = Padding::new(pads, Vec::new())?;
         let bucket = |(at, size)| {
             let boundary = boundaries.get(at).filter(|_| pad_to_boundary);
             let padding = boundary.map_or_else(|| padding.clone(), |end| padding.to_length(end - 1));
@@ -104,7 +93,7 @@ impl DataPipe for BucketByLength {
             length: Length::new(&options.length)?,
             open: !pad_to_boundary,
             drop_last,
-            held: Held::new(buckets.len()),
+            held: Lists::new(buckets.len()),
             buckets,
             boundaries,
         })

@@ -2,6 +2,8 @@
 
 use forebay_core::{Chunk, Error, Io, Result, Sample};
 
+use crate::replay::{self, Next, Replay, Wanted};
+
 /// Samples of one input that wait. Each has a slot, a small number that is its own until it is let go.
 ///
 /// A saved position holds no samples but which of those taken were held: how many, how many not, how many again, and so on,
@@ -16,7 +18,7 @@ pub(crate) struct Held {
     /// How many samples were taken.
     taken: u64,
     /// After a restore: what is still to be taken again.
-    replay: Option<Replay>,
+    replay: Option<Replay<Runs>>,
 }
 
 #[derive(Debug, Default)]
@@ -28,15 +30,26 @@ struct Slot {
     newer: Option<u32>,
 }
 
-/// Taking samples again, of which some were held.
+/// How many samples were held, how many not, how many again, and so on, from the oldest one on.
 #[derive(Debug)]
-struct Replay {
-    runs: Vec<u64>,
-    /// The run, and how many of it were taken.
+struct Runs {
+    all: Vec<u64>,
+    /// The run, and how many of it are behind.
     at: usize,
     within: u64,
-    /// How many of all were taken.
-    seen: u64,
+}
+
+impl Wanted for Runs {
+    /// Its ordinal.
+    type Place = u64;
+
+    fn take(&mut self, ordinal: u64) -> Option<u64> {
+        if self.all.get(self.at).is_some_and(|&run| run == self.within) {
+            (self.at, self.within) = (self.at + 1, 0);
+        }
+        self.within += 1;
+        self.at.is_multiple_of(2).then_some(ordinal)
+    }
 }
 
 /// How taking samples again went.
@@ -124,7 +137,7 @@ impl Held {
     /// For a saved position: how many samples from the oldest on were held, how many not, how many again, and so on.
     pub(crate) fn runs(&self) -> Vec<u64> {
         if let Some(replay) = &self.replay {
-            return replay.runs.clone();
+            return replay.wanted().all.clone();
         }
         let mut runs: Vec<u64> = Vec::new();
         let (mut at, mut next) = (self.oldest, None);
@@ -145,7 +158,7 @@ impl Held {
     /// For a saved position: how many samples are to come again.
     pub(crate) fn again(&self) -> u64 {
         match (&self.replay, self.oldest) {
-            (Some(replay), _) => replay.seen,
+            (Some(replay), _) => replay.taken(),
             (None, Some(oldest)) => self.taken - self.slots[oldest as usize].ordinal,
             (None, None) => 0,
         }
@@ -157,12 +170,12 @@ impl Held {
     /// `Invalid` when these are no runs.
     pub(crate) fn restore(&mut self, runs: Vec<u64>) -> Result<()> {
         let all = runs.iter().try_fold(0_u64, |sum, &run| sum.checked_add(run).filter(|_| run > 0));
-        if all.is_none() {
+        let Some(all) = all else {
             return Err(Error::invalid("unreadable state: found a run of no samples, or of too many"));
-        }
+        };
         self.clear();
-        self.replay =
-            Some(Replay { runs, at: 0, within: 0, seen: 0 }).filter(|replay| !replay.runs.is_empty());
+        let wanted = Runs { all: runs, at: 0, within: 0 };
+        self.replay = (all > 0).then(|| Replay::from_the_first(wanted, all));
         Ok(())
     }
 
@@ -176,30 +189,18 @@ impl Held {
     }
 
     fn take_next_again(&mut self, io: &mut Io, input: usize) -> Result<Again> {
-        while let Some(replay) = &mut self.replay {
-            let Some(&run) = replay.runs.get(replay.at) else {
-                self.replay = None;
-                break;
-            };
-            if replay.within == run {
-                (replay.at, replay.within) = (replay.at + 1, 0);
-                continue;
+        let end = self.replay.as_ref().map_or(0, Replay::end);
+        let next = replay::next(&mut self.replay, io, input).inspect_err(|_| self.clear())?;
+        Ok(match (next, io.input(input)) {
+            (Next::Held(ordinal), Some(chunk)) => {
+                self.taken = ordinal;
+                Again::Kept(self.keep(chunk))
             }
-            if io.ended(input) {
-                let missing = replay.runs.iter().sum::<u64>() - replay.seen;
-                self.clear();
-                let message = format!("the input ended {missing} samples before the saved position");
-                return Err(Error::invalid(message));
+            (Next::Done, _) => {
+                self.taken = end;
+                Again::Done
             }
-            let Some(chunk) = io.input(input).filter(|chunk| !chunk.is_empty()) else {
-                return Ok(Again::Wait);
-            };
-            (replay.within, replay.seen) = (replay.within + 1, replay.seen + 1);
-            if replay.at % 2 == 0 {
-                return Ok(Again::Kept(self.keep(chunk)));
-            }
-            self.pass(chunk);
-        }
-        Ok(Again::Done)
+            _ => Again::Wait,
+        })
     }
 }

@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-mod again;
 mod assert_length;
 mod batch;
 mod bucket_by_length;
@@ -29,6 +28,7 @@ mod keys;
 mod label;
 mod lasting;
 mod length;
+mod lists;
 mod map;
 mod max_tokens;
 mod mix;

@@ -3,16 +3,20 @@
 #[cfg(test)]
 mod tests;
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    iter,
+};
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, OneOrMany, PipeInfo, Result, Sample, State, Step, Stream, options,
+    Chunk, Context, DataPipe, Error, Io, OneOrMany, PipeInfo, Result, Sample, Schema, State, Step, Stream,
+    options,
 };
 
 use crate::{
-    again::Held,
     length::Length,
-    pad::{Padding, Pads},
+    lists::Lists,
+    pad::{Padding, padding_options},
     rows::Rows,
     stack::Place,
 };
@@ -20,7 +24,7 @@ use crate::{
 /// Samples in a batch for which there is place at first.
 const PLACE: usize = 16;
 
-options! {
+padding_options! {
     /// Options of `max_tokens`.
     pub struct MaxTokensOptions {
         /// An expression for the length of a sample: a number, or something that has a length.
@@ -35,16 +39,8 @@ options! {
         max: Option<usize> = null, in 1..=1_000_000_000;
         /// Count each sample as long as the longest in its batch.
         padding: bool = false;
-        /// What the length of the first axis, or of each of the first axes, is a multiple of, where it is that of the longest.
-        multiple: OneOrMany<usize> = 1, in 1..=1_000_000;
-        /// The fields to pad; null for all tensors with axes and all lists of numbers.
-        fields: Option<OneOrMany<String>> = null;
-        /// `field=number`: what fields are padded with; 0 for the others.
-        values: OneOrMany<String> = [];
-        /// `_mask` for new fields called that after each padded one, of its shape, true where something was; or `field=name`.
-        mask: Option<OneOrMany<String>> = null;
-        /// `_length` for new fields called that after each padded one, with the lengths of the first axis before; or `field=name`.
-        lengths: Option<OneOrMany<String>> = null;
+    }
+    then {
         /// A new field for the uids of the samples in a batch, in their order; null for none.
         uids: Option<String> = null;
     }
@@ -62,26 +58,35 @@ pub struct MaxTokens {
     buffer: usize,
     lengths: std::ops::RangeInclusive<usize>,
     padding: bool,
-    /// The samples of the buffer, and the places that are free.
-    slots: Vec<Sample>,
-    free: Vec<usize>,
-    /// The buffer, the shortest first.
-    heap: BinaryHeap<Reverse<Waiting>>,
+    waiting: Waiting,
     /// The unfinished batch, for how many samples it has place, what their lengths sum up to, and the greatest.
     rows: Rows<Padding>,
     capacity: usize,
     sum: usize,
     longest: usize,
-    /// Takes each sample on its way into the batch.
-    one: Chunk,
     /// The samples in the batch; while they come again, those in the buffer too.
-    held: Held,
-    /// Those that came again, with their lists and their places in these.
-    back: Vec<((usize, usize), Waiting)>,
+    held: Lists,
+    /// Those that came again, with their lists and their places in these, lengths and slots.
+    back: Vec<((usize, usize), usize, usize)>,
 }
 
-/// A sample in the buffer: its length, its number and its slot.
-type Waiting = (usize, u64, usize);
+/// The samples of the buffer.
+#[derive(Debug, Default)]
+struct Waiting {
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+    /// The first and the last slot of the samples of each length; those of one length are in the order in which they came.
+    by_length: BTreeMap<usize, (usize, usize)>,
+    count: usize,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    sample: Sample,
+    number: u64,
+    /// The next one of the same length; of the last one anything.
+    next: usize,
+}
 
 impl DataPipe for MaxTokens {
     const INFO: PipeInfo = PipeInfo {
@@ -94,6 +99,7 @@ impl DataPipe for MaxTokens {
     type Options = MaxTokensOptions;
 
     fn new(options: MaxTokensOptions) -> Result<Self> {
+        let pads = options.pads();
         let MaxTokensOptions { most, buffer, min, padding, uids, .. } = options;
         let max = options.max.unwrap_or(most);
         let refuse = |option: &str, message: String| Err(Error::invalid(message).context("option", option));
@@ -103,39 +109,79 @@ impl DataPipe for MaxTokens {
         if min > max {
             return refuse("min", format!("found {min}, expected no more than the greatest length, {max}"));
         }
-        let MaxTokensOptions { multiple, fields, values, mask, lengths, .. } = options;
-        let pads = Padding::new(
-            Pads { fields: fields.map(|fields| fields.0), multiple, values, mask, lengths },
-            Vec::new(),
-        )?;
+        let pads = Padding::new(pads, Vec::new())?;
         Ok(Self {
             length: Length::new(&options.length)?,
             most,
             buffer,
             lengths: min..=max,
             padding,
-            slots: Vec::new(),
-            free: Vec::new(),
-            heap: BinaryHeap::new(),
+            waiting: Waiting::default(),
             rows: Rows::new(pads, uids.as_deref()),
             capacity: PLACE,
             sum: 0,
             longest: 0,
-            one: Chunk::new(),
-            held: Held::new(2),
+            held: Lists::new(2),
             back: Vec::new(),
         })
     }
 }
 
-/// Moves the foremost sample to a free slot, which it gives.
-fn store(input: &mut Chunk, slots: &mut Vec<Sample>, free: &mut Vec<usize>) -> usize {
-    let slot = free.pop().unwrap_or_else(|| {
-        slots.push(Sample::default());
-        slots.len() - 1
-    });
-    input.pop_into(&mut slots[slot]);
-    slot
+impl Waiting {
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Moves the foremost sample, which has this number, to a free slot; gives that.
+    fn store(&mut self, input: &mut Chunk, number: u64) -> usize {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() - 1
+        });
+        input.pop_into(&mut self.slots[slot].sample);
+        self.slots[slot].number = number;
+        slot
+    }
+
+    /// Adds what lies in a slot, behind those of its length.
+    fn push(&mut self, length: usize, slot: usize) {
+        self.count += 1;
+        match self.by_length.entry(length) {
+            Entry::Occupied(ends) => {
+                let (_, last) = ends.into_mut();
+                self.slots[*last].next = slot;
+                *last = slot;
+            }
+            Entry::Vacant(place) => drop(place.insert((slot, slot))),
+        }
+    }
+
+    /// The least length.
+    fn shortest(&self) -> Option<usize> {
+        self.by_length.first_key_value().map(|(length, _)| *length)
+    }
+
+    /// Takes the first of the shortest: its length and its slot, which stays taken.
+    fn pop(&mut self) -> Option<(usize, usize)> {
+        let mut entry = self.by_length.first_entry()?;
+        let (length, (first, last)) = (*entry.key(), *entry.get());
+        if first == last {
+            entry.remove();
+        } else {
+            entry.get_mut().0 = self.slots[first].next;
+        }
+        self.count -= 1;
+        Some((length, first))
+    }
+
+    /// The numbers of all, the shortest first.
+    fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.by_length.values().flat_map(move |&(first, last)| {
+            let slots =
+                iter::successors(Some(first), move |&slot| (slot != last).then(|| self.slots[slot].next));
+            slots.map(|slot| self.slots[slot].number)
+        })
+    }
 }
 
 impl MaxTokens {
@@ -146,8 +192,8 @@ impl MaxTokens {
         let length = self.length.of(key, schema, values);
         match length {
             Ok(length) if self.lengths.contains(&length) => {
-                let slot = store(input, &mut self.slots, &mut self.free);
-                self.heap.push(Reverse((length, number, slot)));
+                let slot = self.waiting.store(input, number);
+                self.waiting.push(length, slot);
             }
             other => {
                 input.advance();
@@ -159,12 +205,12 @@ impl MaxTokens {
 
     /// Takes again what was held; says whether all is there.
     fn come_back(&mut self, io: &mut Io, cx: &Context) -> Result<bool> {
-        let Self { held, length, slots, free, back, .. } = self;
+        let Self { held, length, waiting, back, .. } = self;
         let all = held.again(io, |input, place, number| {
             let Some((_, key, schema, values)) = input.peek() else { return Ok(()) };
             let length = length.of(key, schema, values);
-            let slot = store(input, slots, free);
-            back.push((place, (length?, number, slot)));
+            let slot = waiting.store(input, number);
+            back.push((place, length?, slot));
             Ok(())
         });
         if !*all.as_ref().unwrap_or(&true) {
@@ -172,11 +218,12 @@ impl MaxTokens {
         }
         let mut back = std::mem::take(&mut self.back);
         all?;
-        back.sort_unstable_by_key(|(place, _)| *place);
-        for ((list, _), waiting) in back {
+        // Those of the batch in its order; those of the buffer as they came.
+        back.sort_by_key(|&((list, place), ..)| (list, if list == 0 { place } else { 0 }));
+        for ((list, _), length, slot) in back {
             match list {
-                0 => self.join(waiting, cx)?,
-                _ => self.heap.push(Reverse(waiting)),
+                0 => self.join(length, slot, cx)?,
+                _ => self.waiting.push(length, slot),
             }
         }
         self.held.list(1).clear();
@@ -193,22 +240,21 @@ impl MaxTokens {
     }
 
     /// Puts a sample of the buffer into the batch.
-    fn join(&mut self, (length, _, slot): Waiting, cx: &Context) -> Result<()> {
-        self.one.push_sample(&mut self.slots[slot]);
-        self.free.push(slot);
+    fn join(&mut self, length: usize, slot: usize, cx: &Context) -> Result<()> {
+        self.waiting.free.push(slot);
         if self.rows.count() == 0 {
             (self.capacity, self.sum, self.longest) = (PLACE.min(self.most), 0, 0);
         }
         let mut place = Place { capacity: self.capacity, strict: true, cx };
         if self.rows.count() == self.capacity {
             place.capacity *= 2;
-            if let Err(error) = self.rows.grow(&place) {
-                self.one.clear();
-                return Err(error);
-            }
+            self.rows.grow(&place)?;
             self.capacity = place.capacity;
         }
-        self.rows.take(&mut self.one, &place)?;
+        let (rows, sample) = (&mut self.rows, &mut self.waiting.slots[slot].sample);
+        let uid = sample.uid();
+        // Nothing is left of it but its memory.
+        sample.reshape(&Schema::empty(), |key, schema, values| rows.put(uid, key, schema, values, &place))?;
         self.sum += length;
         self.longest = self.longest.max(length);
         Ok(())
@@ -223,9 +269,7 @@ impl MaxTokens {
 
 impl Stream for MaxTokens {
     fn reset(&mut self, _: &Context) -> Result<()> {
-        self.slots.clear();
-        self.free.clear();
-        self.heap.clear();
+        self.waiting.clear();
         self.rows.clear();
         self.held.clear();
         self.back.clear();
@@ -237,7 +281,7 @@ impl Stream for MaxTokens {
             return Ok(Step::NeedInput(0));
         }
         while io.room() > 0 {
-            if self.heap.len() < self.buffer {
+            if self.waiting.count < self.buffer {
                 if let Some(input) = io.input(0).filter(|input| !input.is_empty()) {
                     self.take(input)?;
                     continue;
@@ -246,12 +290,13 @@ impl Stream for MaxTokens {
                     return Ok(Step::NeedInput(0));
                 }
             }
-            let shortest = self.heap.peek().map(|Reverse((length, ..))| *length);
+            let shortest = self.waiting.shortest();
             if self.rows.count() > 0 && !shortest.is_some_and(|length| self.fits(length)) {
                 self.give(io, cx)?;
-            } else if let Some(Reverse(waiting)) = self.heap.pop() {
-                self.join(waiting, cx)?;
-                self.held.list(0).push(waiting.1);
+            } else if let Some((length, slot)) = self.waiting.pop() {
+                let number = self.waiting.slots[slot].number;
+                self.join(length, slot, cx)?;
+                self.held.list(0).push(number);
             } else {
                 self.reset(cx)?;
                 return Ok(Step::End);
@@ -261,8 +306,7 @@ impl Stream for MaxTokens {
     }
 
     fn state(&self) -> Result<State> {
-        let buffered = self.heap.iter().map(|Reverse((_, number, _))| *number);
-        Ok(self.held.state_with(1, buffered))
+        Ok(self.held.state_with(1, self.waiting.numbers()))
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {

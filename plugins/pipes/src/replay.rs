@@ -1,16 +1,46 @@
-//! Samples that a pipe holds, saved as which of all that it took they are, and taken again after a restore.
+//! Taking samples again, after a restore, that a pipe held when it was saved: the one loop for all pipes that hold some.
+//!
+//! Which they are each pipe saves in its own way: `lists` those of several lists, as how old each is; `held` those that wait for others, as
+//! runs; `shuffle`, `sort` and `pack` by the slot or the row that each is in.
 
 use forebay_core::{Chunk, Error, Io, Result};
 
+/// Which of the samples that come again were held.
+pub(crate) trait Wanted {
+    /// Where one of them belongs.
+    type Place;
+
+    /// The place of the sample with this ordinal, if it was held. Asked for each, in their order.
+    fn take(&mut self, ordinal: u64) -> Option<Self::Place>;
+}
+
+/// Each with its ordinal, the oldest last.
+impl<T> Wanted for Vec<(u64, T)> {
+    type Place = T;
+
+    fn take(&mut self, ordinal: u64) -> Option<T> {
+        self.pop_if(|(wanted, _)| *wanted == ordinal).map(|(_, place)| place)
+    }
+}
+
 /// Taking samples again that were held or given before.
 #[derive(Debug)]
-pub(crate) struct Replay {
-    /// The ordinal and the slot of each sample that was held, the oldest last.
-    wanted: Vec<(u64, usize)>,
+pub(crate) struct Replay<W = Vec<(u64, usize)>> {
+    wanted: W,
     /// The ordinal of the first sample that comes again, of the next, and of the first that is new.
     start: u64,
     next: u64,
     end: u64,
+}
+
+/// How taking samples again goes on.
+pub(crate) enum Next<T> {
+    /// The foremost sample is one that was held: it is to be taken, and belongs here.
+    Held(T),
+    /// The input has no more for now.
+    Wait,
+    /// All are there.
+    Done,
 }
 
 impl Replay {
@@ -24,43 +54,72 @@ impl Replay {
         let oldest = wanted.last().map(|&(ordinal, _)| ordinal);
         (apart && within).then(|| oldest.map(|start| Self { start, next: start, end, wanted }))
     }
+}
+
+impl<W: Wanted> Replay<W> {
+    /// For samples that are counted from the first that comes again, of `end` in all.
+    pub(crate) fn from_the_first(wanted: W, end: u64) -> Self {
+        Self { wanted, start: 0, next: 0, end }
+    }
 
     /// How many samples were taken again so far.
     pub(crate) fn taken(&self) -> u64 {
         self.next - self.start
     }
+
+    /// The ordinal of the first sample that is new.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Those that were held and have not come.
+    pub(crate) fn wanted(&self) -> &W {
+        &self.wanted
+    }
 }
 
-/// Takes again what waits: `put` is to take each sample that was held, for its slot. Says whether all are there, and then forgets
-/// the replay.
+/// Goes on to the next sample that was held, past those that were not. The replay is forgotten at its end.
 ///
 /// # Errors
-/// `Invalid` when the input has become shorter, and those of `put`; the replay is forgotten with them.
-pub(crate) fn take_again(
-    replay: &mut Option<Replay>,
+/// `Invalid` when the input has become shorter; the replay is forgotten with it.
+pub(crate) fn next<W: Wanted>(
+    replay: &mut Option<Replay<W>>,
     io: &mut Io,
-    mut put: impl FnMut(usize, &mut Chunk) -> Result<()>,
-) -> Result<bool> {
-    let Some(going) = replay else { return Ok(true) };
-    while let Some(input) = io.input(0).filter(|input| going.next < going.end && !input.is_empty()) {
+    input: usize,
+) -> Result<Next<W::Place>> {
+    let Some(going) = replay else { return Ok(Next::Done) };
+    while let Some(chunk) = io.input(input).filter(|chunk| going.next < going.end && !chunk.is_empty()) {
         going.next += 1;
-        match going.wanted.pop_if(|(ordinal, _)| *ordinal == going.next - 1) {
-            Some((_, slot)) => {
-                if let Err(error) = put(slot, input) {
-                    *replay = None;
-                    return Err(error);
-                }
-            }
-            None => input.advance(),
+        if let Some(place) = going.wanted.take(going.next - 1) {
+            return Ok(Next::Held(place));
         }
+        chunk.advance();
     }
-    if going.next < going.end && !io.ended(0) {
-        return Ok(false);
+    if going.next < going.end && !io.ended(input) {
+        return Ok(Next::Wait);
     }
     let missing = going.end - going.next;
     *replay = None;
     match missing {
-        0 => Ok(true),
+        0 => Ok(Next::Done),
         _ => Err(Error::invalid(format!("the input ended {missing} samples before the saved position"))),
+    }
+}
+
+/// Takes again what waits at the only input: `put` is to take each sample that was held, for its place. Says whether all are there.
+///
+/// # Errors
+/// Those of [`next`] and of `put`, after which a later call goes on.
+pub(crate) fn take_again<W: Wanted>(
+    replay: &mut Option<Replay<W>>,
+    io: &mut Io,
+    mut put: impl FnMut(W::Place, &mut Chunk) -> Result<()>,
+) -> Result<bool> {
+    loop {
+        match (next(replay, io, 0)?, io.input(0)) {
+            (Next::Held(place), Some(input)) => put(place, input)?,
+            (Next::Done, _) => return Ok(true),
+            _ => return Ok(false),
+        }
     }
 }

@@ -2,21 +2,27 @@
 
 use std::ops::Range;
 
-use forebay_core::{Context, Error, Io, Result, State};
+use forebay_core::{Chunk, Context, Error, Io, Result, State};
 
 use super::{
     Pack, VERSION, position,
     row::{Member, Piece, Row},
 };
+use crate::replay::{self, Replay};
 
-/// Taking samples again that lie in rows.
-#[derive(Debug)]
-pub(super) struct Again {
-    /// The pieces that are wanted and their rows, the oldest last.
-    wanted: Vec<(Member, usize)>,
-    /// The number of the next sample, counted from the first that comes again, and that of the first that is new.
-    pub(super) next: u64,
-    end: u64,
+/// What lies in rows of each sample: its pieces, in order, and their rows; the oldest sample last.
+pub(super) type Held = Vec<(u64, (u64, Vec<(u64, usize)>))>;
+
+/// Those pieces, each with its row and the oldest last, by their samples.
+fn by_sample(wanted: Vec<(Member, usize)>) -> Held {
+    let mut held: Held = Vec::new();
+    for (Member { ordinal, piece }, row) in wanted {
+        match held.last_mut() {
+            Some((known, (_, pieces))) if *known == ordinal => pieces.insert(0, (piece, row)),
+            _ => held.push((ordinal, (ordinal, vec![(piece, row)]))),
+        }
+    }
+    held
 }
 
 impl Pack {
@@ -43,8 +49,10 @@ impl Pack {
         if saved.rows.len() > self.bins {
             return refuse("bins", saved.rows.len() as u64, self.bins);
         }
-        let wanted = saved.wanted();
-        self.again = (!wanted.is_empty()).then_some(Again { wanted, next: 0, end: saved.count });
+        let held = by_sample(saved.wanted());
+        // The next sample is looked at again too, if a row has pieces of it.
+        let end = held.first().map_or(0, |(newest, _)| saved.count.max(newest + 1));
+        self.replay = (!held.is_empty()).then(|| Replay::from_the_first(held, end));
         (self.taken, self.piece) = (saved.count, saved.piece);
         self.rows = saved.rows.into_iter().map(Row::awaiting).collect();
         if let Some(row) = self.rows.front_mut() {
@@ -56,20 +64,23 @@ impl Pack {
 
     /// Takes again what waits: each piece goes back to its row. Says whether all are there.
     pub(super) fn take_again(&mut self, io: &mut Io, cx: &Context) -> Result<bool> {
-        let Some(mut again) = self.again.take() else { return Ok(true) };
-        let taken = self.put_back(&mut again, io, cx);
-        let over = again.next == again.end && again.wanted.is_empty();
-        let missing = again.end - again.next + u64::from(again.next == again.end);
-        match taken {
-            Ok(()) if over => self.note_rows(),
-            Ok(()) if !io.ended(0) => {
-                self.again = Some(again);
-                return Ok(false);
+        let mut replay = self.replay.take();
+        if replay.is_none() {
+            return Ok(true);
+        }
+        let put = |(ordinal, pieces): (u64, Vec<_>), input: &mut Chunk| {
+            pieces.into_iter().try_for_each(|(piece, row)| self.put_back(input, piece, row, cx))?;
+            // The one that is not whole yet stays where it is.
+            if ordinal < self.taken {
+                input.advance();
             }
-            Ok(()) => {
-                self.clear();
-                let message = format!("the input ended {missing} samples before the saved position");
-                return Err(Error::invalid(message));
+            Ok(())
+        };
+        match replay::take_again(&mut replay, io, put) {
+            Ok(true) => self.note_rows(),
+            Ok(false) => {
+                self.replay = replay;
+                return Ok(false);
             }
             Err(error) => {
                 self.clear();
@@ -79,38 +90,26 @@ impl Pack {
         Ok(true)
     }
 
-    /// Takes samples until all are there or none waits.
-    fn put_back(&mut self, again: &mut Again, io: &mut Io, cx: &Context) -> Result<()> {
-        while let Some(input) = io.input(0).filter(|input| !input.is_empty()) {
-            while let Some(&(member, at)) = again.wanted.last()
-                && member.ordinal == again.next
-                && let Some((uid, key, schema, values)) = input.peek()
-            {
-                let plan = &self.plan(schema, values)?;
-                let packed = self.measure(plan, values)?;
-                self.cut_out(plan, member.piece, Some(at))?;
-                let fits = |(column, range): (usize, &Range<usize>)| {
-                    self.rows.get(at).is_some_and(|row| range.len() <= row.room(plan, column))
-                };
-                if !packed || !self.ranges.iter().enumerate().all(fits) {
-                    return Err(
-                        Error::invalid("the sample has another length than it had").context("sample", key)
-                    );
-                }
-                let piece = Piece { plan, uid, key, number: member.piece, values, ranges: &self.ranges };
-                if let Some(row) = self.rows.get_mut(at) {
-                    row.put(&piece, cx)?;
-                }
-                self.settle(at, plan);
-                again.wanted.pop();
+    /// Puts a piece of the foremost sample back into its row.
+    fn put_back(&mut self, input: &Chunk, number: u64, at: usize, cx: &Context) -> Result<()> {
+        let Some((uid, key, schema, values)) = input.peek() else { return Ok(()) };
+        self.with_plan(schema, values, |this, plan| {
+            let packed = this.measure(plan, values)?;
+            this.cut_out(plan, number, Some(at))?;
+            let fits = |(column, range): (usize, &Range<usize>)| {
+                this.rows.get(at).is_some_and(|row| range.len() <= row.room(plan, column))
+            };
+            if !packed || !this.ranges.iter().enumerate().all(fits) {
+                let error = Error::invalid("the sample has another length than it had");
+                return Err(error.context("sample", key));
             }
-            if again.next == again.end {
-                break;
+            let piece = Piece { plan, uid, key, number, values, ranges: &this.ranges };
+            if let Some(row) = this.rows.get_mut(at) {
+                row.put(&piece, cx)?;
             }
-            input.advance();
-            again.next += 1;
-        }
-        Ok(())
+            this.settle(at, plan);
+            Ok(())
+        })
     }
 
     /// Notes the room of all rows.

@@ -17,12 +17,12 @@ use forebay_core::{
 };
 
 use self::{
-    again::Again,
     fit::{Index, Method},
     plan::{Plan, Rules},
     row::{Member, Piece, Row},
     sequence::Sequence,
 };
+use crate::replay::Replay;
 
 options! {
     /// Options of `pack`.
@@ -89,7 +89,7 @@ pub struct Pack {
     /// With `concat`: where that one was cut for the first time.
     cut: Vec<usize>,
     /// After a restore: what is still to be taken again.
-    again: Option<Again>,
+    replay: Option<Replay<again::Held>>,
     /// How long the sequences of the foremost sample are, and what of them the piece has; kept for their memory.
     lens: Vec<usize>,
     ranges: Vec<Range<usize>>,
@@ -163,7 +163,7 @@ impl DataPipe for Pack {
             taken: 0,
             piece: 0,
             cut: Vec::new(),
-            again: None,
+            replay: None,
             lens: Vec::new(),
             ranges: Vec::new(),
         })
@@ -217,7 +217,7 @@ impl Stream for Pack {
         };
         let head = [self.length as u64, self.method as u64, self.piece, count];
         let bytes = position::write(head, self.rows.iter(), cut);
-        let again = self.again.as_ref().map_or(count, |again| again.next);
+        let again = self.replay.as_ref().map_or(count, Replay::taken);
         Ok(State { version: VERSION, bytes: bytes.into(), ..State::default() }.again(0, again))
     }
 
@@ -232,7 +232,7 @@ impl Pack {
         self.rows.clear();
         self.index = Index::new(self.method, self.bins);
         self.cut.clear();
-        self.again = None;
+        self.replay = None;
         (self.first, self.taken, self.piece) = (0, 0, 0);
     }
 
@@ -252,52 +252,58 @@ impl Pack {
     /// Writes the next piece of the foremost sample into its row.
     fn place(&mut self, input: &Chunk, cx: &Context) -> Result<Placed> {
         let Some((uid, key, schema, values)) = input.peek() else { return Ok(Placed::Whole) };
-        let plan = &self.plan(schema, values)?;
-        if !self.measure(plan, values)? {
-            return Ok(Placed::Whole);
-        }
-        let found = self.find(plan)?;
-        if found.is_none() && self.rows.len() == self.bins {
-            return Ok(Placed::NoRoom);
-        }
-        let at = found.map_or(self.rows.len(), |row| (row - self.first) as usize);
-        if found.is_none() {
-            self.rows.push_back(Row::default());
-        }
-        let row = &mut self.rows[at];
-        let was = found.map(|_| row.left);
-        let piece = Piece { plan, uid, key, number: self.piece, values, ranges: &self.ranges };
-        if let Err(error) = row.put(&piece, cx) {
-            if found.is_none() {
-                self.rows.pop_back();
+        self.with_plan(schema, values, |this, plan| {
+            if !this.measure(plan, values)? {
+                return Ok(Placed::Whole);
             }
-            return Err(error);
-        }
-        if row.members.is_empty() && self.piece > 0 {
-            row.cut.clone_from(&self.cut);
-        }
-        row.members.push(Member { ordinal: self.taken, piece: self.piece });
-        let whole = self.settle(at, plan);
-        let row = &self.rows[at];
-        self.index.set(self.first + at as u64, was, (!row.full).then_some(row.left));
-        Ok(if whole { Placed::Whole } else { Placed::Part })
+            let found = this.find(plan)?;
+            if found.is_none() && this.rows.len() == this.bins {
+                return Ok(Placed::NoRoom);
+            }
+            let at = found.map_or(this.rows.len(), |row| (row - this.first) as usize);
+            if found.is_none() {
+                this.rows.push_back(Row::default());
+            }
+            let row = &mut this.rows[at];
+            let was = found.map(|_| row.left);
+            let piece = Piece { plan, uid, key, number: this.piece, values, ranges: &this.ranges };
+            if let Err(error) = row.put(&piece, cx) {
+                if found.is_none() {
+                    this.rows.pop_back();
+                }
+                return Err(error);
+            }
+            if row.members.is_empty() && this.piece > 0 {
+                row.cut.clone_from(&this.cut);
+            }
+            row.members.push(Member { ordinal: this.taken, piece: this.piece });
+            let whole = this.settle(at, plan);
+            let row = &this.rows[at];
+            this.index.set(this.first + at as u64, was, (!row.full).then_some(row.left));
+            Ok(if whole { Placed::Whole } else { Placed::Part })
+        })
     }
 
-    /// What goes where in a sample.
+    /// Does something with what goes where in a sample.
     #[inline]
-    fn plan(&mut self, schema: &Schema, values: &[Value]) -> Result<Arc<Plan>> {
-        if let Some((known, plan)) = &mut self.known
-            && (known.is(schema) || known == schema)
-            && plan.is_for(values)
-        {
-            if !known.is(schema) {
-                *known = schema.clone();
-            }
-            return Ok(Arc::clone(plan));
-        }
-        let plan = Arc::new(self.rules.plan(schema, values)?);
-        self.known = Some((schema.clone(), Arc::clone(&plan)));
-        Ok(plan)
+    fn with_plan<T>(
+        &mut self,
+        schema: &Schema,
+        values: &[Value],
+        work: impl FnOnce(&mut Self, &Arc<Plan>) -> Result<T>,
+    ) -> Result<T> {
+        let known = self
+            .known
+            .take()
+            .filter(|(known, plan)| (known.is(schema) || known == schema) && plan.is_for(values));
+        let (known, plan) = match known {
+            Some((known, plan)) if known.is(schema) => (known, plan),
+            Some((_, plan)) => (schema.clone(), plan),
+            None => (schema.clone(), Arc::new(self.rules.plan(schema, values)?)),
+        };
+        let done = work(self, &plan);
+        self.known = Some((known, plan));
+        done
     }
 
     /// Notes how long the sequences are, with what is put before and behind them; says whether the sample is packed at all.

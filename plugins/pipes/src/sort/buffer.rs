@@ -108,6 +108,7 @@ impl Buffer {
             Ok(())
         });
         took.inspect_err(|_| {
+            *replay = None;
             heap.clear();
             ordinals.clear();
         })

@@ -1,30 +1,28 @@
-//! Samples that a pipe holds out of order: how old each is, and getting them again.
+//! Samples that a pipe holds in some lists, saved as how old each is.
 
 use forebay_core::{Chunk, Error, Io, Result, State, StateExt};
 
-use crate::numbers;
+use crate::{
+    numbers,
+    replay::{self, Replay},
+};
 
 /// The version of the saved position's form: for each list its length, and for each sample in it how many were taken after it.
 const VERSION: u32 = 1;
 
 /// Which samples are held, by the order in which they were taken, in some lists; and what is still to be taken again.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct Lists {
     /// Of each list, the samples in its order.
     lists: Vec<Vec<u64>>,
     taken: u64,
-    replay: Option<Replay>,
+    replay: Option<Replay<Vec<(u64, Place)>>>,
 }
 
-#[derive(Debug)]
-struct Replay {
-    /// The number of each sample that was held, with its list and the place in it, the oldest last.
-    wanted: Vec<(u64, (usize, usize))>,
-    /// The next sample that comes again; the first, which is the oldest, is number 0.
-    next: u64,
-}
+/// A list, the place in it, and the number of the sample there.
+type Place = (usize, usize, u64);
 
-impl Held {
+impl Lists {
     pub(crate) fn new(lists: usize) -> Self {
         Self { lists: vec![Vec::new(); lists], taken: 0, replay: None }
     }
@@ -57,30 +55,12 @@ impl Held {
         io: &mut Io,
         mut keep: impl FnMut(&mut Chunk, (usize, usize), u64) -> Result<()>,
     ) -> Result<bool> {
-        let Some(replay) = &mut self.replay else { return Ok(true) };
-        while let Some(input) = io.input(0).filter(|input| replay.next < self.taken && !input.is_empty()) {
-            let number = replay.next;
-            replay.next += 1;
-            match replay.wanted.last() {
-                Some(&(wanted, place)) if wanted == number => {
-                    replay.wanted.pop();
-                    keep(input, place, number)?;
-                }
-                _ => input.advance(),
-            }
-        }
-        if replay.next < self.taken && !io.ended(0) {
-            return Ok(false);
-        }
-        let missing = self.taken - replay.next;
-        self.replay = None;
-        if missing > 0 {
+        let put = |(list, place, number): Place, input: &mut Chunk| keep(input, (list, place), number);
+        let all = replay::take_again(&mut self.replay, io, put);
+        if all.is_err() && self.replay.is_none() {
             self.clear();
-            return Err(Error::invalid(format!(
-                "the input ended {missing} samples before the saved position"
-            )));
         }
-        Ok(true)
+        all
     }
 
     /// Two to three bytes for each sample held, which comes again with all that came after the oldest.
@@ -88,7 +68,7 @@ impl Held {
         self.state_with(0, std::iter::empty())
     }
 
-    /// As [`state`](Held::state), with more samples in one of the lists.
+    /// As [`state`](Lists::state), with more samples in one of the lists.
     pub(crate) fn state_with(&self, list: usize, more: impl Iterator<Item = u64>) -> State {
         let more: Vec<u64> = more.collect();
         let (mut saved, mut oldest) = (Vec::new(), self.taken);
@@ -100,7 +80,7 @@ impl Held {
                 saved.push(self.taken - 1 - number);
             }
         }
-        let again = self.replay.as_ref().map_or(self.taken - oldest, |replay| replay.next);
+        let again = self.replay.as_ref().map_or(self.taken - oldest, |replay| replay.taken());
         let bytes = numbers::write(saved.into_iter());
         State { version: VERSION, bytes: bytes.into(), ..State::default() }.again(0, again)
     }
@@ -131,14 +111,14 @@ impl Held {
         };
         self.lists = lists.iter().map(|ages| ages.iter().map(|age| self.taken - 1 - age).collect()).collect();
         let places = self.lists.iter().enumerate().flat_map(|(list, numbers)| {
-            numbers.iter().enumerate().map(move |(place, &number)| (number, (list, place)))
+            numbers.iter().enumerate().map(move |(place, &number)| (number, (list, place, number)))
         });
         let mut wanted: Vec<_> = places.collect();
         wanted.sort_unstable_by(|one, other| other.cmp(one));
         if !rest.is_empty() || wanted.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             return Err(unreadable());
         }
-        self.replay = (!wanted.is_empty()).then_some(Replay { wanted, next: 0 });
+        self.replay = (!wanted.is_empty()).then(|| Replay::from_the_first(wanted, self.taken));
         Ok(())
     }
 }
