@@ -17,10 +17,10 @@ fn what_is_in_merged_samples_is_followed() {
         let registry = registry();
         for (text, given, delivered) in [
             (format!("range 100 | shuffle 9 | {BUCKETS} | shuffle 5"), 100, 100),
-            (format!("range 100 | {TOKENS} | batch 2 uids=batches"), 100, 100),
+            (format!("range 100 | {TOKENS} | padded_batch 2 uids=batches"), 100, 100),
             (format!("range 30 | repeat 2 | {BUCKETS} uids=of"), 60, 60),
             (format!("range 100 | {ROWS} 8 bins=3 fields=tokens | shuffle 9"), 100, 100),
-            (format!("range 50 | {ROWS} 8 fields=tokens method=concat uids=of | batch 4"), 50, 50),
+            (format!("range 50 | {ROWS} 8 fields=tokens method=concat uids=of | ragged_batch 4"), 50, 50),
             (
                 format!("range 50 | repeat 2 | {ROWS} 2 bins=3 fields=tokens too_long=split | batch 2"),
                 100,
