@@ -24,6 +24,9 @@ const BEGINNINGS: [Magic; 8] = [
     start(b""),
 ];
 
+/// The most bytes that are shown to say how sure it is.
+const HEAD: usize = 4096;
+
 const fn start(bytes: &'static [u8]) -> Magic {
     Magic { offset: 0, bytes }
 }
@@ -48,17 +51,11 @@ impl Decoder for Json {
     }
 
     fn probe(&self, head: &[u8], extension: &str) -> u8 {
-        let named = extension.eq_ignore_ascii_case("json");
-        let first = head.iter().find(|byte| !b" \t\r\n".contains(byte));
-        match first {
+        if !extension.eq_ignore_ascii_case("json") {
             // Less than who knows the extension.
-            _ if !named => {
-                if is_object(head) {
-                    48
-                } else {
-                    0
-                }
-            }
+            return if is_object(head) { 48 } else { 0 };
+        }
+        match head.iter().find(|byte| !b" \t\r\n".contains(byte)) {
             Some(b'{' | b'[') => 192,
             Some(b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => 96,
             // Nothing else claims it: a broken document had better be told than left as bytes.
@@ -71,7 +68,7 @@ impl Decoder for Json {
     }
 }
 
-/// Whether bytes begin as an object with a key does, or an array of objects.
+/// Whether bytes begin as one object with a key does, or an array of objects, and nothing follows it as far as can be seen.
 fn is_object(head: &[u8]) -> bool {
     let text = head.trim_ascii_start();
     let text = text.strip_prefix(b"[").map_or(text, <[u8]>::trim_ascii_start);
@@ -81,7 +78,34 @@ fn is_object(head: &[u8]) -> bool {
     };
     let end =
         text.iter().enumerate().position(|(at, &byte)| byte == b'"' && (at == 0 || text[at - 1] != b'\\'));
-    end.is_some_and(|end| text[end + 1..].trim_ascii_start().starts_with(b":"))
+    if !end.is_some_and(|end| text[end + 1..].trim_ascii_start().starts_with(b":")) {
+        return false;
+    }
+    match first(head) {
+        Some(end) => head[end..].trim_ascii().is_empty(),
+        None => head.len() >= HEAD,
+    }
+}
+
+/// The end of the first value in brackets, if it is here.
+fn first(text: &[u8]) -> Option<usize> {
+    let (mut depth, mut quoted, mut escaped) = (0_u32, false, false);
+    for (at, byte) in text.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = quoted,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => depth += 1,
+            b'}' | b']' if !quoted => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Reads one document.
@@ -153,10 +177,29 @@ mod tests {
     #[test]
     fn under_any_name_only_what_begins_as_an_object_does() {
         let probe = |head: &str, extension: &str| Json.probe(head.as_bytes(), extension);
-        for head in ["{\"a\": 1}", "{\n  \"a \\\" b\" : [", "[{\"\":", "[ {\n\"a\":"] {
+        let long = format!("[{}]", "{\"a\": 1}, ".repeat(500));
+        for head in [
+            "{\"a\": 1}",
+            "{\n  \"a \\\" b\" : [\"}\", 2]}\n",
+            "[{\"\":1}]",
+            "[ {\n\"a\":0}, 7]",
+            &long[..HEAD],
+        ] {
             assert!(probe(head, "") > 0 && probe(head, "") < probe(head, "json"), "{head}");
         }
-        for head in ["{a: 1}", "[1, 2]", "{\"a\", 1}", "{\"a", "[[\"a\":", "{}", "true", ""] {
+        // Of lines of JSON, and of what is cut off, the bytes are left.
+        for head in [
+            "{\"a\": 1}\n{\"a\": 2}\n",
+            "{\"a\": [1, ",
+            "{a: 1}",
+            "[1, 2]",
+            "{\"a\", 1}",
+            "{\"a",
+            "[[\"a\":",
+            "{}",
+            "true",
+            "",
+        ] {
             assert_eq!(probe(head, "cfg"), 0, "{head}");
             assert!(probe(head, "json") > 0, "{head}");
         }
