@@ -72,7 +72,7 @@ fn changed(name: &str, patches: &[Patch], manifest: &str, files: &[(&str, &str)]
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let mut sources =
         vec!["core/Cargo.toml".to_owned(), "core/build.rs".to_owned(), "core/abi/Cargo.toml".to_owned()];
-    for part in ["core/src", "core/src/shim", "core/abi/src"] {
+    for part in ["core/src", "core/src/codec", "core/src/shim", "core/abi/src"] {
         let entries = fs::read_dir(root().join(part)).unwrap().map(|entry| entry.unwrap());
         let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
         sources.extend(files.map(|entry| format!("{part}/{}", entry.file_name().to_string_lossy())));

@@ -63,8 +63,7 @@ impl Registry {
     /// ```
     /// use forebay_loader::{Graph, Loader, Registry};
     ///
-    /// let twice = |sample: forebay_loader::Sample, _: &_| Ok(vec![sample.clone(), sample]);
-    /// let registry = Registry::from_env()?.with_flat_map("twice", twice)?;
+    /// let registry = Registry::from_env()?.with_flat_map("twice", |sample, _| Ok(vec![sample.clone(), sample]))?;
     /// # #[cfg(feature = "bundled")] {
     /// let mut loader = Loader::builder(Graph::from_line("range 10 | twice")?).build(&registry)?;
     /// assert_eq!(loader.epoch(0).count(), 20);
@@ -87,12 +86,11 @@ impl Registry {
     ///
     /// # Examples
     /// ```
-    /// use forebay_loader::{Graph, Loader, Registry, Sample};
+    /// use forebay_loader::{Graph, Loader, Registry};
     ///
-    /// let even = |sample: &Sample, _: &_| {
+    /// let registry = Registry::from_env()?.with_filter("even", |sample, _| {
     ///     Ok(sample.get("value").and_then(|value| value.as_i64()).is_some_and(|value| value % 2 == 0))
-    /// };
-    /// let registry = Registry::from_env()?.with_filter("even", even)?;
+    /// })?;
     /// # #[cfg(feature = "bundled")] {
     /// let mut loader = Loader::builder(Graph::from_line("range 10 | even")?).build(&registry)?;
     /// assert_eq!(loader.epoch(0).count(), 5);
