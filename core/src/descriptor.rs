@@ -39,9 +39,11 @@ pub struct PipeInfo {
     /// Keeps what it reads for later epochs and passes. So that this is the same whenever it is read, everything before it is told of epoch 0 and
     /// pass 0 at all times; and none of that runs before this asks for input.
     pub keeps: bool,
-    /// The option, a text, that the loader sets to the identity of what this reads, followed by what a graph gives it: the same as long as all is that can be known before a
-    /// run: the nodes before this one, the plugins, seed and limits, the folder that relative paths begin at and, with ranks, how many there are. For pipes that keep something from
-    /// run to run. What files hold, closures and the environment is not in it.
+    /// The option, a text, that the loader sets to the identity of what this reads, followed by what a graph gives it:
+    /// the same as long as all is that can be known before a run: the nodes before this one, the plugins, seed and limits,
+    /// the folder that relative paths begin at and, with ranks, how many there are. What files hold, closures and the
+    /// environment is not in it. For pipes that keep something from run to run, which an option tells them to: where a graph
+    /// gives a node none, this is not set.
     pub identity_option: &'static str,
     /// May answer [`Step::Rewind`](crate::Step::Rewind): what it reads from must feed nothing else.
     pub rewinds: bool,

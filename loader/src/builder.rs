@@ -223,8 +223,7 @@ impl LoaderBuilder {
         };
         let setup = |segment: Option<usize>| {
             let parts = (&graph, registry, &plan);
-            let setup = worker::setup(parts, executor, (seed, ranks, self.limits), segment.map(solo))?;
-            Ok(Setup { identities: identities.clone(), ..setup })
+            worker::setup(parts, executor, (seed, ranks, self.limits), &identities, segment.map(solo))
         };
         let crew = crew(executor, &plan, (self.worker.clone(), self.timeout), setup)?;
         let heap = crew.as_ref().map(|crew| crew.arena.heap(BATCHES)).transpose()?;

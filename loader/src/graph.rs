@@ -173,14 +173,8 @@ impl Graph {
 
     /// The node at this place and all that it reads from.
     pub(crate) fn up_to(&self, last: usize) -> Self {
-        let read = self.edges();
-        let (mut todo, mut kept) = (vec![last], BTreeSet::new());
-        while let Some(at) = todo.pop() {
-            if kept.insert(at) {
-                todo.extend(&read[at]);
-            }
-        }
-        Self { nodes: kept.into_iter().map(|at| self.nodes[at].clone()).collect(), run: self.run.clone() }
+        let nodes = above(&self.edges(), last).into_iter().map(|at| self.nodes[at].clone());
+        Self { nodes: nodes.collect(), run: self.run.clone() }
     }
 
     /// The graph without some nodes that have one input: who reads them reads that.
@@ -270,6 +264,17 @@ impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_line(None))
     }
+}
+
+/// A node and all that it reads from, by what each reads from.
+pub(crate) fn above(read: &[Vec<usize>], node: usize) -> BTreeSet<usize> {
+    let (mut found, mut todo) = (BTreeSet::new(), vec![node]);
+    while let Some(at) = todo.pop() {
+        if found.insert(at) {
+            todo.extend(&read[at]);
+        }
+    }
+    found
 }
 
 impl Node {

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::{
     Registry,
-    graph::{Catalog as _, Graph},
+    graph::{COMMON, Catalog as _, Graph},
     registry::Record,
 };
 
@@ -21,7 +21,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) limits: Limits,
 }
 
-/// For each node whose pipe asks for it, by place: the identity of all that stands before it.
+/// For each node whose pipe asks for it and that has an option, by place: the identity of all that stands before it.
+/// One without options keeps nothing from run to run, and to hash the plugins takes milliseconds.
 ///
 /// It is the 128-bit XXH3 of the seed, the limits and the folder that relative paths begin at; how many ranks there are, and which this is where
 /// samples are dealt out before; the outputs that the node reads; each node before it, in the order of the graph: its fingerprint and its
@@ -32,7 +33,9 @@ pub(crate) fn identities(
     setting: &Setting<'_>,
 ) -> BTreeMap<usize, String> {
     let asks = |at: &usize| {
-        registry.pipe(&graph.nodes()[*at].pipe).is_some_and(|spec| !spec.identity_option.is_empty())
+        let node = &graph.nodes()[*at];
+        let has_options = node.options.keys().any(|option| !COMMON.contains(&option.as_str()));
+        has_options && registry.pipe(&node.pipe).is_some_and(|spec| !spec.identity_option.is_empty())
     };
     (0..graph.nodes().len()).filter(asks).map(|at| (at, identity(graph, at, registry, setting))).collect()
 }

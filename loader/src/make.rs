@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    mem,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -13,7 +12,7 @@ use crate::{
     Registry,
     audit::{Log, Tap},
     executor::{Arrivals, Blame, Body, Chain, Grain, Link, Origin, Pace, Parallel, Trail, Usher},
-    graph::{Catalog, Graph, Node, PipeSpec},
+    graph::{Catalog, Graph, Node, PipeSpec, above},
     host::{Destination, Host, NodeContext, Stacker},
     plan::{Plan, Segment, replaces},
     record::Records,
@@ -189,17 +188,14 @@ fn kept(graph: &Graph, registry: &Registry) -> Result<Vec<bool>> {
     let keeps = |at: &usize| registry.pipe(&nodes[*at].pipe).is_some_and(|spec| spec.keeps);
     let mut kept = vec![false; read.len()];
     for at in (0..read.len()).filter(keeps) {
-        let mut todo = read[at].clone();
-        while let Some(before) = todo.pop() {
+        for before in above(&read, at).into_iter().filter(|&before| before != at) {
             if nodes[before].is_unordered() {
                 return Err(Error::invalid(format!(
                     "`{}` is unordered, and `{}` keeps its samples: each run would keep another order; put it behind",
                     nodes[before].name, nodes[at].name
                 )));
             }
-            if !mem::replace(&mut kept[before], true) {
-                todo.extend(&read[before]);
-            }
+            kept[before] = true;
         }
     }
     Ok(kept)

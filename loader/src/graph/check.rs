@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use forebay_core::{Error, Result};
 
-use super::{Catalog, Class, Graph, Input, Node, PipeSpec, nearest, options};
+use super::{Catalog, Class, Graph, Input, Node, PipeSpec, above, nearest, options};
 
 /// The most unread outputs of one node that an error names.
 const SHOWN: usize = 8;
@@ -195,16 +195,6 @@ impl Graph {
         }
         problems
     }
-}
-
-/// A node and all that it reads from.
-fn above(read: &[Vec<usize>], node: usize) -> HashSet<usize> {
-    let mut found = HashSet::from([node]);
-    let mut todo = vec![node];
-    while let Some(at) = todo.pop() {
-        todo.extend(read[at].iter().copied().filter(|&from| found.insert(from)));
-    }
-    found
 }
 
 fn unknown_pipe(node: &Node, catalog: &dyn Catalog) -> Error {

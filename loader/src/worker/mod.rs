@@ -52,6 +52,7 @@ pub(crate) fn setup(
     (graph, registry, plan): (&Graph, &Registry, &Plan),
     executor: Executor,
     (seed, ranks, limits): (u64, (u32, u32), Limits),
+    identities: &BTreeMap<usize, String>,
     solo: Option<SoloSetup>,
 ) -> Result<Setup> {
     let files = registry.plugins().iter().filter(|record| record.path().is_some());
@@ -79,7 +80,7 @@ pub(crate) fn setup(
         seed,
         ranks,
         limits: (limits.bytes, limits.pixels),
-        identities: BTreeMap::new(),
+        identities: identities.clone(),
     })
 }
 

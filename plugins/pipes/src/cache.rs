@@ -2,7 +2,7 @@
 
 mod disk;
 mod folder;
-mod memory;
+pub(crate) mod memory;
 mod piece;
 
 use std::mem;

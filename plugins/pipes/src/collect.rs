@@ -6,6 +6,8 @@ use forebay_core::{
     sampling::{self, COUNT},
 };
 
+use crate::cache::memory;
+
 options! {
     /// Options of `collect`.
     pub struct CollectOptions {
@@ -193,7 +195,7 @@ impl Stream for CollectGet {
 
 impl CollectGet {
     fn hold(&mut self, sample: Sample) -> Result<()> {
-        self.bytes += (sample.size() + size_of::<Sample>() + size_of_val(sample.values())) as u64;
+        self.bytes += memory::size(&sample);
         self.held.push(sample);
         if self.bytes <= self.limit {
             return Ok(());

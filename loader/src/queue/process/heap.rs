@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use forebay_core::BufferMut;
+use forebay_core::{BufferMut, codec::LARGE};
 
 use super::{lane::Lane, shared::Block, space::Space};
-use forebay_core::codec::LARGE;
 
 /// Shared memory for the buffers that a process is going to send. Clones are the same heap.
 #[derive(Clone)]

@@ -23,8 +23,8 @@ impl Memory {
     }
 }
 
-/// How many bytes a sample keeps.
-pub(super) fn size(sample: &Sample) -> u64 {
+/// How many bytes of memory a sample that is kept takes.
+pub(crate) fn size(sample: &Sample) -> u64 {
     (sample.size() + size_of::<Sample>() + size_of_val(sample.values())) as u64
 }
 
