@@ -30,7 +30,7 @@ use forebay_loader::{
     Error, Executor, Graph, Loader, LoaderBuilder, Registry, Result, Search, serve_if_worker,
 };
 
-const USAGE: &str = "usage: bench engine|pipes|manifests|workers|steps|skew|paths|kills|idle|remote, \
+const USAGE: &str = "usage: bench engine|manifests|workers|steps|skew|paths|kills|idle|remote, bench pipes [CASES], \
                      bench tar|photos|snapshots FOLDER, bench startup FOREBAY, or bench formats FOLDER PYTHON [CASES]";
 
 fn main() -> ExitCode {
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
             None => Err(Error::invalid(USAGE)),
         },
         ("engine", None) => engine::run(),
-        ("pipes", None) => pipes::run(),
+        ("pipes", cases) => pipes::run(&cases.unwrap_or_default().to_string_lossy()),
         ("manifests", None) => manifests::run(),
         ("workers", None) => workers::run(),
         ("steps", None) => steps::run(),

@@ -93,7 +93,8 @@ const CASES: &[(&str, &str, &str)] = &[
 
 const BARE: &str = "range N | batch 1000";
 
-pub(crate) fn run() -> Result<Vec<String>> {
+/// All cases, or those whose names have `only` in them.
+pub(crate) fn run(only: &str) -> Result<Vec<String>> {
     let registry = crate::registry()?;
     let cost = |text: &str| {
         let numbers = [('N', SAMPLES), ('H', SAMPLES / 2), ('Q', SAMPLES / 4)];
@@ -111,7 +112,7 @@ pub(crate) fn run() -> Result<Vec<String>> {
     };
     let mut rows =
         vec![format!("{:<32}{:>12}{:>12}{:>10}", "pipe, ns of CPU a sample", "without", "with", "costs")];
-    for (name, with, without) in CASES {
+    for (name, with, without) in CASES.iter().filter(|(name, ..)| name.contains(only)) {
         let mut costs = [Vec::new(), Vec::new()];
         for _ in 0..ROUNDS {
             costs[0].push(cost(without)?);
