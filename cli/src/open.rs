@@ -9,8 +9,8 @@ use forebay_loader::{Error, ErrorKind, Graph, Registry, Search, Survey};
 
 use crate::outcome::{Result, Stop};
 
-/// The plugins, those in `first` before all others.
-pub(crate) fn any_registry(first: &[PathBuf]) -> Result<Registry> {
+/// Where plugins are looked for: in `first`, then wherever the environment says.
+pub(crate) fn search(first: &[PathBuf]) -> Result<Search> {
     let mut search = Search::from_env().map_err(Stop::Usage)?;
     for place in first.iter().rev() {
         if !place.exists() {
@@ -20,7 +20,12 @@ pub(crate) fn any_registry(first: &[PathBuf]) -> Result<Registry> {
         }
         search = search.first(place);
     }
-    Ok(Registry::new(search)?)
+    Ok(search)
+}
+
+/// The plugins, those in `first` before all others.
+pub(crate) fn any_registry(first: &[PathBuf]) -> Result<Registry> {
+    Ok(Registry::new(search(first)?)?)
 }
 
 /// As [`any_registry`], and a plugin file that was named must be taken.

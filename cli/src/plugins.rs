@@ -1,5 +1,7 @@
 //! `forebay plugins`: which plugins there are, what one offers, and which decoder takes a file.
 
+mod test;
+
 use std::{
     io::{self, Write},
     path::{Path, PathBuf},
@@ -41,6 +43,8 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Check whether a library keeps what plugins promise
+    Test(test::Args),
     /// Which decoders take a file, best first, and why
     Why {
         /// The file
@@ -56,17 +60,19 @@ impl Command {
     pub(crate) fn json(&self) -> bool {
         match self {
             Self::List { json, .. } | Self::Show { json, .. } | Self::Why { json, .. } => *json,
+            Self::Test(args) => args.json,
         }
     }
 }
 
 /// Shows plugins.
 pub(crate) fn plugins(command: &Command, plugins: &[PathBuf]) -> Result {
-    let registry = open::any_registry(plugins)?;
+    let registry = || open::any_registry(plugins);
     match command {
-        Command::List { all, json } => list(&registry, *all, *json),
-        Command::Show { name, json } => show(&registry, name, *json),
-        Command::Why { file, json } => why(&registry, file, *json),
+        Command::List { all, json } => list(&registry()?, *all, *json),
+        Command::Show { name, json } => show(&registry()?, name, *json),
+        Command::Test(args) => test::test(args, plugins),
+        Command::Why { file, json } => why(&registry()?, file, *json),
     }
 }
 

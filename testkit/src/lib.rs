@@ -42,6 +42,8 @@
 //! ```
 
 mod answers;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod costs;
 mod damage;
 mod host;

@@ -103,7 +103,8 @@ pub struct MagicSpec {
 
 impl MagicSpec {
     /// The bytes; none for a malformed text.
-    pub(crate) fn decode(&self) -> Option<Vec<u8>> {
+    #[must_use]
+    pub fn decode(&self) -> Option<Vec<u8>> {
         let digits = self.bytes.as_bytes().chunks(2);
         digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
     }

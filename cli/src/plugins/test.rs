@@ -1,0 +1,81 @@
+//! `forebay plugins test`: whether a library keeps what plugins promise.
+
+use std::path::PathBuf;
+
+use clap::Args as Arguments;
+use forebay_loader::Error;
+use forebay_testkit::conformance::{CHECKS, Kind, Kit, SECONDS};
+
+use crate::{
+    open,
+    outcome::{Result, Stop},
+    print,
+};
+
+/// What `forebay plugins test` is told.
+#[derive(Arguments)]
+pub(crate) struct Args {
+    /// The library; not needed with --checks
+    #[arg(required_unless_present = "checks")]
+    library: Option<PathBuf>,
+    /// A file of a decoder's own or of a pipe that opens files, a folder of such files, or the URL of a file for a store; can be given several times
+    #[arg(long, value_name = "PATH")]
+    data: Vec<String>,
+    /// A graph in one line with a pipe of the plugin; can be given several times
+    #[arg(long, value_name = "GRAPH")]
+    graph: Vec<String>,
+    /// A pipe, decoder or store that is not tested, by its name: one that writes files, say; can be given several times
+    #[arg(long, value_name = "NAME")]
+    skip: Vec<String>,
+    /// How many seconds of the processor a check may take
+    #[arg(long, default_value_t = SECONDS, value_name = "N")]
+    seconds: u64,
+    /// Show what is checked, and test nothing
+    #[arg(long)]
+    checks: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Tests a library.
+pub(crate) fn test(args: &Args, plugins: &[PathBuf]) -> Result {
+    let Some(library) = args.library.as_ref().filter(|_| !args.checks) else { return checks() };
+    if !library.is_file() {
+        return Err(Stop::Usage(Error::invalid("no such file").context("plugin", library.display())));
+    }
+    let mut kit = Kit::file(library, open::search(plugins)?).seconds(args.seconds);
+    for path in &args.data {
+        kit = kit.data(path);
+    }
+    for line in &args.graph {
+        kit = kit.graph(line);
+    }
+    for name in &args.skip {
+        kit = kit.skip(name);
+    }
+    let report = kit.run().map_err(Stop::early)?;
+    if args.json {
+        print::json(&report)?;
+    } else {
+        print::text(|out| writeln!(out, "{report}"))?;
+    }
+    if report.passed() { Ok(()) } else { Err(Stop::No) }
+}
+
+fn checks() -> Result {
+    print::text(|out| {
+        for (kind, title) in [
+            (Kind::Plugin, "of every plugin"),
+            (Kind::Decoder, "of each decoder"),
+            (Kind::Pipe, "of each pipe"),
+            (Kind::Store, "of each store"),
+        ] {
+            writeln!(out, "{title}")?;
+            for check in CHECKS.iter().filter(|check| check.kind == kind) {
+                writeln!(out, "  {:<10}{}", check.name, check.promise)?;
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,72 @@
+//! All checks.
+
+mod decoder;
+mod pipe;
+mod plugin;
+mod store;
+
+use forebay_loader::Error;
+
+use super::bench::Bench;
+use super::subject::Kind;
+
+/// One promise of plugins, and how it is checked.
+pub struct Check {
+    /// Its name.
+    pub name: &'static str,
+    /// What it applies to.
+    pub kind: Kind,
+    /// What is promised.
+    pub promise: &'static str,
+    /// The others make no sense where this one does not pass.
+    pub(super) first: bool,
+    pub(super) run: fn(&Bench) -> Found,
+}
+
+/// What a check saw, or why it did not pass.
+pub(super) type Found = Result<String, Miss>;
+
+/// Why a check did not pass.
+pub(super) enum Miss {
+    /// The promise is broken.
+    Failed(String),
+    /// It does not apply.
+    Skipped(String),
+}
+
+impl From<Error> for Miss {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// A check fails for this reason, if `fine` does not hold.
+fn expect(fine: bool, why: impl FnOnce() -> String) -> Result<(), Miss> {
+    if fine { Ok(()) } else { Err(Miss::Failed(why())) }
+}
+
+pub(super) use self::pipe::WORKERS;
+
+/// All checks, in the order in which they run.
+pub const CHECKS: &[Check] = &[
+    plugin::MANIFEST,
+    plugin::SYMBOLS,
+    plugin::LAYOUT,
+    decoder::PROBE,
+    decoder::DECODE,
+    decoder::DAMAGE,
+    decoder::THREADS,
+    decoder::MEMORY,
+    pipe::RUNS,
+    pipe::AGAIN,
+    pipe::THREADS,
+    pipe::WORKERS,
+    pipe::STATE,
+    pipe::RANKS,
+    pipe::APART,
+    pipe::ONCE,
+    pipe::STOP,
+    pipe::MEMORY,
+    store::READS,
+    store::REFUSES,
+];

@@ -1,0 +1,333 @@
+//! Checks of pipes, in the graphs that they are tested in.
+
+use std::{collections::BTreeMap, thread, time::Duration};
+
+use forebay_loader::{ErrorKind, Executor, Loader, audit, graph::Catalog as _};
+
+use super::{Check, Found, Kind, Miss, decoder::grows, expect};
+use crate::conformance::bench::{Bench, Given, MOST, digest, given, take};
+
+/// So many ranks at most share the samples.
+const RANKS_AT_MOST: u32 = 64;
+/// After so many samples, one after the other, a run is given up.
+const GIVEN_UP: usize = 12;
+
+pub(super) const RUNS: Check = Check {
+    name: "runs",
+    kind: Kind::Pipe,
+    promise: "the graph gives samples, as many as it says",
+    first: true,
+    run: |bench| {
+        let mut loader = bench.loader(Executor::Inline)?;
+        let len = loader.len();
+        let whole = given(&mut loader, 0)?;
+        loader.finish()?;
+        expect(!whole.samples.is_empty(), || {
+            "gives nothing: name a graph in which it does with `--graph`".to_owned()
+        })?;
+        let count = whole.samples.len() as u64;
+        match len {
+            Some(len) if whole.ended => {
+                expect(len == count, || format!("says that it has {len} samples, and has {count}"))?
+            }
+            Some(len) => {
+                expect(len >= count, || format!("says that it has {len} samples, and has at least {count}"))?
+            }
+            None => {}
+        }
+        Ok(if whole.ended { format!("{count} samples") } else { format!("{count} samples and more") })
+    },
+};
+
+pub(super) const AGAIN: Check = Check {
+    name: "again",
+    kind: Kind::Pipe,
+    promise: "an epoch is the same whenever it is run, and whatever ran before",
+    first: false,
+    run: |bench| {
+        let whole = bench.whole()?;
+        let mut loader = bench.loader(Executor::Inline)?;
+        for (epoch, what) in [(0, "a second run"), (1, ""), (0, "a run after another epoch")] {
+            let again = given(&mut loader, epoch)?;
+            if epoch == 0 {
+                same(&again, &whole, what)?;
+            }
+        }
+        // An epoch that was left in its middle.
+        drop(take(loader.epoch(1), whole.samples.len() / 2)?);
+        same(&given(&mut loader, 0)?, &whole, "a run after another that was given up")?;
+        loader.finish()?;
+        Ok(String::new())
+    },
+};
+
+/// Two runs of the same must give the same; says where they part.
+fn same(one: &Given, other: &Given, what: &str) -> Result<(), Miss> {
+    let parts = one.samples.iter().zip(&other.samples).position(|(one, other)| one != other);
+    let (found, wanted) = (one.samples.len(), other.samples.len());
+    match parts {
+        Some(at) => Err(Miss::Failed(format!("{what} parts at sample {at}"))),
+        None => expect(one == other, || {
+            format!("{what} gives {found} samples, and {wanted} on the consumer's thread")
+        }),
+    }
+}
+
+fn on(bench: &Bench, executors: &[(Executor, &str)]) -> Found {
+    let whole = bench.whole()?;
+    for (executor, what) in executors {
+        let mut loader = bench.loader(*executor)?;
+        for _ in 0..2 {
+            same(&given(&mut loader, 0)?, &whole, what)?;
+        }
+        loader.finish()?;
+    }
+    Ok(format!("{} samples", whole.samples.len()))
+}
+
+pub(super) const THREADS: Check = Check {
+    name: "threads",
+    kind: Kind::Pipe,
+    promise: "it gives the same on any number of threads",
+    first: false,
+    run: |bench| {
+        on(
+            bench,
+            &[
+                (Executor::Threads(1), "on one thread"),
+                (Executor::Threads(2), "on two threads"),
+                (Executor::Threads(5), "on five threads"),
+            ],
+        )
+    },
+};
+
+pub(in crate::conformance) const WORKERS: Check = Check {
+    name: "workers",
+    kind: Kind::Pipe,
+    promise: "it gives the same in worker processes",
+    first: false,
+    run: |bench| {
+        if !bench.is_file() {
+            return Err(Miss::Skipped(
+                "it is linked in: `forebay plugins test FILE.so` checks this".to_owned(),
+            ));
+        }
+        on(bench, &[(Executor::Processes(2), "in two processes")])
+    },
+};
+
+pub(super) const STATE: Check = Check {
+    name: "state",
+    kind: Kind::Pipe,
+    promise: "from a snapshot after any sample it goes on as if nothing had been, on another executor too",
+    first: false,
+    run: |bench| {
+        let whole = bench.whole()?;
+        let registry = bench.registry()?;
+        let loader = |executor| {
+            // Each pipe says where it is after every call, and is called for one sample at a time, or for three.
+            let chunk = if executor == Executor::Inline { 1 } else { 3 };
+            bench.builder(executor)?.chunk(chunk).marks(Duration::ZERO).build(&registry)
+        };
+        let executors = [Executor::Inline, Executor::Threads(2)];
+        for (executor, other) in [(executors[0], executors[1]), (executors[1], executors[0])] {
+            let mut first = loader(executor)?;
+            let mut epoch = first.epoch(0);
+            for at in 1..=whole.samples.len() {
+                epoch.next().transpose()?;
+                let snapshot = epoch.snapshot()?;
+                let rest = take(loader(other)?.remainder(&snapshot)?, whole.samples.len() - at)?;
+                goes_on(&rest.samples, &whole.samples[at..], || format!("after sample {at}"))?;
+                // What it saves right after it was restored leads to the same place.
+                let again = loader(executor)?.remainder(&snapshot)?.snapshot()?;
+                let rest = take(loader(other)?.remainder(&again)?, whole.samples.len() - at)?;
+                goes_on(&rest.samples, &whole.samples[at..], || {
+                    format!("after sample {at}, restored twice,")
+                })?;
+            }
+        }
+        Ok(format!("{} places", whole.samples.len()))
+    },
+};
+
+fn goes_on(rest: &[String], wanted: &[String], place: impl FnOnce() -> String) -> Result<(), Miss> {
+    expect(rest == wanted, || {
+        let parts = rest.iter().zip(wanted).position(|(one, other)| one != other);
+        let parts = parts.map_or(String::new(), |parts| format!(", others from number {parts} on"));
+        format!("{} it gives {} more{parts}; without a stop {}", place(), rest.len(), wanted.len())
+    })
+}
+
+pub(super) const RANKS: Check = Check {
+    name: "ranks",
+    kind: Kind::Pipe,
+    promise: "of any number of ranks each gets its share: no sample is lost, none comes twice",
+    first: false,
+    run: |bench| {
+        let registry = bench.registry()?;
+        let graph = bench.graph()?;
+        let merged = graph
+            .nodes()
+            .iter()
+            .find(|node| registry.pipe(&node.pipe).is_some_and(|spec| !spec.stacks.is_empty()));
+        if let Some(node) = merged {
+            return Err(Miss::Skipped(format!(
+                "`{}` makes one of several, which are others on each rank",
+                node.name
+            )));
+        }
+        let share = |rank, ranks| -> Result<Given, forebay_loader::Error> {
+            let mut loader = bench.builder(Executor::Inline)?.ranks(rank, ranks).build(&registry)?;
+            let share = given(&mut loader, 0)?;
+            loader.finish()?;
+            Ok(share)
+        };
+        let whole = match share(0, 1) {
+            Err(error) if error.message().starts_with("no plugin has a pipe that gives ranks") => {
+                return Err(Miss::Skipped(
+                    "there is no pipe that gives ranks their share: add a plugin with one".to_owned(),
+                ));
+            }
+            whole => whole?,
+        };
+        if !whole.ended {
+            return Err(Miss::Skipped(format!("more than {MOST} samples")));
+        }
+        let whole = [whole];
+        let wanted = counted(&whole);
+        for ranks in 2..=RANKS_AT_MOST {
+            let shares = (0..ranks).map(|rank| share(rank, ranks)).collect::<Result<Vec<_>, _>>()?;
+            let found = counted(&shares);
+            let lost = wanted
+                .iter()
+                .filter(|(sample, count)| found.get(*sample).is_none_or(|found| found < *count))
+                .count();
+            let more = found
+                .iter()
+                .filter(|(sample, count)| wanted.get(*sample).is_none_or(|wanted| wanted < *count))
+                .count();
+            expect(lost + more == 0, || {
+                format!(
+                    "of {} samples {ranks} ranks lack {lost}, and have {more} that come twice or from nowhere",
+                    wanted.len()
+                )
+            })?;
+        }
+        Ok(format!("2 to {RANKS_AT_MOST} ranks, {} samples", wanted.len()))
+    },
+};
+
+/// How often each sample came.
+fn counted(shares: &[Given]) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    for sample in shares.iter().flat_map(|share| &share.samples) {
+        *counts.entry(sample.as_str()).or_default() += 1;
+    }
+    counts
+}
+
+pub(super) const APART: Check = Check {
+    name: "apart",
+    kind: Kind::Pipe,
+    promise: "two of it know nothing of each other, and either may be given up at any sample, on any thread",
+    first: false,
+    run: |bench| {
+        let whole = bench.whole()?;
+        let (mut one, mut other) = (bench.loader(Executor::Inline)?, bench.loader(Executor::Inline)?);
+        let (mut one, mut other) = (one.epoch(0), other.epoch(0));
+        let mut found = [Vec::new(), Vec::new()];
+        for _ in 0..whole.samples.len() {
+            // One is ahead of the other.
+            for (samples, into, turns) in [(&mut one, 0, 2), (&mut other, 1, 1)] {
+                for sample in samples.take(turns) {
+                    found[into].push(digest(&sample?));
+                }
+            }
+        }
+        for (samples, what) in found.iter_mut().zip(["the one", "the other"]) {
+            samples.truncate(whole.samples.len());
+            expect(samples[..] == whole.samples, || {
+                format!("of two that run in turns {what} gives something else")
+            })?;
+        }
+        for executor in [Executor::Inline, Executor::Threads(2)] {
+            for samples in 0..GIVEN_UP.min(whole.samples.len()) {
+                let mut loader = bench.loader(executor)?;
+                take(loader.epoch(0), samples)?;
+                loader
+                    .finish()
+                    .map_err(|error| Miss::Failed(format!("given up after {samples} samples: {error}")))?;
+                let mut loader = bench.loader(executor)?;
+                take(loader.epoch(0), samples)?;
+                let dropped = thread::spawn(move || Loader::finish(loader)).join();
+                let dropped = dropped.map_err(|_| Miss::Failed("a thread panicked".to_owned()))?;
+                dropped.map_err(|error| Miss::Failed(format!("given up on another thread: {error}")))?;
+            }
+        }
+        same(&bench.whole()?, &whole, "a run after all that")?;
+        Ok(String::new())
+    },
+};
+
+pub(super) const ONCE: Check = Check {
+    name: "once",
+    kind: Kind::Pipe,
+    promise: "every sample goes through it once, but for those that its options leave out",
+    first: false,
+    run: |bench| {
+        let folder = tempfile::tempdir().map_err(forebay_loader::Error::from)?;
+        let file = folder.path().join("audit");
+        let mut loader = bench.builder(Executor::Threads(2))?.audit(&file).build(&bench.registry()?)?;
+        let whole = given(&mut loader, 0)?;
+        loader.finish()?;
+        for epoch in audit(&[&file])? {
+            expect(epoch.offences.is_empty(), || epoch.to_string().replace('\n', ";"))?;
+            expect(epoch.exactly_once || !whole.ended, || epoch.to_string().replace('\n', ";"))?;
+        }
+        Ok(format!("{} samples", whole.samples.len()))
+    },
+};
+
+pub(super) const STOP: Check = Check {
+    name: "stop",
+    kind: Kind::Pipe,
+    promise: "it ends when it is stopped",
+    first: false,
+    run: |bench| {
+        for executor in [Executor::Inline, Executor::Threads(2)] {
+            let mut loader = bench.loader(executor)?;
+            let stopper = loader.stopper();
+            let mut epoch = loader.epoch(0);
+            epoch.next().transpose()?;
+            stopper.stop();
+            // What is under way may still come.
+            let end = epoch.by_ref().take(2 * MOST).find_map(Result::err);
+            drop(epoch);
+            expect(end.as_ref().is_none_or(|error| error.kind() == ErrorKind::Cancelled), || {
+                format!("ended with another error when it was stopped: {end:?}")
+            })?;
+            loader.finish()?;
+        }
+        Ok(String::new())
+    },
+};
+
+pub(super) const MEMORY: Check = Check {
+    name: "memory",
+    kind: Kind::Pipe,
+    promise: "it keeps nothing when it is gone",
+    first: false,
+    run: |bench| {
+        let registry = bench.registry()?;
+        let runs = MOST.div_ceil(bench.whole()?.samples.len().max(1)).max(4);
+        grows(|| {
+            for _ in 0..runs {
+                let mut loader = bench.builder(Executor::Inline)?.build(&registry)?;
+                given(&mut loader, 0)?;
+                loader.finish()?;
+            }
+            Ok(())
+        })
+    },
+};

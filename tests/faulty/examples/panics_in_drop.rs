@@ -1,0 +1,28 @@
+//! A map that panics when it is freed.
+
+use forebay_core::{Context, DataPipe, Map, NoOptions, PipeInfo, Result, Sample};
+
+struct Faulty;
+
+impl DataPipe for Faulty {
+    const INFO: PipeInfo = PipeInfo { name: "faulty", summary: "Changes nothing", ..PipeInfo::DEFAULT };
+    type Options = NoOptions;
+
+    fn new(_: NoOptions) -> Result<Self> {
+        Ok(Self)
+    }
+}
+
+impl Map for Faulty {
+    fn map(&self, _: &mut Sample, _: &Context) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Faulty {
+    fn drop(&mut self) {
+        panic!("on purpose");
+    }
+}
+
+forebay_core::export_plugin! { maps: [Faulty] }

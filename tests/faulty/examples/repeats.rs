@@ -1,0 +1,45 @@
+//! A source that goes on in the next epoch where it stopped.
+
+use forebay_core::{Context, DataPipe, Key, NoOptions, PipeInfo, Result, Sample, Source, State, StateExt};
+
+const COUNT: u64 = 100;
+
+struct Faulty {
+    next: u64,
+}
+
+impl DataPipe for Faulty {
+    const INFO: PipeInfo = PipeInfo { name: "faulty", summary: "A hundred numbers", ..PipeInfo::DEFAULT };
+    type Options = NoOptions;
+
+    fn new(_: NoOptions) -> Result<Self> {
+        Ok(Self { next: 0 })
+    }
+}
+
+impl Source for Faulty {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        // Forgets to begin anew.
+        Ok(())
+    }
+
+    fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
+        let number = self.next;
+        let _ = cx;
+        self.next += 1;
+        let mut sample = Sample::new(number, Key { index: number, ..Key::default() });
+        sample.set("value", number.cast_signed());
+        Ok((number % (COUNT + 1) < COUNT).then_some(sample))
+    }
+
+    fn state(&self) -> Result<State> {
+        State::json(1, &self.next)
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        self.next = state.parse(1)?;
+        Ok(())
+    }
+}
+
+forebay_core::export_plugin! { sources: [Faulty] }

@@ -1,0 +1,31 @@
+//! A decoder that takes whatever it is given for its own.
+
+use forebay_core::{Buffer, Context, Decoder, DecoderInfo, Error, NoOptions, Result, Value, Wanted};
+
+struct Faulty;
+
+impl Decoder for Faulty {
+    const INFO: DecoderInfo = DecoderInfo {
+        name: "faulty",
+        summary: "A count in four bytes, and as many bytes",
+        extensions: &["counted"],
+        ..DecoderInfo::DEFAULT
+    };
+    type Options = NoOptions;
+
+    fn new(_: NoOptions) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn probe(&self, head: &[u8], _: &str) -> u8 {
+        // The longer, the surer.
+        u8::try_from(head.len()).unwrap_or(u8::MAX).max(1)
+    }
+
+    fn decode(&self, bytes: &Buffer, _: &Wanted, _: &Context) -> Result<Value> {
+        let (_, rest) = bytes.split_first_chunk::<4>().ok_or_else(|| Error::corrupt("no count"))?;
+        Ok(Buffer::from(rest.to_vec()).into())
+    }
+}
+
+forebay_core::export_plugin! { decoders: [Faulty] }

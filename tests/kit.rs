@@ -1,0 +1,127 @@
+//! The conformance kit: each plugin that breaks a promise fails the check of that promise, and ours pass them all.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::{
+    env::{self, consts::DLL_SUFFIX},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+use forebay_tests::{Cargo, PLUGINS, folder_of, plugin_file, root, within_deadline};
+use serde_json::Value;
+
+/// Each of `tests/faulty/examples`: which check sees it, how that ends, and what it says.
+const FAULTS: &[(&str, &str, &str, &str)] = &[
+    ("aborts", "runs", "died", "SIGABRT"),
+    ("crashes", "runs", "died", "SIGSEGV"),
+    ("forgets", "state", "failed", "after sample 2 it gives 38 more, others from number 0 on"),
+    ("hoards", "damage", "died", "memory allocation of"),
+    ("leaks", "memory", "failed", "never freed"),
+    ("lies", "once", "failed", "NOT exactly once"),
+    ("loops", "damage", "died", "SIGXCPU"),
+    ("miscounts", "runs", "failed", "says that it has 101 samples, and has 100"),
+    ("mixes", "apart", "failed", "of two that run in turns"),
+    ("panics", "damage", "failed", "index out of bounds"),
+    ("panics_in_drop", "runs", "failed", "on purpose"),
+    ("prints", "decode", "failed", "decoding 9 bytes"),
+    ("repeats", "again", "failed", "a run after another epoch"),
+    ("shares_out", "ranks", "failed", "3 ranks lack 1"),
+    ("unsure", "probe", "failed", "is surer of"),
+];
+
+/// The folder of `faulty`, built.
+fn faulty() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let file = format!("examples/libaborts{DLL_SUFFIX}");
+        Cargo::workspace(&root()).arg("--examples").build(&file).parent().unwrap().to_owned()
+    })
+}
+
+/// What `forebay plugins test` says of a library with these arguments: its exit code, and its report.
+fn test(library: &Path, args: &[&str]) -> (i32, Value) {
+    static COMMAND: OnceLock<PathBuf> = OnceLock::new();
+    let built = || Cargo::workspace(&root()).arg("--bin").arg("forebay").build("forebay");
+    let mut command = Command::new(COMMAND.get_or_init(built));
+    let plugins = env::join_paths(PLUGINS.map(plugin_file)).unwrap();
+    command.args(["plugins", "test", "--json"]).arg(library).args(args).current_dir(root()).env_clear();
+    command.env("FOREBAY_PLUGIN_SYSTEM_PATH", "").env("FOREBAY_PLUGIN_PATH", plugins).env("HOME", "/nowhere");
+    command.env("PATH", env::var_os("PATH").unwrap_or_default());
+    let output = within_deadline(move || command.output().unwrap());
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    (output.status.code().unwrap(), report)
+}
+
+/// The rows of a report that did not pass: the check, how it ended, and what it said.
+fn failures(report: &Value) -> Vec<[&str; 3]> {
+    let rows = report["rows"].as_array().unwrap_or_else(|| panic!("{report}")).iter();
+    let rows = rows.map(|row| ["check", "verdict", "detail"].map(|name| row[name].as_str().unwrap()));
+    rows.filter(|[_, verdict, _]| !matches!(*verdict, "passed" | "skipped")).collect()
+}
+
+#[test]
+fn every_faulty_plugin_fails_the_check_of_what_it_breaks() {
+    let folder = tempfile::tempdir().unwrap();
+    let sample = folder.path().join("five.counted");
+    fs::write(&sample, b"\x05\0\0\x01hello").unwrap();
+    let files = fs::read_dir(root().join("tests/faulty/examples")).unwrap();
+    assert_eq!(files.count(), FAULTS.len(), "each is in the table");
+    let mut wrong = Vec::new();
+    for (name, check, ends, says) in FAULTS {
+        let library = faulty().join(format!("lib{name}{DLL_SUFFIX}"));
+        let reads = fs::read_to_string(root().join(format!("tests/faulty/examples/{name}.rs"))).unwrap();
+        let data: &[&str] =
+            if reads.contains("decoders:") { &["--data", sample.to_str().unwrap()] } else { &[] };
+        let (code, report) = test(&library, &[&["--seconds", "5"], data].concat());
+        let failures = failures(&report);
+        let seen = failures
+            .iter()
+            .any(|[of, verdict, detail]| of == check && verdict == ends && detail.contains(says));
+        if code != 1 || !seen {
+            wrong.push(format!("{name}: exit code {code}, {failures:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn plugins_of_ours_pass_every_check() {
+    let seeds = |names: &[&str]| -> Vec<String> {
+        names.iter().flat_map(|name| ["--data".to_owned(), format!("tests/mutations/seeds/{name}")]).collect()
+    };
+    let pieces = "files tests/mutations/seeds/pax.tar | tar_pieces samples=1 | untar_pieces";
+    for (plugin, args, more) in [
+        // A writer's files are those of one run.
+        ("forebay-tar", seeds(&["pax.tar", "gnu.tar"]), &["--skip", "write_tar", "--graph", pieces][..]),
+        ("forebay-msgpack", seeds(&["doc.msgpack"]), &[]),
+        ("forebay-tfrecord", seeds(&["examples.tfrecord"]), &[]),
+        ("forebay-tensors", seeds(&["c.npy", "two.npz", "two.safetensors", "two.idx", "list.pkl"]), &[]),
+    ] {
+        let args: Vec<_> = args.iter().map(String::as_str).chain(more.iter().copied()).collect();
+        let (code, report) = test(&plugin_file(plugin), &args);
+        assert_eq!((code, failures(&report)), (0, Vec::new()), "{plugin}");
+    }
+}
+
+#[test]
+fn what_cannot_be_tested_is_no_success() {
+    let nothing = test(&plugin_file("forebay-msgpack"), &[]);
+    assert_eq!(nothing.0, 1);
+    assert!(
+        failures(&nothing.1).iter().any(|row| row[1] == "untested" && row[2].contains("--data")),
+        "{}",
+        nothing.1
+    );
+    // Nor is what the plugin does not read, or what is no plugin.
+    let (code, report) = test(&plugin_file("forebay-msgpack"), &["--data", "tests/mutations/seeds/rgb.png"]);
+    assert_eq!(code, 2);
+    assert!(report["error"]["message"].as_str().unwrap().contains("has the extension"), "{report}");
+    let folder = folder_of(&[]);
+    let text = folder.path().join("libtext.so");
+    fs::write(&text, "no library").unwrap();
+    let (code, report) = test(&text, &[]);
+    assert_eq!(code, 1, "{report}");
+    assert!(report["error"]["message"].as_str().unwrap().contains("not a plugin"), "{report}");
+}
