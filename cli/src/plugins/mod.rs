@@ -1,0 +1,87 @@
+//! `forebay plugins`: one file per subcommand.
+
+mod list;
+mod show;
+mod test;
+mod why;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use forebay_loader::{
+    graph::PipeSpec,
+    registry::{Manifest, Record},
+};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{open, outcome::Result};
+
+/// What `forebay plugins` is told.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// All plugins, the files that were refused and why, and the places looked at
+    List {
+        /// Show libraries that are no plugins one by one
+        #[arg(long)]
+        all: bool,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// What one plugin offers, with every option
+    Show {
+        /// The plugin's name, as in `forebay plugins list`
+        name: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check whether a library keeps what plugins promise
+    Test(test::Args),
+    /// Which decoders take a file, best first, and why
+    Why {
+        /// The file
+        file: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl Command {
+    /// Whether JSON was asked for.
+    pub(crate) fn json(&self) -> bool {
+        match self {
+            Self::List { json, .. } | Self::Show { json, .. } | Self::Why { json, .. } => *json,
+            Self::Test(args) => args.json,
+        }
+    }
+}
+
+/// Shows plugins.
+pub(crate) fn plugins(command: &Command, plugins: &[PathBuf]) -> Result {
+    let registry = || open::any_registry(plugins);
+    match command {
+        Command::List { all, json } => list::list(&registry()?, *all, *json),
+        Command::Show { name, json } => show::show(&registry()?, name, *json),
+        Command::Test(args) => test::test(args, plugins),
+        Command::Why { file, json } => why::why(&registry()?, file, *json),
+    }
+}
+
+/// A plugin's manifest, with the file it is in.
+fn described(record: &Record) -> serde_json::Value {
+    #[derive(Serialize)]
+    struct Described<'a> {
+        #[serde(flatten)]
+        manifest: &'a Manifest,
+        file: String,
+    }
+    json!(Described { manifest: record.manifest(), file: record.file() })
+}
+
+/// Those that a person writes in a graph.
+fn people(pipes: &[PipeSpec]) -> impl Iterator<Item = &PipeSpec> {
+    pipes.iter().filter(|pipe| !pipe.is_part())
+}
