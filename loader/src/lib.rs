@@ -1,6 +1,6 @@
 //! Finds Forebay plugins, builds graphs of DataPipes, and runs them.
 //!
-//! - [`Registry`]: which plugins there are, found at run time, and which decoder takes a value;
+//! - [`Registry`]: which plugins there are, found at run time, and which decoder takes a value; [`Trust`]: which of them may be loaded;
 //! - [`graph`]: what is connected to what, as data, from TOML, JSON, one line or Rust;
 //! - [`Plan`]: how a graph is cut for running;
 //! - [`Loader`]: runs it, on an [`Executor`], and gives the samples of each epoch in order.
@@ -50,9 +50,9 @@ pub use crate::{
     open::{FileKind, Survey},
     plan::{Edge, Plan, Segment},
     quality::{Measure, Quality, quality},
-    registry::{Registry, Search},
+    registry::{Registry, Search, Trust},
     snapshot::{NodeMark, PipeState, PluginMark, Snapshot},
     stall::{AtWork, Stall},
     stats::{NodeStats, Stats},
-    worker::serve_if_worker,
+    worker::{serve_if_worker, worker_program},
 };

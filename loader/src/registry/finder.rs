@@ -7,11 +7,11 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use forebay_core::{Error, Registrar, Result, StaticPlugin};
+use forebay_core::{Error, ErrorKind, Registrar, Result, StaticPlugin};
 
 use super::{
-    DecoderSlot, Inner, Looked, Manifest, Origin, Record, Refusal, Registry, Search, StoreSlot,
-    opener::OpenerSlot,
+    DecoderSlot, Inner, Looked, Manifest, Origin, Record, Refusal, Registry, Search, StoreSlot, Why,
+    opener::OpenerSlot, stamp::Stamp, trust,
 };
 
 /// Collects plugins, in the order of the search.
@@ -37,7 +37,7 @@ impl Finder {
         for record in self.plugins.extract_if(.., |record| skip.contains(&record.manifest.name)) {
             let reason =
                 Error::invalid("left out by FOREBAY_PLUGIN_SKIP").context("plugin", &record.manifest.name);
-            self.refusals.push(Refusal { path: PathBuf::from("linked in"), reason });
+            self.refusals.push(Refusal { path: PathBuf::from("linked in"), why: Why::LeftOut, reason });
         }
     }
 
@@ -45,37 +45,39 @@ impl Finder {
         let mut seen = Vec::new();
         for place in &search.places {
             let candidates = place.candidates().unwrap_or_else(|reason| {
-                self.refusals.push(Refusal { path: place.path.clone(), reason });
+                self.refuse(place.path.clone(), Why::Unfit, reason);
                 Some(Vec::new())
             });
             let libraries = candidates.as_ref().map(Vec::len);
             self.places.push(Looked { place: place.clone(), libraries });
             for path in candidates.into_iter().flatten() {
                 let id = identity(&path);
-                if !seen.contains(&id) {
-                    seen.push(id);
-                    self.consider(path, &search.skip);
+                if seen.contains(&id) {
+                    continue;
                 }
+                match judge(&path, search) {
+                    Ok(record) => self.admit(record),
+                    Err((why, reason)) => {
+                        self.refuse(path, why, reason);
+                        // By another way it may be trusted.
+                        if why == Why::Distrusted {
+                            continue;
+                        }
+                    }
+                }
+                seen.push(id);
             }
         }
         for name in &search.skip {
             if !self.refusals.iter().any(|refusal| refusal.reason.get("plugin") == Some(name)) {
                 let reason = Error::invalid(format!("FOREBAY_PLUGIN_SKIP names {name}, which is not there"));
-                self.refusals.push(Refusal { path: PathBuf::from(name), reason });
+                self.refuse(PathBuf::from(name), Why::LeftOut, reason);
             }
         }
     }
 
-    fn consider(&mut self, path: PathBuf, skip: &[String]) {
-        match Manifest::read(&path) {
-            Ok(manifest) if skip.contains(&manifest.name) => {
-                let reason =
-                    Error::invalid("left out by FOREBAY_PLUGIN_SKIP").context("plugin", &manifest.name);
-                self.refusals.push(Refusal { path, reason });
-            }
-            Ok(manifest) => self.admit(Record::new(manifest, Origin::File(path))),
-            Err(reason) => self.refusals.push(Refusal { path, reason }),
-        }
+    fn refuse(&mut self, path: PathBuf, why: Why, reason: Error) {
+        self.refusals.push(Refusal { path, why, reason });
     }
 
     /// Of two plugins with one name the higher version stays, and of equal versions the first; the other is told.
@@ -86,8 +88,7 @@ impl Finder {
         let loser = if newer { std::mem::replace(old, new) } else { new };
         let winner = format!("{} {}", old.label(), old.file());
         let reason = Error::invalid(format!("{} gives way to {winner}", loser.label()));
-        self.refusals
-            .push(Refusal { path: loser.path().unwrap_or(Path::new("linked in")).to_owned(), reason });
+        self.refuse(PathBuf::from(loser.file()), Why::Outdone, reason);
     }
 
     pub(super) fn finish(mut self, search: &Search) -> Registry {
@@ -102,7 +103,8 @@ impl Finder {
                         "its pipe {} gives way to that of {winner}; call it {hint}",
                         spec.name
                     ));
-                    self.refusals.push(Refusal { path: PathBuf::from(record.file()), reason });
+                    let (path, why) = (PathBuf::from(record.file()), Why::Outdone);
+                    self.refusals.push(Refusal { path, why, reason });
                 }
             }
         }
@@ -125,8 +127,30 @@ impl Finder {
             stores.extend(indices.map(|index| StoreSlot { plugin, index, made: OnceLock::new() }));
         }
         let Self { plugins, places, refusals } = self;
-        let inner = Inner { plugins, places, refusals, pipes, decoders, openers, stores };
+        let trust = search.trust.clone();
+        let inner = Inner { plugins, places, trust, refusals, pipes, decoders, openers, stores };
         Registry(Arc::new(inner), Vec::new())
+    }
+}
+
+/// Whether a file is a plugin that may be loaded.
+fn judge(path: &Path, search: &Search) -> Result<Record, (Why, Error)> {
+    let unfit = |reason: Error| match reason.kind() {
+        ErrorKind::Unsupported => (Why::Stranger, reason),
+        _ => (Why::Unfit, reason),
+    };
+    // Before anything is read: a worker compares with it what it finds.
+    let stamp = Stamp::of(path).map_err(unfit)?;
+    let manifest = Manifest::read(path).map_err(unfit)?;
+    if search.skip.contains(&manifest.name) {
+        let reason = Error::invalid("left out by FOREBAY_PLUGIN_SKIP").context("plugin", &manifest.name);
+        return Err((Why::LeftOut, reason));
+    }
+    let named = search.places.iter().any(|place| place.path == path);
+    match search.trust.admit(manifest, path, named) {
+        Ok((manifest, None)) => Ok(Record::new(manifest, Origin::File(stamp))),
+        Ok((manifest, Some(sealed))) => Ok(Record::new(manifest, Origin::Sealed(stamp, sealed))),
+        Err(reason) => Err((Why::Distrusted, trust::distrusted(&reason))),
     }
 }
 

@@ -1,15 +1,14 @@
 //! What tells one build of a plugin from another.
 
-use std::{fs::File, io::Result, os::unix::fs::FileExt as _, path::Path};
+use std::{fs::File, io::Result, os::unix::fs::FileExt as _};
 
 use object::{Object as _, ObjectSegment as _, ReadCache};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The hash of what a library brings into memory, in the order of its segments: code and data, and not what lies beside them
 /// for debuggers, which is most of such a file, and for which a resume would wait.
-pub(super) fn of(path: &Path) -> Result<u128> {
-    let file = File::open(path)?;
-    let cache = ReadCache::new(&file);
+pub(super) fn of(file: &File) -> Result<u128> {
+    let cache = ReadCache::new(file);
     let read = object::File::parse(&cache).map_err(std::io::Error::other)?;
     let (mut hash, mut part) = (Xxh3::new(), vec![0; 1 << 17]);
     for (from, len) in read.segments().map(|segment| segment.file_range()) {
@@ -40,18 +39,18 @@ mod tests {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
             std::fs::write(&copy, changed).unwrap();
-            of(&copy).unwrap()
+            of(&File::open(&copy).unwrap()).unwrap()
         };
         let file = object::File::parse(&*bytes).unwrap();
         let section = |name: &str| {
             use object::ObjectSection as _;
             file.section_by_name(name).unwrap().file_range().unwrap().0 as usize
         };
-        let hash = of(&program).unwrap();
+        let hash = of(&File::open(&program).unwrap()).unwrap();
         assert_ne!(hash_with(section(".text")), hash);
         assert_ne!(hash_with(section(".rodata")), hash);
         assert_eq!(hash_with(section(".symtab")), hash);
         std::fs::write(&copy, &bytes[..bytes.len() / 2]).unwrap();
-        assert!(of(&copy).is_err());
+        assert!(of(&File::open(&copy).unwrap()).is_err());
     }
 }

@@ -93,7 +93,11 @@ impl Manifest {
         if !std::fs::metadata(path)?.is_file() {
             return Err(Error::unsupported("not a regular file"));
         }
-        let file = File::open(path)?;
+        Self::read_open(&File::open(path)?)
+    }
+
+    /// Reads that of an open file.
+    pub(super) fn read_open(file: &File) -> Result<Self> {
         let cache = ReadCache::new(file);
         let library = object::File::parse(&cache)
             .map_err(|error| Error::unsupported(format!("not a plugin: no library ({error})")))?;

@@ -8,29 +8,38 @@ mod closures;
 mod finder;
 mod hash;
 mod library;
+mod lock;
 mod manifest;
 mod opener;
+mod sealed;
 mod search;
+mod stamp;
+mod trust;
 
 use std::{
     collections::HashMap,
     fmt::Write,
+    fs::File,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
 use forebay_core::{
-    AnyDecoder, AnyStore, Error, ErrorKind, Registrar, Result,
+    AnyDecoder, AnyStore, Error, Registrar, Result,
     abi::{PluginRef, abi_stable::library::LibHeader},
 };
+use serde::Serialize;
 
+pub(crate) use self::stamp::Stamp;
 pub use self::{
     choice::{Candidate, HEAD},
+    lock::{Lock, LockState, Locked, Verdict},
     manifest::{DecoderSpec, Manifest, StoreSpec},
     opener::Opener,
     search::{Place, Search},
+    trust::Trust,
 };
-use self::{finder::Finder, opener::OpenerSlot};
+use self::{finder::Finder, opener::OpenerSlot, sealed::Sealed};
 use crate::{
     graph::{Catalog, PipeSpec},
     handles::{self, PipeHandle},
@@ -46,6 +55,7 @@ pub struct Registry(Arc<Inner>, Vec<Arc<closures::Closure>>);
 struct Inner {
     plugins: Vec<Record>,
     places: Vec<Looked>,
+    trust: Trust,
     refusals: Vec<Refusal>,
     /// The plugin and the place in its manifest of each pipe.
     pipes: HashMap<String, (usize, usize)>,
@@ -80,7 +90,10 @@ pub struct Record {
 }
 
 enum Origin {
-    File(PathBuf),
+    /// The file, which is loaded by its path.
+    File(Stamp),
+    /// The file as it was found, and the copy that is loaded.
+    Sealed(Stamp, Sealed),
     Linked(&'static LibHeader),
 }
 
@@ -95,18 +108,38 @@ pub struct Looked {
 
 /// A file that was not taken, and why.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Refusal {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// What kind of reason there is.
+    pub why: Why,
+    /// The reason.
     pub reason: Error,
+}
+
+/// What kind of reason there is not to take a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Why {
+    /// It is simply some library that is no plugin.
+    Stranger,
+    /// It cannot be read, or was built for another host.
+    Unfit,
+    /// It is not [trusted](Trust).
+    Distrusted,
+    /// It, or a pipe of it, gives way to another.
+    Outdone,
+    /// `FOREBAY_PLUGIN_SKIP` names it.
+    LeftOut,
 }
 
 impl Refusal {
     /// Whether it is simply some library that is no plugin.
     #[must_use]
     pub fn is_stranger(&self) -> bool {
-        self.reason.kind() == ErrorKind::Unsupported
+        self.why == Why::Stranger
     }
 }
 
@@ -123,7 +156,8 @@ impl Registry {
     ///
     /// # Errors
     /// `Abi`, when a plugin that is linked in does not fit.
-    pub fn new(search: Search) -> Result<Self> {
+    pub fn new(mut search: Search) -> Result<Self> {
+        search.trust = search.trust.settled();
         let mut finder = Finder::default();
         #[cfg(feature = "bundled")]
         if !search.none {
@@ -154,6 +188,12 @@ impl Registry {
     #[must_use]
     pub fn places(&self) -> &[Looked] {
         &self.0.places
+    }
+
+    /// Which of those that are found may be loaded.
+    #[must_use]
+    pub fn trust(&self) -> &Trust {
+        &self.0.trust
     }
 
     /// Files that were not taken, in the order of the search.
@@ -233,6 +273,7 @@ impl Registry {
     #[must_use]
     pub fn looked_at(&self) -> String {
         let mut lines = Vec::new();
+        let mut refused = Vec::new();
         for looked in &self.0.places {
             let found = match looked.libraries {
                 None => "not there".to_owned(),
@@ -246,15 +287,21 @@ impl Registry {
         }
         for refusal in self.0.refusals.iter().filter(|refusal| !refusal.is_stranger()) {
             let reason = refusal.reason.message().lines().next().unwrap_or_default().to_owned();
-            lines.push(format!("{} refused: {reason}", refusal.path.display()));
+            refused.push(format!("{} refused: {reason}", refusal.path.display()));
         }
         let strangers = self.0.refusals.iter().filter(|refusal| refusal.is_stranger()).count();
         if strangers > 0 {
-            lines.push(format!("{strangers} libraries that are no plugins"));
+            refused.push(format!("{strangers} libraries that are no plugins"));
         }
-        if lines.len() > LINES {
-            let more = lines.len() - LINES;
-            lines.truncate(LINES);
+        let all = lines.len() + refused.len();
+        if all > LINES {
+            // Many places are no reason not to hear why something was refused.
+            lines.truncate(LINES - refused.len().min(LINES / 2));
+        }
+        lines.append(&mut refused);
+        lines.truncate(LINES);
+        if all > LINES {
+            let more = all - LINES;
             lines.push(format!("and {more} more; `forebay plugins list` shows all"));
         }
         let mut text = "looked in".to_owned();
@@ -308,9 +355,27 @@ impl Record {
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.origin {
-            Origin::File(path) => Some(path),
+            Origin::File(stamp) | Origin::Sealed(stamp, _) => Some(stamp.file()),
             Origin::Linked(_) => None,
         }
+    }
+
+    /// What tells its file from any other, as it was when it was found; `None` when it is linked in.
+    pub(crate) fn stamp(&self) -> Option<&Stamp> {
+        match &self.origin {
+            Origin::File(stamp) | Origin::Sealed(stamp, _) => Some(stamp),
+            Origin::Linked(_) => None,
+        }
+    }
+
+    /// Reads the bytes that are loaded: those of the file, or of the copy that was compared with a lock.
+    fn read<T>(&self, read: impl FnOnce(&File) -> std::io::Result<T>) -> Result<Option<T>> {
+        let found = match &self.origin {
+            Origin::File(stamp) => File::open(stamp.file()).and_then(|file| read(&file)),
+            Origin::Sealed(_, sealed) => read(sealed.file()),
+            Origin::Linked(_) => return Ok(None),
+        };
+        found.map(Some).map_err(|error| Error::from(error).context("file", self.file()))
     }
 
     /// The file it is in, for people.
@@ -331,12 +396,16 @@ impl Record {
     /// # Errors
     /// `Io`, when the file cannot be read.
     pub fn hash(&self) -> Result<String> {
-        let Some(path) = self.path() else { return Ok(String::new()) };
-        let hash = || match hash::of(path) {
-            Ok(hash) => Ok(format!("{hash:032x}")),
-            Err(error) => Err(Error::from(error).context("file", path.display())),
-        };
+        let hash = || Ok(self.read(hash::of)?.map_or_else(String::new, |hash| format!("{hash:032x}")));
         self.hash.get_or_init(hash).clone()
+    }
+
+    /// The SHA-256 of its whole file in hex digits, as a [`Lock`] has it; `None` when it is linked in.
+    ///
+    /// # Errors
+    /// `Io`, when the file cannot be read.
+    pub fn sha256(&self) -> Result<Option<String>> {
+        self.read(lock::sha256)
     }
 
     /// Whether its code was loaded.
@@ -355,7 +424,15 @@ impl Record {
 
     fn load(&self) -> Result<PluginRef> {
         let load = || match &self.origin {
-            Origin::File(path) => library::load(path, &self.manifest.entry),
+            Origin::File(stamp) => library::load(stamp.file(), &self.manifest.entry),
+            Origin::Sealed(_, sealed) => {
+                let copy = sealed.loadable()?;
+                library::load(&copy, &self.manifest.entry).map_err(|error| {
+                    // Nobody knows the copy.
+                    let message = error.message().replace(&*copy.to_string_lossy(), &self.file());
+                    Error::new(error.kind(), message)
+                })
+            }
             Origin::Linked(header) => library::check(header),
         };
         self.loaded.get_or_init(load).clone()

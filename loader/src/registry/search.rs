@@ -4,7 +4,8 @@
 //! program, `$XDG_DATA_HOME/forebay/plugins/<abi>-<target>`, `/usr/lib/forebay/plugins/<abi>-<target>`.
 //! `FOREBAY_PLUGIN_SYSTEM_PATH` replaces the last two, and empty means none; `FOREBAY_NO_PLUGINS=1`
 //! means none at all; `FOREBAY_PLUGIN_SKIP=a,b` leaves plugins out by name;
-//! `FOREBAY_PLUGIN_RANK=png:300,gif:NONE` sets or removes decoders' priorities.
+//! `FOREBAY_PLUGIN_RANK=png:300,gif:NONE` sets or removes decoders' priorities;
+//! `FOREBAY_PLUGIN_TRUST` says which of those that are found may be loaded, as [`Trust`] has it.
 
 use std::{
     env,
@@ -15,7 +16,9 @@ use std::{
 
 use forebay_core::{Error, Result, abi::ABI_MAJOR, manifest::TARGET};
 
-/// Where plugins are looked for, and which are left out.
+use super::Trust;
+
+/// Where plugins are looked for, which are left out, and which are trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Search {
     /// Files and folders, in order.
@@ -24,8 +27,10 @@ pub struct Search {
     pub skip: Vec<String>,
     /// Priorities of decoders that were set from outside; `None` leaves the decoder out.
     pub ranks: Vec<(String, Option<u32>)>,
-    /// No plugins at all, not even those that are linked in.
+    /// Leaves out those that are linked in too.
     pub none: bool,
+    /// Which of those that are found may be loaded.
+    pub trust: Trust,
 }
 
 /// One file or folder where plugins are looked for.
@@ -44,16 +49,25 @@ impl Search {
         Self::default()
     }
 
-    /// Everywhere that the environment says.
+    /// Everywhere that the environment says, with the trust that it says.
     ///
     /// # Errors
-    /// `Invalid` when a variable cannot be read.
+    /// `Invalid` when a variable cannot be read; those of [`Lock::read`](super::Lock::read).
     pub fn from_env() -> Result<Self> {
+        Self::from_env_trusting(Trust::from_env()?)
+    }
+
+    /// Everywhere that the environment says, with this trust, whatever `FOREBAY_PLUGIN_TRUST` is.
+    ///
+    /// # Errors
+    /// `Invalid` when another variable cannot be read.
+    pub fn from_env_trusting(trust: Trust) -> Result<Self> {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         if set("FOREBAY_NO_PLUGINS").is_some_and(|value| value != "0") {
-            return Ok(Self { none: true, ..Self::default() });
+            return Ok(Self { none: true, trust, ..Self::default() });
         }
-        let mut search = Self { skip: list("FOREBAY_PLUGIN_SKIP"), ranks: ranks()?, ..Self::default() };
+        let (skip, ranks) = (list("FOREBAY_PLUGIN_SKIP"), ranks()?);
+        let mut search = Self { skip, ranks, trust, ..Self::default() };
         if let Some(paths) = set("FOREBAY_PLUGIN_PATH") {
             search.push_all(&paths, "FOREBAY_PLUGIN_PATH");
         }
@@ -79,6 +93,12 @@ impl Search {
     pub fn first(mut self, path: impl Into<PathBuf>) -> Self {
         self.places.insert(0, Place { path: absolute(&path.into()), source: "the caller" });
         self
+    }
+
+    /// With another trust.
+    #[must_use]
+    pub fn trust(self, trust: Trust) -> Self {
+        Self { trust, ..self }
     }
 
     fn push(&mut self, path: &Path, source: &'static str) {

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, thread, time::Duratio
 
 use forebay_core::{Chunk, Error, ErrorKind, Limits, Result};
 
-use self::protocol::{Done, Order, Reply, Setup, SoloSetup, Stamp, pack, unpack};
+use self::protocol::{Done, Order, Reply, Setup, SoloSetup, pack, unpack};
 use crate::{
     Executor, Graph, Registry, Search,
     audit::Log,
@@ -28,6 +28,15 @@ pub(crate) const WORKER: &str = "FOREBAY_WORKER";
 
 /// The variable that names the program of workers.
 const PROGRAM: &str = "FOREBAY_WORKER_PROGRAM";
+
+/// The program that worker processes run unless the loader names another: the one that `FOREBAY_WORKER_PROGRAM` names, or `forebay` beside this
+/// program or in the `PATH`.
+///
+/// # Errors
+/// `Invalid`, when there is none.
+pub fn worker_program() -> Result<PathBuf> {
+    program(None)
+}
 
 /// The program that workers run: the one given, or the first that is found.
 pub(crate) fn program(given: Option<PathBuf>) -> Result<PathBuf> {
@@ -55,8 +64,7 @@ pub(crate) fn setup(
     identities: &BTreeMap<usize, String>,
     solo: Option<SoloSetup>,
 ) -> Result<Setup> {
-    let files = registry.plugins().iter().filter(|record| record.path().is_some());
-    let plugins = files.filter_map(|record| record.path()).map(Stamp::of).collect::<Result<_>>()?;
+    let plugins = registry.plugins().iter().filter_map(|record| record.stamp().cloned()).collect();
     let own = |node: &Node, spec: &PipeSpec| match &solo {
         None => spec.is_parallel(),
         Some(SoloSetup { segment, .. }) => {
@@ -76,6 +84,7 @@ pub(crate) fn setup(
         executor: if matches!(executor, Executor::Processes(_)) { "processes:1" } else { "threads:1" }
             .to_owned(),
         plugins,
+        trust: registry.trust().clone(),
         closures: registry.closures().cloned().collect(),
         seed,
         ranks,
@@ -177,6 +186,28 @@ struct Worker {
     loaded: usize,
 }
 
+/// The plugins of the loader, which must be the same files, and trusted here as they were there.
+fn registry_of(setup: &Setup) -> Result<Registry> {
+    let nowhere = Search::nowhere().trust(setup.trust.clone());
+    let files = setup.plugins.iter().rev();
+    let registry = Registry::new(files.fold(nowhere, |search, stamp| search.first(stamp.file())))?;
+    for stamp in &setup.plugins {
+        let found = registry.plugins().iter().any(|record| record.path() == Some(stamp.file()));
+        let refused = || registry.refusals().iter().find(|refusal| refusal.path == stamp.file());
+        let error = if found && stamp.holds() {
+            continue;
+        } else if found {
+            Error::invalid("the plugin's file changed since the loader found it")
+        } else if let Some(refusal) = refused() {
+            refusal.reason.clone()
+        } else {
+            Error::invalid(format!("the worker does not find this plugin; {}", registry.looked_at()))
+        };
+        return Err(error.context("file", stamp.file().display()));
+    }
+    Ok(registry.knowing(&setup.closures))
+}
+
 /// The maps of one segment, and where their output goes.
 struct Segment {
     maps: Parallel,
@@ -185,21 +216,7 @@ struct Segment {
 
 impl Worker {
     fn new(setup: &Setup, heap: &Heap, who: (u32, u32)) -> Result<Self> {
-        let files = setup.plugins.iter().rev();
-        let registry =
-            Registry::new(files.fold(Search::nowhere(), |search, stamp| search.first(&stamp.file)))?;
-        for stamp in &setup.plugins {
-            let found = registry.plugins().iter().any(|record| record.path() == Some(&stamp.file));
-            if !found {
-                let error = format!("the worker does not find this plugin; {}", registry.looked_at());
-                return Err(Error::invalid(error).context("file", stamp.file.display()));
-            }
-            if Stamp::of(&stamp.file)? != *stamp {
-                let error = Error::invalid("the plugin's file changed since the loader found it");
-                return Err(error.context("file", stamp.file.display()));
-            }
-        }
-        let registry = registry.knowing(&setup.closures);
+        let registry = registry_of(setup)?;
         let graph = Graph::from_json(&setup.graph)?;
         let plan = Plan::new(&graph, &registry, setup.executor.parse()?)?;
         let host = Host::for_worker(registry.clone(), setup.limits(), heap.clone(), who);

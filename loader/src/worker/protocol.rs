@@ -1,11 +1,6 @@
 //! What a loader and its workers say to each other: the heads of messages, as JSON. Samples travel beside them.
 
-use std::{
-    collections::BTreeMap,
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use forebay_core::{Error, Limits, Result, State, abi::Fault};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -16,6 +11,7 @@ use crate::{
     graph::PipeSpec,
     host::LostSample,
     queue::process::Loan,
+    registry::{Stamp, Trust},
 };
 
 /// What a worker is told first: all it needs to make the same pipes.
@@ -29,6 +25,8 @@ pub(crate) struct Setup {
     pub(crate) executor: String,
     /// The files of the plugins.
     pub(crate) plugins: Vec<Stamp>,
+    /// Which of them may be loaded.
+    pub(crate) trust: Trust,
     /// The pipes that are closures of the loader's program.
     pub(crate) closures: Vec<PipeSpec>,
     pub(crate) seed: u64,
@@ -50,30 +48,6 @@ pub(crate) struct SoloSetup {
     pub(crate) dealt: Vec<bool>,
     /// Whether its nodes leave word of what they take and give.
     pub(crate) audited: bool,
-}
-
-/// A plugin's file, and what tells it from any other: on one machine that is as sure as a hash, which would take longer
-/// than all else that a worker does to start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stamp {
-    pub(crate) file: PathBuf,
-    /// Device, inode, size, and when it was last written and changed, in nanoseconds.
-    identity: [u64; 5],
-}
-
-impl Stamp {
-    pub(crate) fn of(file: &Path) -> Result<Self> {
-        let data = file.metadata().map_err(|error| Error::from(error).context("file", file.display()))?;
-        let nanos = |seconds: i64, nanos: i64| (seconds * 1_000_000_000 + nanos).unsigned_abs();
-        let identity = [
-            data.dev(),
-            data.ino(),
-            data.size(),
-            nanos(data.mtime(), data.mtime_nsec()),
-            nanos(data.ctime(), data.ctime_nsec()),
-        ];
-        Ok(Self { file: file.to_owned(), identity })
-    }
 }
 
 /// A chunk of a parallel segment, to be worked on.

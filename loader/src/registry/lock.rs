@@ -1,0 +1,279 @@
+//! `plugins.lock`: the plugins that may be loaded, byte for byte.
+
+use std::{
+    fmt::Write as _,
+    fs::{self, File},
+    io::ErrorKind,
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+};
+
+use forebay_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::{Manifest, Record, Registry, trust};
+
+/// The form of a lock file.
+const FORM: u32 = 1;
+/// The most bytes that a lock file may have.
+const LIMIT: u64 = 1 << 20;
+/// How many digits of a hash people are shown.
+const SHOWN: usize = 16;
+
+/// The plugins that may be loaded: what a `plugins.lock` lists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lock {
+    /// Where it was read from.
+    file: PathBuf,
+    /// By name, each once.
+    plugins: Vec<Locked>,
+}
+
+/// One plugin of a [`Lock`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Locked {
+    /// The crate's name.
+    pub name: String,
+    /// The crate's version.
+    pub version: String,
+    /// Major and minor number of its ABI.
+    pub abi: String,
+    /// The SHA-256 of its file, in lower-case hex digits.
+    pub sha256: String,
+}
+
+/// A lock as its file has it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    version: u32,
+    #[serde(default)]
+    plugin: Vec<Locked>,
+}
+
+/// How one plugin stands to a lock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// The plugin's name.
+    pub plugin: String,
+    /// Its version: of the file, or as locked where no file is there.
+    pub version: String,
+    /// Its file, if there is one.
+    pub file: Option<PathBuf>,
+    /// How it stands.
+    pub state: LockState,
+    /// What differs, and what to do; empty where nothing does.
+    pub reason: String,
+}
+
+/// Whether a plugin is what was locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LockState {
+    /// Every byte.
+    AsLocked,
+    /// It has other bytes, or another version or ABI.
+    Changed,
+    /// It is there, and the lock does not list it.
+    NotLocked,
+    /// The lock lists it, and no such plugin is taken.
+    Missing,
+}
+
+impl Lock {
+    /// Reads a lock file.
+    ///
+    /// # Errors
+    /// `Io`; `Invalid` for what is no lock, or for a file that anyone may write to; `Limit`.
+    pub fn read(file: &Path) -> Result<Self> {
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        Self::read_from(&file).map_err(|error| error.context("lock", file.display()))
+    }
+
+    fn read_from(file: &Path) -> Result<Self> {
+        let data = fs::metadata(file).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                Error::new(forebay_core::ErrorKind::Io, format!("{error}; `forebay plugins lock` writes one"))
+            }
+            _ => error.into(),
+        })?;
+        if !data.is_file() {
+            return Err(Error::invalid("not a regular file, expected a lock of plugins"));
+        }
+        if data.len() > LIMIT {
+            return Err(Error::limit(format!("a lock of {} bytes, at most {LIMIT}", data.len())));
+        }
+        trust::guard(file, true)?;
+        let form: Form = toml::from_str(&fs::read_to_string(file)?)
+            .map_err(|error| Error::invalid(format!("no lock of plugins: {}", error.message())))?;
+        if form.version != FORM {
+            return Err(Error::invalid(format!("a lock of form {}, this host reads {FORM}", form.version)));
+        }
+        for (at, Locked { name, sha256, .. }) in form.plugin.iter().enumerate() {
+            if form.plugin[..at].iter().any(|other| other.name == *name) {
+                return Err(Error::invalid(format!("it lists {name} twice")));
+            }
+            if sha256.len() != 64 || !sha256.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+                return Err(Error::invalid(format!(
+                    "the sha256 of {name} is `{sha256}`, expected 64 lower-case hex digits"
+                )));
+            }
+        }
+        Ok(Self { file: file.to_owned(), plugins: form.plugin })
+    }
+
+    /// The lock of these plugins as they are now, for a file that is still to be [written](Lock::to_toml). Those that are linked in are left out.
+    ///
+    /// # Errors
+    /// `Io`, when a file cannot be read.
+    pub fn of<'a>(file: &Path, plugins: impl IntoIterator<Item = &'a Record>) -> Result<Self> {
+        let locked = |record: &Record| {
+            let Manifest { name, version, .. } = record.manifest();
+            let (name, version, abi) = (name.clone(), version.clone(), abi(record.manifest()));
+            Ok(record.sha256()?.map(|sha256| Locked { name, version, abi, sha256 }))
+        };
+        let plugins = plugins.into_iter().filter_map(|record| locked(record).transpose());
+        let mut plugins = plugins.collect::<Result<Vec<_>>>()?;
+        plugins.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(Self { file: file.to_owned(), plugins })
+    }
+
+    /// As a lock file has it.
+    ///
+    /// # Errors
+    /// `Bug`, when it cannot be written as TOML.
+    pub fn to_toml(&self) -> Result<String> {
+        let form = Form { version: FORM, plugin: self.plugins.clone() };
+        let text = toml::to_string(&form).map_err(|error| Error::bug(error.to_string()))?;
+        Ok(format!(
+            "# Plugins that may be loaded: written by `forebay plugins lock`, compared by `forebay plugins verify`,\n\
+             # enforced with `--trust locked:FILE` or FOREBAY_PLUGIN_TRUST=locked:FILE.\n{text}"
+        ))
+    }
+
+    /// The file that it was read from.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The plugins that it lists, by name.
+    #[must_use]
+    pub fn plugins(&self) -> &[Locked] {
+        &self.plugins
+    }
+
+    /// How the plugins of a registry stand to this lock: those that are there, then those that are missing. The registry is one that was made
+    /// without this lock, which would have refused what differs. Plugins that are linked in are left out.
+    ///
+    /// # Errors
+    /// `Io`, when a file cannot be read.
+    pub fn verify(&self, registry: &Registry) -> Result<Vec<Verdict>> {
+        let mut verdicts = Vec::new();
+        for record in registry.plugins() {
+            let (Some(path), Some(sha256)) = (record.path(), record.sha256()?) else { continue };
+            let manifest = record.manifest();
+            let (state, reason) = match self.entry(&manifest.name) {
+                None => (LockState::NotLocked, self.not_locked(&manifest.name)),
+                Some(locked) => match self.compare(locked, manifest, &sha256) {
+                    Ok(()) => (LockState::AsLocked, String::new()),
+                    Err(error) => (LockState::Changed, error.message().to_owned()),
+                },
+            };
+            let (plugin, version, file) =
+                (manifest.name.clone(), manifest.version.clone(), Some(path.to_owned()));
+            verdicts.push(Verdict { plugin, version, file, state, reason });
+        }
+        for locked in &self.plugins {
+            if !verdicts.iter().any(|verdict| verdict.plugin == locked.name) {
+                verdicts.push(Verdict {
+                    plugin: locked.name.clone(),
+                    version: locked.version.clone(),
+                    file: None,
+                    state: LockState::Missing,
+                    reason: "no such plugin was taken; `forebay plugins list` shows where was looked, and what was refused".into(),
+                });
+            }
+        }
+        Ok(verdicts)
+    }
+
+    /// The entry that a plugin has to have, whatever its bytes are.
+    ///
+    /// # Errors
+    /// `Invalid`, when there is none, or for another version or ABI.
+    pub(super) fn expects(&self, manifest: &Manifest) -> Result<&Locked> {
+        let locked = self.entry(&manifest.name);
+        let locked = locked.ok_or_else(|| Error::invalid(self.not_locked(&manifest.name)))?;
+        let abi = abi(manifest);
+        for (what, found, expected) in
+            [("version", &manifest.version, &locked.version), ("ABI", &abi, &locked.abi)]
+        {
+            if found != expected {
+                return Err(self.differs(&format!("its {what} is {found}"), expected));
+            }
+        }
+        Ok(locked)
+    }
+
+    /// Refuses what is not as locked.
+    ///
+    /// # Errors
+    /// `Invalid`, with both sides.
+    pub(super) fn compare(&self, locked: &Locked, manifest: &Manifest, sha256: &str) -> Result<()> {
+        self.expects(manifest)?;
+        if sha256 == locked.sha256 {
+            return Ok(());
+        }
+        // Found in a lock as in a message: hashes are told apart by their first digits.
+        let short = |hash: &str| hash.get(..SHOWN).unwrap_or(hash).to_owned();
+        let expected = format!("{}…", short(&locked.sha256));
+        Err(self.differs(&format!("its SHA-256 is {}…", short(sha256)), &expected))
+    }
+
+    fn entry(&self, name: &str) -> Option<&Locked> {
+        self.plugins.iter().find(|locked| locked.name == name)
+    }
+
+    fn not_locked(&self, name: &str) -> String {
+        let file = self.file.display();
+        format!("{name} is not in {file}; if it is meant, `forebay plugins lock {file}` writes the lock anew")
+    }
+
+    fn differs(&self, found: &str, expected: &str) -> Error {
+        let file = self.file.display();
+        Error::invalid(format!(
+            "{found}, and {expected} is locked in {file}; bring back what was locked, or, if the change is meant, \
+             write the lock anew with `forebay plugins lock {file}`"
+        ))
+    }
+}
+
+fn abi(manifest: &Manifest) -> String {
+    format!("{}.{}", manifest.abi.0, manifest.abi.1)
+}
+
+/// The SHA-256 of a whole file, in hex digits.
+pub(super) fn sha256(file: &File) -> std::io::Result<String> {
+    let (mut hash, mut part, mut at) = (Sha256::new(), vec![0; 1 << 17], 0);
+    loop {
+        match file.read_at(&mut part, at) {
+            Ok(0) => break,
+            Ok(read) => {
+                hash.update(&part[..read]);
+                at += read as u64;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut text = String::with_capacity(64);
+    for byte in hash.finalize() {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}

@@ -1,0 +1,186 @@
+//! Which plugins may be loaded: where their code comes from, and that it is what it was.
+//!
+//! That is a check before anything runs. What a plugin does once it runs is confined by nothing here.
+
+use std::{env, fmt, fs, os::unix::fs::MetadataExt as _, path::Path, str::FromStr};
+
+use forebay_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use super::{Lock, Manifest, lock, sealed::Sealed};
+
+/// The variable that says it.
+pub(super) const VARIABLE: &str = "FOREBAY_PLUGIN_TRUST";
+
+/// Of a mode: anyone may write.
+const OTHERS: u32 = 0o002;
+/// Of a folder's mode: only who made a file may put another in its place.
+const STICKY: u32 = 0o1000;
+
+/// Which of the plugins that are found may be loaded. As text: `open`, `allow:NAME,PATH,…` or `locked:FILE`.
+///
+/// A plugin is native code with all rights of the program, so this is a check of where it comes from, and no sandbox. Whatever is
+/// trusted, files that anyone may write to, and those in folders that anyone may write to, are refused. Plugins that are linked in are part of
+/// the program and need no trust.
+///
+/// # Examples
+/// ```
+/// use forebay_loader::{Registry, Search, Trust};
+///
+/// let trust: Trust = "allow:forebay-tar,/opt/forebay/plugins".parse()?;
+/// let registry = Registry::new(Search::nowhere().first("/opt/forebay/plugins").trust(trust))?;
+/// # let _ = registry;
+/// # Ok::<(), forebay_loader::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Trust {
+    /// All.
+    #[default]
+    Open,
+    /// Those that have one of these names, or are one of these files, or lie below one of these folders; what has a `/` is a path.
+    ///
+    /// A name is what the file says of itself: it keeps out what nobody meant to load, and not who lies.
+    Allow(Vec<String>),
+    /// Those that a lock lists, byte for byte: their bytes are copied, compared, and loaded from that copy, whatever becomes of the file.
+    ///
+    /// The copies are in memory from when the registry is made. Each registry loads its own, and what was loaded is never unloaded: make one
+    /// registry and clone it.
+    Locked(Lock),
+}
+
+impl FromStr for Trust {
+    type Err = Error;
+
+    /// # Errors
+    /// `Invalid` for any other text, and for what is no lock; `Io` when that cannot be read.
+    fn from_str(text: &str) -> Result<Self> {
+        match text.split_once(':') {
+            None if text == "open" => Ok(Self::Open),
+            Some(("allow", list)) => {
+                let items = list.split(',').map(str::trim).filter(|item| !item.is_empty());
+                let items: Vec<_> = items.map(str::to_owned).collect();
+                if items.is_empty() {
+                    return Err(Error::invalid(
+                        "`allow:` names no plugin and no path; FOREBAY_NO_PLUGINS=1 loads none",
+                    ));
+                }
+                Ok(Self::Allow(items))
+            }
+            Some(("locked", file)) if !file.is_empty() => Lock::read(Path::new(file)).map(Self::Locked),
+            _ => Err(Error::invalid(format!(
+                "plugins are trusted as `{text}`, expected open, allow:NAME,PATH or locked:FILE"
+            ))),
+        }
+    }
+}
+
+/// As [`from_str`](FromStr::from_str) reads it.
+impl fmt::Display for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open => f.write_str("open"),
+            Self::Allow(items) => write!(f, "allow:{}", items.join(",")),
+            Self::Locked(lock) => write!(f, "locked:{}", lock.file().display()),
+        }
+    }
+}
+
+impl Trust {
+    /// What the environment says.
+    ///
+    /// # Errors
+    /// As [`from_str`](FromStr::from_str).
+    pub(super) fn from_env() -> Result<Self> {
+        let Some(value) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) else {
+            return Ok(Self::Open);
+        };
+        let text = value.to_str().ok_or_else(|| Error::invalid("its value is no UTF-8"));
+        text.and_then(str::parse).map_err(|error| error.context("variable", VARIABLE))
+    }
+
+    /// With whole paths, which mean the same in a worker.
+    pub(super) fn settled(self) -> Self {
+        let whole = |item: String| match std::path::absolute(&item) {
+            Ok(path) if item.contains('/') => path.display().to_string(),
+            _ => item,
+        };
+        match self {
+            Self::Allow(items) => Self::Allow(items.into_iter().map(whole).collect()),
+            other => other,
+        }
+    }
+
+    /// Whether the plugin in a file, which the caller `named` or which was found in its folder, may be loaded. Gives its manifest, and the bytes to
+    /// load where the file may have others by then.
+    ///
+    /// # Errors
+    /// With the reason and what to do.
+    pub(super) fn admit(
+        &self,
+        manifest: Manifest,
+        path: &Path,
+        named: bool,
+    ) -> Result<(Manifest, Option<Sealed>)> {
+        guard(path, named)?;
+        match self {
+            Self::Open => Ok((manifest, None)),
+            Self::Allow(items) if items.iter().any(|item| allows(item, &manifest, path)) => {
+                Ok((manifest, None))
+            }
+            Self::Allow(_) => Err(Error::invalid(format!(
+                "neither its name, {}, nor its path is among what is allowed; add one of them to allow:NAME,PATH if it is meant",
+                manifest.name
+            ))),
+            Self::Locked(lock) => {
+                // Before all of a file is read that is not locked anyway.
+                lock.expects(&manifest)?;
+                let sealed = Sealed::copy(path)?;
+                // From the bytes that will be loaded; they may be others than a moment ago.
+                let manifest = Manifest::read_open(sealed.file())?;
+                let locked = lock.expects(&manifest)?;
+                lock.compare(locked, &manifest, &lock::sha256(sealed.file())?)?;
+                Ok((manifest, Some(sealed)))
+            }
+        }
+    }
+}
+
+fn allows(item: &str, manifest: &Manifest, path: &Path) -> bool {
+    if !item.contains('/') {
+        return item == manifest.name;
+    }
+    // Without links and `..`, which could lead out of the folder.
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    real(Path::new(item)).zip(real(path)).is_some_and(|(item, path)| path.starts_with(item))
+}
+
+/// Refuses a file that anyone may write to, or put another in the place of. In a folder such as /tmp, where anyone may make files but only their makers
+/// replace them, a file is as good as any if it was `named`, and not found because it was there.
+///
+/// # Errors
+/// `Invalid`, with what to do; `Io`.
+pub(super) fn guard(path: &Path, named: bool) -> Result<()> {
+    let mode = |path: &Path| fs::metadata(path).map(|found| found.mode());
+    if mode(path)? & OTHERS != 0 {
+        return Err(Error::invalid(format!("anyone may write to it: chmod o-w {}", path.display())));
+    }
+    let folder_of = |path: &Path, named: bool| {
+        let folder = path.parent().unwrap_or(path);
+        let found = mode(folder)?;
+        if found & OTHERS != 0 && !(named && found & STICKY != 0) {
+            let folder = folder.display();
+            return Err(Error::invalid(format!(
+                "anyone may put files into its folder: chmod o-w {folder}, or move it to a folder of your own"
+            )));
+        }
+        Ok(())
+    };
+    folder_of(path, named)?;
+    // Where a link leads, the link named it.
+    folder_of(&fs::canonicalize(path)?, true)
+}
+
+/// Says of an error that it is about trust.
+pub(super) fn distrusted(error: &Error) -> Error {
+    Error::new(error.kind(), format!("not trusted: {}", error.message()))
+}
