@@ -7,6 +7,7 @@
 
 mod build;
 pub mod child;
+pub mod command;
 mod gate;
 mod graphs;
 mod runs;
