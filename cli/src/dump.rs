@@ -1,9 +1,6 @@
 //! `forebay dump`: every sample as a line of JSON, to be compared with what another reader gives.
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::io::{self, Write};
 
 use clap::Args as Arguments;
 use forebay_loader::{Executor, Loader, Sample, Str, Tensor, Value, View};
@@ -44,7 +41,7 @@ pub(crate) struct Args {
 }
 
 /// Prints all samples.
-pub(crate) fn dump(args: &Args, plugins: &[PathBuf]) -> Result {
+pub(crate) fn dump(args: &Args, plugins: &open::Plugins) -> Result {
     let registry = open::registry(plugins)?;
     let Input { graph, survey } = open::input(&args.path, &registry)?;
     let mut builder = Loader::builder(graph).epochs(1);

@@ -1,9 +1,6 @@
 //! `forebay explain`: what a graph is after every default is filled in, and how it will be cut for running.
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::io::{self, Write};
 
 use clap::Args as Arguments;
 use forebay_loader::{
@@ -77,7 +74,7 @@ struct Chosen<'a> {
 }
 
 /// Shows what the graph would do.
-pub(crate) fn explain(args: &Args, plugins: &[PathBuf]) -> Result {
+pub(crate) fn explain(args: &Args, plugins: &open::Plugins) -> Result {
     let registry = open::registry(plugins)?;
     let given = open::input(&args.graph, &registry)?.graph;
     let graph = given.check(&registry).map_err(Stop::early)?;

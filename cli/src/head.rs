@@ -1,9 +1,6 @@
 //! `forebay head`: the first samples of whatever there is at a path, or of a graph.
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::io::{self, Write};
 
 use clap::Args as Arguments;
 use forebay_loader::{Executor, Loader, Sample};
@@ -31,7 +28,7 @@ pub(crate) struct Args {
 }
 
 /// Shows the first samples.
-pub(crate) fn head(args: &Args, plugins: &[PathBuf]) -> Result {
+pub(crate) fn head(args: &Args, plugins: &open::Plugins) -> Result {
     let registry = open::registry(plugins)?;
     let Input { graph, survey } = open::input(&args.path, &registry)?;
     let mut loader =

@@ -16,7 +16,7 @@ mod run;
 mod saves;
 mod snapshot;
 
-use std::{path::PathBuf, process::ExitCode, time::Instant};
+use std::{process::ExitCode, time::Instant};
 
 use clap::{Parser, Subcommand};
 
@@ -24,9 +24,8 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "forebay", version, propagate_version = true)]
 struct Cli {
-    /// A plugin, or a folder of them, to look in before everywhere else; can be given several times
-    #[arg(long = "plugin", value_name = "PATH", global = true)]
-    plugins: Vec<PathBuf>,
+    #[command(flatten)]
+    plugins: open::Plugins,
     #[command(subcommand)]
     command: Command,
 }
@@ -41,7 +40,7 @@ enum Command {
     Dump(dump::Args),
     /// Show what a graph would do, without opening its data
     Explain(explain::Args),
-    /// Show which plugins there are, and which takes a file
+    /// Show, check and lock plugins, and what may be wrong with them here
     #[command(subcommand)]
     Plugins(plugins::Command),
     /// Say whether every sample came exactly once, over all runs and ranks

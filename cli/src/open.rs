@@ -5,35 +5,65 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use forebay_loader::{Error, ErrorKind, Graph, Registry, Search, Survey};
+use clap::Args;
+use forebay_loader::{Error, Graph, Registry, Search, Survey, Trust, registry::Why};
 
 use crate::outcome::{Result, Stop};
 
-/// Where plugins are looked for: in `first`, then wherever the environment says.
-pub(crate) fn search(first: &[PathBuf]) -> Result<Search> {
-    let mut search = Search::from_env().map_err(Stop::Usage)?;
-    for place in first.iter().rev() {
-        if !place.exists() {
-            return Err(Stop::Usage(
-                Error::invalid("no such plugin file or folder").context("path", place.display()),
-            ));
-        }
-        search = search.first(place);
-    }
-    Ok(search)
+/// The plugins that the command line names, and the trust that it says.
+#[derive(Args)]
+pub(crate) struct Plugins {
+    /// A plugin, or a folder of them, to look in before everywhere else; can be given several times
+    #[arg(long = "plugin", value_name = "PATH", global = true)]
+    pub(crate) first: Vec<PathBuf>,
+    /// Which plugins may be loaded: open, allow:NAME,PATH,… or locked:FILE [default: FOREBAY_PLUGIN_TRUST, else open]
+    #[arg(long, value_name = "TRUST", global = true,
+          value_parser = |text: &str| text.parse::<Trust>().map_err(|error| error.to_string()))]
+    pub(crate) trust: Option<Trust>,
 }
 
-/// The plugins, those in `first` before all others.
-pub(crate) fn any_registry(first: &[PathBuf]) -> Result<Registry> {
-    Ok(Registry::new(search(first)?)?)
+impl Plugins {
+    /// Where plugins are looked for; those that are named before all others.
+    pub(crate) fn search(&self) -> Result<Search> {
+        match &self.trust {
+            Some(trust) => self.search_trusting(trust.clone()),
+            None => self.named(Search::from_env()),
+        }
+    }
+
+    /// As [`search`](Plugins::search), with this trust, whatever was said.
+    pub(crate) fn search_trusting(&self, trust: Trust) -> Result<Search> {
+        self.named(Search::from_env_trusting(trust))
+    }
+
+    fn named(&self, search: forebay_loader::Result<Search>) -> Result<Search> {
+        let mut search = search.map_err(Stop::Usage)?;
+        for place in self.first.iter().rev() {
+            if !place.exists() {
+                return Err(Stop::Usage(
+                    Error::invalid("no such plugin file or folder").context("path", place.display()),
+                ));
+            }
+            search = search.first(place);
+        }
+        Ok(search)
+    }
+}
+
+/// The plugins, those that were named before all others.
+pub(crate) fn any_registry(plugins: &Plugins) -> Result<Registry> {
+    Ok(Registry::new(plugins.search()?)?)
 }
 
 /// As [`any_registry`], and a plugin file that was named must be taken.
-pub(crate) fn registry(first: &[PathBuf]) -> Result<Registry> {
-    let registry = any_registry(first)?;
+pub(crate) fn registry(plugins: &Plugins) -> Result<Registry> {
+    let registry = any_registry(plugins)?;
+    let named = |path: &Path| {
+        plugins.first.iter().any(|first| std::path::absolute(first).is_ok_and(|first| first == path))
+    };
     for refusal in registry.refusals() {
         // One that gives way to a newer one of its name is as good as taken.
-        if first.contains(&refusal.path) && refusal.reason.kind() != ErrorKind::Invalid {
+        if named(&refusal.path) && !matches!(refusal.why, Why::Outdone | Why::LeftOut) {
             return Err(Stop::Usage(refusal.reason.clone().context("plugin", refusal.path.display())));
         }
     }

@@ -111,7 +111,7 @@ pub(crate) struct Settings {
 }
 
 /// Runs the graph; `begun` is when the process did.
-pub(crate) fn run(args: &Args, plugins: &[PathBuf], begun: Instant) -> Result {
+pub(crate) fn run(args: &Args, plugins: &open::Plugins, begun: Instant) -> Result {
     let registry = open::registry(plugins)?;
     let Input { graph, survey } = open::input(&args.graph, &registry)?;
     let resume = args.resume.as_deref().map(saves::read).transpose().map_err(Stop::Usage)?;

@@ -45,7 +45,7 @@ fn try_replace(path: &Path) -> io::Result<()> {
 }
 
 /// Puts `bytes` into a file so that nobody ever finds half of them there, not after a crash either.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = beside(path)?;
     let write = || {
         let mut file = File::create(&beside)?;

@@ -1,6 +1,8 @@
 //! Which plugins are loaded under which trust, and that what was locked is what is loaded, in workers too.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod commands;
+
 use std::{
     fs::{self, Permissions},
     os::unix::fs::{PermissionsExt as _, symlink},

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use forebay_loader::Registry;
+use forebay_loader::{Registry, Trust, registry::Refusal};
 use serde_json::json;
 
 use super::{described, people};
@@ -25,19 +25,24 @@ pub(super) fn list(registry: &Registry, all: bool, json: bool) -> Result {
 
 fn listed(registry: &Registry, all: bool) -> serde_json::Value {
     let plugins: Vec<_> = registry.plugins().iter().map(described).collect();
-    let refused = registry.refusals().iter().filter(|refusal| all || !refusal.is_stranger());
-    let refused =
-        refused.map(|refusal| json!({ "path": refusal.path, "reason": refusal.reason.to_string() }));
     let strangers = registry.refusals().iter().filter(|refusal| refusal.is_stranger()).count();
     let places = registry.places().iter().map(
         |looked| json!({ "path": looked.place.path, "source": looked.place.source, "libraries": looked.libraries }),
     );
     json!({
         "plugins": plugins,
-        "refused": refused.collect::<Vec<_>>(),
+        "refused": refused(registry, all),
+        "trust": registry.trust().to_string(),
         "strangers": strangers,
         "places": places.collect::<Vec<_>>(),
     })
+}
+
+/// Files that were not taken; `all` of them, or those that would be plugins.
+pub(super) fn refused(registry: &Registry, all: bool) -> Vec<serde_json::Value> {
+    let refused = registry.refusals().iter().filter(|refusal| all || !refusal.is_stranger());
+    let told = |refusal: &Refusal| json!({ "path": refusal.path, "why": refusal.why, "reason": refusal.reason.to_string() });
+    refused.map(told).collect()
 }
 
 fn write_list(registry: &Registry, all: bool, out: &mut dyn Write) -> io::Result<()> {
@@ -75,7 +80,11 @@ fn write_list(registry: &Registry, all: bool, out: &mut dyn Write) -> io::Result
     if registry.places().is_empty() {
         writeln!(out, "  no place: plugins are switched off")?;
     }
-    table.write(out, "  ")
+    table.write(out, "  ")?;
+    match registry.trust() {
+        Trust::Open => Ok(()),
+        trust => writeln!(out, "\ntrusted: {trust}"),
+    }
 }
 
 /// Files that were not taken, and why.

@@ -1,11 +1,12 @@
 //! `forebay plugins`: one file per subcommand.
 
+mod check;
+mod doctor;
 mod list;
+mod lock;
 mod show;
 mod test;
 mod why;
-
-use std::path::PathBuf;
 
 use clap::Subcommand;
 use forebay_loader::{
@@ -47,6 +48,14 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Write a lock of the plugins that are found, whatever is trusted: their versions and hashes, for --trust locked:FILE
+    Lock(lock::LockArgs),
+    /// Compare the plugins that are found with a lock
+    Verify(lock::VerifyArgs),
+    /// Check plugin files one by one: the manifest, without running any of the code; trust; then loaded, the layout
+    Check(check::Args),
+    /// Say what may be wrong with plugins and workers on this machine, and what to do about it
+    Doctor(doctor::Args),
 }
 
 impl Command {
@@ -55,18 +64,26 @@ impl Command {
         match self {
             Self::List { json, .. } | Self::Show { json, .. } | Self::Why { json, .. } => *json,
             Self::Test(args) => args.json,
+            Self::Lock(args) => args.json,
+            Self::Verify(args) => args.json,
+            Self::Check(args) => args.json,
+            Self::Doctor(args) => args.json,
         }
     }
 }
 
-/// Shows plugins.
-pub(crate) fn plugins(command: &Command, plugins: &[PathBuf]) -> Result {
+/// Shows, checks or locks plugins.
+pub(crate) fn plugins(command: &Command, plugins: &open::Plugins) -> Result {
     let registry = || open::any_registry(plugins);
     match command {
         Command::List { all, json } => list::list(&registry()?, *all, *json),
         Command::Show { name, json } => show::show(&registry()?, name, *json),
         Command::Test(args) => test::test(args, plugins),
         Command::Why { file, json } => why::why(&registry()?, file, *json),
+        Command::Lock(args) => lock::lock(args, plugins),
+        Command::Verify(args) => lock::verify(args, plugins),
+        Command::Check(args) => check::check(args, plugins),
+        Command::Doctor(args) => doctor::doctor(args, plugins),
     }
 }
 

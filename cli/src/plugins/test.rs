@@ -7,7 +7,7 @@ use forebay_loader::Error;
 use forebay_testkit::conformance::{CHECKS, Kind, Kit, SECONDS};
 
 use crate::{
-    open,
+    open::Plugins,
     outcome::{Result, Stop},
     print,
 };
@@ -39,12 +39,12 @@ pub(crate) struct Args {
 }
 
 /// Tests a library.
-pub(crate) fn test(args: &Args, plugins: &[PathBuf]) -> Result {
+pub(crate) fn test(args: &Args, plugins: &Plugins) -> Result {
     let Some(library) = args.library.as_ref().filter(|_| !args.checks) else { return checks() };
     if !library.is_file() {
         return Err(Stop::Usage(Error::invalid("no such file").context("plugin", library.display())));
     }
-    let mut kit = Kit::file(library, open::search(plugins)?).seconds(args.seconds);
+    let mut kit = Kit::file(library, plugins.search()?).seconds(args.seconds);
     for path in &args.data {
         kit = kit.data(path);
     }
