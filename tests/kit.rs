@@ -5,11 +5,14 @@ use std::{
     env::{self, consts::DLL_SUFFIX},
     fs,
     path::{Path, PathBuf},
-    process::Command,
     sync::OnceLock,
 };
 
-use forebay_tests::{Cargo, PLUGINS, folder_of, plugin_file, root, within_deadline};
+use forebay_tests::{
+    Cargo,
+    command::{forebay, json},
+    folder_of, plugin_file, root,
+};
 use serde_json::Value;
 
 /// Each of `tests/faulty/examples`: which check sees it, how that ends, and what it says.
@@ -42,16 +45,13 @@ fn faulty() -> &'static Path {
 
 /// What `forebay plugins test` says of a library with these arguments: its exit code, and its report.
 fn test(library: &Path, args: &[&str]) -> (i32, Value) {
-    static COMMAND: OnceLock<PathBuf> = OnceLock::new();
-    let built = || Cargo::workspace(&root()).arg("--bin").arg("forebay").build("forebay");
-    let mut command = Command::new(COMMAND.get_or_init(built));
-    let plugins = env::join_paths(PLUGINS.map(plugin_file)).unwrap();
-    command.args(["plugins", "test", "--json"]).arg(library).args(args).current_dir(root()).env_clear();
-    command.env("FOREBAY_PLUGIN_SYSTEM_PATH", "").env("FOREBAY_PLUGIN_PATH", plugins).env("HOME", "/nowhere");
-    command.env("PATH", env::var_os("PATH").unwrap_or_default());
-    let output = within_deadline(move || command.output().unwrap());
-    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
-    (output.status.code().unwrap(), report)
+    // `crashes` calls `kill`.
+    let path = env::var("PATH").unwrap_or_default();
+    let output = forebay(
+        &[("PATH", &path)],
+        &[&["plugins", "test", "--json", library.to_str().unwrap()], args].concat(),
+    );
+    (output.status.code().unwrap(), json(&output))
 }
 
 /// The rows of a report that did not pass: the check, how it ended, and what it said.
