@@ -10,21 +10,24 @@ use std::{
 };
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::{Cargo, PLUGINS, plugin_file, root, within_deadline};
+use crate::{Cargo, PLUGINS, beside, plugin_file, root, within_deadline};
 
-/// The command, built once and moved away from the plugins that cargo put beside it.
+/// The command, built once, and away from the plugins that cargo put beside it.
 pub fn command() -> &'static Path {
-    static FOLDER: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
-    let (_, path) = FOLDER.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
+    static COMMAND: OnceLock<PathBuf> = OnceLock::new();
+    COMMAND.get_or_init(|| {
         let built = Cargo::workspace(&root()).arg("--bin").arg("forebay").build("forebay");
-        let path = folder.path().join("forebay");
-        fs::copy(built, &path).unwrap();
-        (folder, path)
-    });
-    path
+        let folder = beside("command");
+        fs::create_dir_all(&folder).unwrap();
+        // A link takes no room, and another test may have the command running.
+        let (link, path) = (folder.join(format!("forebay-{}", std::process::id())), folder.join("forebay"));
+        fs::hard_link(built, &link).unwrap();
+        fs::rename(&link, &path).unwrap();
+        // Of two names of one file `rename` leaves both.
+        let _ = fs::remove_file(link);
+        path
+    })
 }
 
 /// All plugins, as `FOREBAY_PLUGIN_PATH` has them.
