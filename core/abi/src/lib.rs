@@ -15,6 +15,7 @@ compile_error!("forebay-abi is laid out for 64-bit targets");
 mod arena;
 mod arrow;
 mod buffer;
+pub mod c;
 mod chunk;
 mod context;
 mod dtype;

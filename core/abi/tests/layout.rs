@@ -169,6 +169,86 @@ fn the_offsets_are_the_compilers() {
     );
 }
 
+/// The size of a type of the C interface, and the offsets of its fields.
+macro_rules! laid_out_c {
+    ($type:ident, $($field:ident),*) => {
+        (size_of::<c::$type>(), &[$(offset_of!(c::$type, $field)),*][..])
+    };
+}
+
+#[test]
+fn the_tables_of_c() {
+    use forebay_abi::c;
+    assert_eq!(laid_out_c!(ForebayError, size, message), (1024, &[0, 8][..]));
+    assert_eq!(laid_out_c!(ForebayData, bytes, len, release, owner), (32, &[0, 8, 16, 24][..]));
+    assert_eq!(laid_out_c!(ForebayOptions, size, json, text, integer, number), (40, &[0, 8, 16, 24, 32][..]));
+    assert_eq!(laid_out_c!(ForebayInput, size, bytes, len, extension, dtype), (40, &[0, 8, 16, 24, 32][..]));
+    assert_eq!(
+        laid_out_c!(ForebayDecoder, size, name, open, close, probe, decode),
+        (48, &[0, 8, 16, 24, 32, 40][..])
+    );
+    assert_eq!(
+        laid_out_c!(ForebaySource, size, name, open, close, reset, next, state, restore, len),
+        (72, &[0, 8, 16, 24, 32, 40, 48, 56, 64][..])
+    );
+    assert_eq!(
+        laid_out_c!(ForebayPlugin, size, major, minor, manifest, decoders, sources),
+        (40, &[0, 8, 12, 16, 24, 32][..])
+    );
+    let host = laid_out_c!(
+        ForebayHost,
+        size,
+        max_bytes,
+        max_pixels,
+        seed,
+        epoch,
+        pass,
+        alloc,
+        cancelled,
+        log,
+        put_null,
+        put_bool,
+        put_int,
+        put_uint,
+        put_float,
+        put_text,
+        put_bytes,
+        put_tensor,
+        put_arrow,
+        put_list,
+        put_struct,
+        add_item,
+        add_field,
+        set_key,
+        set_number
+    );
+    assert_eq!(host, (192, &(0..24).map(|word| word * 8).collect::<Vec<_>>()[..]));
+}
+
+#[test]
+fn the_dtypes_of_c_are_those_of_tensors() {
+    use forebay_abi::c;
+    let words = [
+        c::FOREBAY_BOOL,
+        c::FOREBAY_INT8,
+        c::FOREBAY_INT16,
+        c::FOREBAY_INT32,
+        c::FOREBAY_INT64,
+        c::FOREBAY_UINT8,
+        c::FOREBAY_UINT16,
+        c::FOREBAY_UINT32,
+        c::FOREBAY_UINT64,
+        c::FOREBAY_FLOAT16,
+        c::FOREBAY_BFLOAT16,
+        c::FOREBAY_FLOAT32,
+        c::FOREBAY_FLOAT64,
+    ];
+    let dtypes = DType::NAMED
+        .iter()
+        .map(|(dtype, _)| u32::from(dtype.code) | u32::from(dtype.bits) << 8 | u32::from(dtype.lanes) << 16);
+    assert_eq!(words.to_vec(), dtypes.collect::<Vec<_>>());
+}
+
 #[test]
 fn the_numbers_that_cross() {
     use forebay_abi::{code, tag};
