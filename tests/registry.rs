@@ -228,14 +228,15 @@ fn poke(bytes: &mut [u8], at: usize, byte: u8) {
 type Change = fn(&mut Vec<u8>);
 
 /// What is done to a plugin's file, and what the refusal says.
-const REFUSED: [(Change, ErrorKind, &str); 12] = [
+const REFUSED: [(Change, ErrorKind, &str); 13] = [
     (|bytes| *bytes = b"just a text".to_vec(), ErrorKind::Unsupported, "no library"),
     (|bytes| bytes.clear(), ErrorKind::Unsupported, "no library"),
     (|bytes| bytes.truncate(bytes.len() / 2), ErrorKind::Unsupported, "not a plugin"),
     (|bytes| bytes.truncate(40), ErrorKind::Unsupported, "not a plugin"),
     (|bytes| poke(bytes, 0, b'X'), ErrorKind::Corrupt, "does not begin with FOREBAY"),
     (|bytes| poke(bytes, 8, 9), ErrorKind::Abi, "of version 9, this host reads 1"),
-    (|bytes| poke(bytes, 12, 2), ErrorKind::Abi, "of kind 2, this host knows kind 1"),
+    (|bytes| poke(bytes, 12, 2), ErrorKind::Abi, "which is no decoder and no source"),
+    (|bytes| poke(bytes, 12, 3), ErrorKind::Abi, "of kind 3, this host knows kinds 1 and 2"),
     (|bytes| poke(bytes, 16, 7), ErrorKind::Abi, "built against ABI 7."),
     (|bytes| poke(bytes, 34, 255), ErrorKind::Corrupt, "bytes, and says"),
     (|bytes| poke(bytes, 33, 0), ErrorKind::Corrupt, "bytes, and says"),

@@ -10,13 +10,28 @@ use forebay_core::{
     shim::{Closure, check},
 };
 
+use crate::registry::CPlugin;
+
+/// What the entry of a plugin led to.
+#[derive(Clone)]
+pub(crate) enum Loaded {
+    /// Tables that abi_stable checked.
+    Rust(PluginRef),
+    /// Those of C.
+    C(CPlugin),
+}
+
 /// A pipe that a plugin made.
 pub(crate) struct PipeHandle {
     pipe: Option<Pipe>,
 }
 
 /// Makes a pipe of `plugin`.
-pub(crate) fn make_pipe(plugin: PluginRef, name: &str, options: &str) -> Result<PipeHandle> {
+pub(crate) fn make_pipe(plugin: Loaded, name: &str, options: &str) -> Result<PipeHandle> {
+    let plugin = match plugin {
+        Loaded::Rust(plugin) => plugin,
+        Loaded::C(plugin) => return Ok(PipeHandle { pipe: Some(plugin.source(name, options)?) }),
+    };
     let mut place = ROption::RNone;
     // SAFETY: the loader checked the plugin's layout; texts and place live through the call. Likewise below.
     check(unsafe { plugin.pipe()(RStr::from(name), RStr::from(options), &mut place) })?;
@@ -29,7 +44,11 @@ pub(crate) fn closure(closure: Closure) -> PipeHandle {
 }
 
 /// Makes a decoder of `plugin`.
-pub(crate) fn make_decoder(plugin: PluginRef, name: &str, options: &str) -> Result<AnyDecoder> {
+pub(crate) fn make_decoder(plugin: Loaded, name: &str, options: &str) -> Result<AnyDecoder> {
+    let plugin = match plugin {
+        Loaded::Rust(plugin) => plugin,
+        Loaded::C(plugin) => return plugin.decoder(name, options),
+    };
     let mut place = ROption::RNone;
     // SAFETY: as above.
     check(unsafe { plugin.decoder()(RStr::from(name), RStr::from(options), &mut place) })?;
@@ -37,7 +56,8 @@ pub(crate) fn make_decoder(plugin: PluginRef, name: &str, options: &str) -> Resu
 }
 
 /// Makes a store of `plugin`.
-pub(crate) fn make_store(plugin: PluginRef, name: &str, options: &str) -> Result<AnyStore> {
+pub(crate) fn make_store(plugin: Loaded, name: &str, options: &str) -> Result<AnyStore> {
+    let Loaded::Rust(plugin) = plugin else { return Err(nothing_made()) };
     let mut place = ROption::RNone;
     // SAFETY: as above.
     check(unsafe { plugin.store()(RStr::from(name), RStr::from(options), &mut place) })?;

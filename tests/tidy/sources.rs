@@ -27,10 +27,11 @@ const UNSAFE: [(&str, &str); 11] = [
 ];
 
 /// Names of formats that the loader may say, and why.
-const LOADER_MAY_SAY: [(&str, &str, &str); 10] = [
+const LOADER_MAY_SAY: [(&str, &str, &str); 11] = [
     ("loader/src/graph", "json", "graph files are TOML or JSON"),
     ("loader/src/graph", "text", "a kind of option"),
     ("loader/src/graph/policy.rs", "skip", "what becomes of a sample that fails"),
+    ("loader/src/registry/c_plugin/tables.rs", "decode", "a function of a table of C"),
     // A path that is given alone becomes the graph that somebody would write by hand.
     ("loader/src/open.rs", "file", "the store of paths without a scheme"),
     ("loader/src/open.rs", "files", "names the files"),

@@ -49,7 +49,7 @@ fn write_list(registry: &Registry, all: bool, out: &mut dyn Write) -> io::Result
     let mut table = Table::new(&["plugin", "version", "ABI", "licence", "file"]);
     for record in registry.plugins() {
         let manifest = record.manifest();
-        let abi = format!("{}.{}", manifest.abi.0, manifest.abi.1);
+        let abi = manifest.abi_name();
         let name = manifest.name.clone();
         table.row([name, manifest.version.clone(), abi, manifest.license.clone(), near(&record.file())]);
     }

@@ -41,7 +41,7 @@ fn write_plugin(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     for (name, text) in [
         ("plugin", record.label()),
         ("file", near(&record.file())),
-        ("ABI", format!("{}.{}", manifest.abi.0, manifest.abi.1)),
+        ("ABI", manifest.abi_name()),
         ("licence", manifest.license.clone()),
         ("repository", manifest.repository.clone()),
         ("built with", format!("{} for {}, CPU: {cpu}", manifest.rustc, manifest.target)),

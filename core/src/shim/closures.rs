@@ -6,8 +6,7 @@ use forebay_abi::{Chunk, Key, Outcome, Pipe, State};
 
 use super::{
     flat_map,
-    guard::Instance,
-    pipes::{Calls, Table, map_each},
+    pipes::{self, Calls, map_each},
 };
 use crate::{
     Context, DataPipe, Error, FlatMap, Items, NoOptions, PipeInfo, Result, Sample, StateExt, random::mix,
@@ -41,10 +40,7 @@ impl Closure {
     #[must_use]
     pub fn into_pipe(self) -> Pipe {
         match self {
-            Self::Map(map) => {
-                let instance = Box::into_raw(Box::new(Instance::new(MapOf(map)))).cast();
-                Pipe { instance, table: Table::<MapOf>::REF }
-            }
+            Self::Map(map) => pipes::pipe(MapOf(map)),
             Self::FlatMap(expand) => flat_map::parallel(Expand::Some(expand)),
             Self::Filter(passes) => flat_map::parallel(Expand::One(passes)),
         }

@@ -16,12 +16,27 @@ use super::{
     guard::{Instance, catch, guard},
     outcome,
 };
-use crate::{Context, Decoder, Error, Options, Result, Wanted, descriptor::Described, export::DecoderEntry};
+use crate::{Context, Decoder, Options, Result, Wanted, descriptor::Described, export::DecoderEntry};
 
 /// The entry of a decoder.
 #[must_use]
 pub const fn decoder_entry<T: Decoder>() -> DecoderEntry {
     DecoderEntry { described: Described { info: T::INFO, options: T::Options::SPECS }, make: make::<T> }
+}
+
+/// What a decoder's table calls: a [`Decoder`], or what the host itself has for one of another language.
+pub trait Decodes: Send + Sync + 'static {
+    /// How sure it is, from 0 to 255, that bytes with this head and extension are its own.
+    ///
+    /// # Errors
+    /// Any.
+    fn probe(&self, head: &[u8], extension: &str) -> Result<u8>;
+
+    /// Decodes.
+    ///
+    /// # Errors
+    /// Any.
+    fn decode(&self, bytes: &Buffer, wanted: &Wanted, cx: &Context) -> Result<Value>;
 }
 
 /// A decoder, and the plugin it is of: an error says both, since the pipe that called may be of another.
@@ -30,19 +45,35 @@ struct Owned<T> {
     plugin: &'static str,
 }
 
+impl<T: Decoder> Decodes for Owned<T> {
+    fn probe(&self, head: &[u8], extension: &str) -> Result<u8> {
+        Ok(self.decoder.probe(head, extension))
+    }
+
+    fn decode(&self, bytes: &Buffer, wanted: &Wanted, cx: &Context) -> Result<Value> {
+        let value = catch(|| self.decoder.decode(bytes, wanted, cx));
+        value.map_err(|error| error.context("decoder", format!("{} of {}", T::INFO.name, self.plugin)))
+    }
+}
+
 fn make<T: Decoder>(options: &str, plugin: &'static str) -> Result<RawDecoder> {
-    let decoder = Owned { decoder: T::new(T::Options::parse(options)?)?, plugin };
-    let instance = Arc::into_raw(Arc::new(Instance::new(decoder))).cast();
+    Ok(decoder(Owned { decoder: T::new(T::Options::parse(options)?)?, plugin }))
+}
+
+/// A handle of `decodes`, with one reference.
+#[must_use]
+pub fn decoder<T: Decodes>(decodes: T) -> RawDecoder {
+    let instance = Arc::into_raw(Arc::new(Instance::new(decodes))).cast();
     // SAFETY: the instance is of the table's type, and its one reference is given up.
-    Ok(unsafe { RawDecoder::from_raw(instance, Table::<T>::REF) })
+    unsafe { RawDecoder::from_raw(instance, Table::<T>::REF) }
 }
 
 struct Table<T>(PhantomData<T>);
 
-impl<T: Decoder> Table<T> {
+impl<T: Decodes> Table<T> {
     const TABLE: &'static WithMetadata<DecoderTable> = &WithMetadata::new(DecoderTable {
-        retain: retain::<Owned<T>>,
-        release: release::<Owned<T>>,
+        retain: retain::<T>,
+        release: release::<T>,
         probe: probe::<T>,
         decode: decode::<T>,
     });
@@ -62,19 +93,20 @@ pub(super) unsafe extern "C" fn release<T>(this: *const ()) {
     });
 }
 
-unsafe extern "C" fn probe<T: Decoder>(
+unsafe extern "C" fn probe<T: Decodes>(
     this: *const (),
     head: RSlice<'_, u8>,
     extension: RStr<'_>,
 ) -> Outcome {
     // SAFETY: the table's rule: `this` is a live instance of this type, here and below.
-    let this = unsafe { &*this.cast::<Instance<Owned<T>>>() };
-    this.with(|owned| {
-        Outcome::of(code::READY, owned.decoder.probe(head.as_slice(), extension.as_str()).into())
+    let this = unsafe { &*this.cast::<Instance<T>>() };
+    this.with(|decodes| match decodes.probe(head.as_slice(), extension.as_str()) {
+        Ok(sure) => Outcome::of(code::READY, sure.into()),
+        Err(error) => Outcome::failed(error.into()),
     })
 }
 
-unsafe extern "C" fn decode<T: Decoder>(
+unsafe extern "C" fn decode<T: Decodes>(
     this: *const (),
     cx: &RawContext,
     bytes: &Buffer,
@@ -82,11 +114,10 @@ unsafe extern "C" fn decode<T: Decoder>(
     place: &mut Value,
 ) -> Outcome {
     // SAFETY: as above.
-    let this = unsafe { &*this.cast::<Instance<Owned<T>>>() };
+    let this = unsafe { &*this.cast::<Instance<T>>() };
     let wanted = Wanted { dtype: wanted.dtype, extension: wanted.extension.as_str() };
-    this.with(|owned| {
-        let value = catch(|| owned.decoder.decode(bytes, &wanted, &Context::new(cx)));
-        let name = |error: Error| error.context("decoder", format!("{} of {}", T::INFO.name, owned.plugin));
-        outcome(value.map(|value| *place = value).map_err(name))
+    this.with(|decodes| {
+        let value = decodes.decode(bytes, &wanted, &Context::new(cx));
+        outcome(value.map(|value| *place = value))
     })
 }

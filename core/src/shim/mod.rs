@@ -16,7 +16,7 @@ mod store;
 
 pub use self::{
     closures::{Closure, FilterFn, FlatMapFn, MapFn},
-    decoder::decoder_entry,
+    decoder::{Decodes, decoder, decoder_entry},
     flat_map::flat_map_entry,
     indexed::{count_entry, get_entry},
     pipes::*,

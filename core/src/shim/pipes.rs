@@ -43,9 +43,18 @@ const fn entry<T: DataPipe>(class: Class, make: Make<Pipe>) -> PipeEntry {
 }
 
 pub(super) fn make<T: DataPipe, C: Calls + From<T>>(options: &str, _: &'static str) -> Result<Pipe> {
-    let pipe = C::from(T::new(T::Options::parse(options)?)?);
-    let instance = Box::into_raw(Box::new(Instance::new(pipe))).cast();
-    Ok(Pipe { instance, table: Table::<C>::REF })
+    Ok(pipe(C::from(T::new(T::Options::parse(options)?)?)))
+}
+
+/// A pipe that the host itself has for a source of another language.
+#[must_use]
+pub fn source<T: Source>(source: T) -> Pipe {
+    pipe(SourceOf(source))
+}
+
+pub(super) fn pipe<C: Calls>(calls: C) -> Pipe {
+    let instance = Box::into_raw(Box::new(Instance::new(calls))).cast();
+    Pipe { instance, table: Table::<C>::REF }
 }
 
 /// What a class does in each entry of the table; what it has no use for fails.

@@ -31,8 +31,10 @@ pub struct PipeSpec {
     #[serde(default)]
     pub options: Vec<OptionSpec>,
     /// The fewest and the most inputs.
+    #[serde(default)]
     pub inputs: (u32, u32),
     /// How many outputs there are.
+    #[serde(default = "one")]
     pub outputs: u32,
     /// The option that says how many outputs there are; empty for pipes that always have as many.
     #[serde(default)]
@@ -79,6 +81,10 @@ pub struct PipeSpec {
     /// The files it opens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opens: Option<OpensSpec>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// Which files a pipe opens.

@@ -26,6 +26,20 @@ const SIDE: usize = 4;
 /// # Errors
 /// `Abi`: it cannot be loaded, or its layout is not this host's; in a few lines.
 pub(crate) fn load(path: &Path, entry: &str) -> Result<PluginRef> {
+    // SAFETY: the symbol's address is that of a header; `upgrade` looks at its magic before anything else.
+    let header = unsafe { symbol::<AbiHeaderRef>(path, entry) }?;
+    let header = header.upgrade().map_err(|error| Error::new(ErrorKind::Abi, shorten(&error)))?;
+    check(header)
+}
+
+/// Loads the library at `path` and gives the address of its symbol `entry`.
+///
+/// # Errors
+/// `Abi`: it cannot be loaded, or has no such symbol.
+///
+/// # Safety
+/// `T` is a pointer or a reference to what the symbol is.
+pub(crate) unsafe fn symbol<T: Copy>(path: &Path, entry: &str) -> Result<T> {
     let abi = |message: String| Error::new(ErrorKind::Abi, message);
     // SAFETY: whoever put the file into a plugin folder wants its code to run; all symbols are bound
     // now and kept apart from other libraries'.
@@ -33,13 +47,12 @@ pub(crate) fn load(path: &Path, entry: &str) -> Result<PluginRef> {
         let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
         abi(format!("cannot be loaded: {reason}"))
     })?;
-    // SAFETY: the symbol's address is that of a header; `upgrade` looks at its magic before anything else.
-    let header = unsafe { library.get::<AbiHeaderRef>(entry.as_bytes()) }
+    // SAFETY: the caller's promise.
+    let symbol = unsafe { library.get::<T>(entry.as_bytes()) }
         .map(|symbol| *symbol)
         .map_err(|_| abi(format!("has no symbol {entry}")))?;
     std::mem::forget(library);
-    let header = header.upgrade().map_err(|error| abi(shorten(&error)))?;
-    check(header)
+    Ok(symbol)
 }
 
 /// Checks the layout behind a header, and gives the plugin.

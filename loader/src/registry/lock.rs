@@ -133,7 +133,7 @@ impl Lock {
     pub fn of<'a>(file: &Path, plugins: impl IntoIterator<Item = &'a Record>) -> Result<Self> {
         let locked = |record: &Record| {
             let Manifest { name, version, .. } = record.manifest();
-            let (name, version, abi) = (name.clone(), version.clone(), abi(record.manifest()));
+            let (name, version, abi) = (name.clone(), version.clone(), record.manifest().abi_name());
             Ok(record.sha256()?.map(|sha256| Locked { name, version, abi, sha256 }))
         };
         let plugins = plugins.into_iter().filter_map(|record| locked(record).transpose());
@@ -209,7 +209,7 @@ impl Lock {
     pub(super) fn expects(&self, manifest: &Manifest) -> Result<&Locked> {
         let locked = self.entry(&manifest.name);
         let locked = locked.ok_or_else(|| Error::invalid(self.not_locked(&manifest.name)))?;
-        let abi = abi(manifest);
+        let abi = manifest.abi_name();
         for (what, found, expected) in
             [("version", &manifest.version, &locked.version), ("ABI", &abi, &locked.abi)]
         {
@@ -251,10 +251,6 @@ impl Lock {
              write the lock anew with `forebay plugins lock {file}`"
         ))
     }
-}
-
-fn abi(manifest: &Manifest) -> String {
-    format!("{}.{}", manifest.abi.0, manifest.abi.1)
 }
 
 /// The SHA-256 of a whole file, in hex digits.

@@ -3,14 +3,17 @@
 use std::{fs::File, path::Path};
 
 use forebay_core::{
-    Error, ErrorKind, Result,
-    abi::{ABI_MAJOR, ABI_MINOR},
+    DecoderInfo, Error, ErrorKind, Result,
+    abi::{
+        ABI_MAJOR, ABI_MINOR,
+        c::{FOREBAY_MAJOR, FOREBAY_MINOR},
+    },
     manifest::{HEAD, MAGIC, TARGET, VERSION},
 };
 use object::{Object, ObjectSection, ReadCache};
 use serde::{Deserialize, Serialize};
 
-use crate::graph::{MagicSpec, OptionSpec, PipeSpec};
+use crate::graph::{Class, MagicSpec, OptionSpec, PipeSpec};
 
 /// The most bytes a manifest may have.
 const LIMIT: u64 = 16 << 20;
@@ -26,6 +29,7 @@ pub struct Manifest {
     /// Its licence.
     pub license: String,
     /// Its repository.
+    #[serde(default)]
     pub repository: String,
     /// The symbol that leads to the plugin's table.
     pub entry: String,
@@ -36,12 +40,18 @@ pub struct Manifest {
     /// CPU features it was compiled to need.
     pub cpu: Vec<String>,
     /// DataPipes.
+    #[serde(default)]
     pub pipes: Vec<PipeSpec>,
     /// Decoders.
+    #[serde(default)]
     pub decoders: Vec<DecoderSpec>,
     /// Stores.
+    #[serde(default)]
     pub stores: Vec<StoreSpec>,
-    /// Major and minor number of the ABI it was built against.
+    /// Whether it is made of C's tables, and not of Rust's.
+    #[serde(skip_deserializing)]
+    pub c: bool,
+    /// Major and minor number of the ABI it was built against, Rust's or C's.
     #[serde(skip_deserializing)]
     pub abi: (u32, u32),
     /// Whether a panic in it can be caught.
@@ -56,17 +66,27 @@ pub struct DecoderSpec {
     /// The name that pins it.
     pub name: String,
     /// One sentence for people.
+    #[serde(default)]
     pub summary: String,
     /// Among decoders that are equally sure the higher one wins.
+    #[serde(default = "usual_priority")]
     pub priority: u32,
     /// Extensions in lower case.
+    #[serde(default)]
     pub extensions: Vec<String>,
     /// Media types.
+    #[serde(default)]
     pub media_types: Vec<String>,
     /// Any of these makes it a candidate.
+    #[serde(default)]
     pub magic: Vec<MagicSpec>,
     /// Its options.
+    #[serde(default)]
     pub options: Vec<OptionSpec>,
+}
+
+fn usual_priority() -> u32 {
+    DecoderInfo::DEFAULT.priority
 }
 
 /// What a manifest says of one store.
@@ -128,14 +148,17 @@ impl Manifest {
         if word(8) != VERSION {
             return Err(abi(format!("its manifest is of version {}, this host reads {VERSION}", word(8))));
         }
-        if word(12) != 1 {
-            return Err(abi(format!("its tables are of kind {}, this host knows kind 1", word(12))));
-        }
-        if word(16) != ABI_MAJOR {
-            let (theirs, minor) = (word(16), word(20));
+        let (ours, mend) = match word(12) {
+            1 => (("ABI", ABI_MAJOR, ABI_MINOR), "rebuild it with the forebay-core of this host"),
+            2 => (("C", FOREBAY_MAJOR, FOREBAY_MINOR), "compile it anew with the header of this host"),
+            kind => {
+                return Err(abi(format!("its tables are of kind {kind}, this host knows kinds 1 and 2")));
+            }
+        };
+        if word(16) != ours.1 {
+            let (theirs, minor, (abi_of, major, our_minor)) = (word(16), word(20), ours);
             return Err(abi(format!(
-                "built against ABI {theirs}.{minor}, this host has {ABI_MAJOR}.{ABI_MINOR}: \
-                 rebuild it with the forebay-core of this host"
+                "built against {abi_of} {theirs}.{minor}, this host has {major}.{our_minor}: {mend}"
             )));
         }
         let (low, high) =
@@ -148,14 +171,37 @@ impl Manifest {
             .ok_or_else(|| corrupt(&format!("its manifest has {rest} bytes, and says {len}")))?;
         let mut manifest: Self = serde_json::from_slice(json)
             .map_err(|error| corrupt(&format!("its manifest is unreadable: {error}")))?;
+        manifest.c = word(12) == 2;
         manifest.abi = (word(16), word(20));
         manifest.unwinds = head[26] == 1;
         manifest.preflight()?;
         Ok(manifest)
     }
 
+    /// Which ABI it was built against, for people: that of Rust by its numbers alone.
+    #[must_use]
+    pub fn abi_name(&self) -> String {
+        let (major, minor) = self.abi;
+        if self.c { format!("C {major}.{minor}") } else { format!("{major}.{minor}") }
+    }
+
     /// Refuses what would not run here.
     fn preflight(&self) -> Result<()> {
+        // The rest of what a pipe may say of itself has no meaning there.
+        let is_of_c = |pipe: &&PipeSpec| {
+            let (on, options) = (pipe.on, pipe.options.clone());
+            let source =
+                PipeSpec { class: Class::Source, inputs: (0, 0), ..PipeSpec::map(&pipe.name, &pipe.summary) };
+            **pipe == PipeSpec { on, options, ..source }
+        };
+        let other = self.pipes.iter().find(|pipe| !is_of_c(pipe)).map(|pipe| &pipe.name);
+        if let Some(name) = other.or(self.stores.first().map(|store| &store.name)).filter(|_| self.c) {
+            let message = format!(
+                "its manifest names `{name}`, which is no decoder and no source: in C there are those alone, \
+                 and of a source name, class, summary, options and on are said"
+            );
+            return Err(Error::new(ErrorKind::Abi, message));
+        }
         if self.target != TARGET {
             let message = format!("built for {}, this host is {TARGET}", self.target);
             return Err(Error::new(ErrorKind::Abi, message));

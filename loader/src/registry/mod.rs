@@ -3,6 +3,7 @@
 //! A [`Registry`] is a value: nothing here is global. Manifests are read when it is made; a plugin's
 //! code is loaded when something of it is first used.
 
+mod c_plugin;
 mod choice;
 mod closures;
 mod finder;
@@ -24,13 +25,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use forebay_core::{
-    AnyDecoder, AnyStore, Error, Registrar, Result,
-    abi::{PluginRef, abi_stable::library::LibHeader},
-};
+use forebay_core::{AnyDecoder, AnyStore, Error, Registrar, Result, abi::abi_stable::library::LibHeader};
 use serde::Serialize;
 
-pub(crate) use self::stamp::Stamp;
+pub(crate) use self::{c_plugin::CPlugin, stamp::Stamp};
 pub use self::{
     choice::{Candidate, HEAD},
     lock::{Lock, LockState, Locked, Verdict},
@@ -42,7 +40,7 @@ pub use self::{
 use self::{finder::Finder, opener::OpenerSlot, sealed::Sealed};
 use crate::{
     graph::{Catalog, PipeSpec},
-    handles::{self, PipeHandle},
+    handles::{self, Loaded, PipeHandle},
 };
 
 /// The most lines of the text that says where plugins were looked for.
@@ -85,7 +83,7 @@ struct StoreSlot {
 pub struct Record {
     manifest: Manifest,
     origin: Origin,
-    loaded: OnceLock<Result<PluginRef>>,
+    loaded: OnceLock<Result<Loaded>>,
     hash: OnceLock<Result<String>>,
 }
 
@@ -422,20 +420,28 @@ impl Record {
         self.load().map(drop).map_err(|error| self.blame(error))
     }
 
-    fn load(&self) -> Result<PluginRef> {
+    fn load(&self) -> Result<Loaded> {
         let load = || match &self.origin {
-            Origin::File(stamp) => library::load(stamp.file(), &self.manifest.entry),
+            Origin::File(stamp) => self.load_from(stamp.file()),
             Origin::Sealed(_, sealed) => {
                 let copy = sealed.loadable()?;
-                library::load(&copy, &self.manifest.entry).map_err(|error| {
+                self.load_from(&copy).map_err(|error| {
                     // Nobody knows the copy.
                     let message = error.message().replace(&*copy.to_string_lossy(), &self.file());
                     Error::new(error.kind(), message)
                 })
             }
-            Origin::Linked(header) => library::check(header),
+            Origin::Linked(header) => library::check(header).map(Loaded::Rust),
         };
         self.loaded.get_or_init(load).clone()
+    }
+
+    fn load_from(&self, path: &Path) -> Result<Loaded> {
+        if self.manifest.c {
+            CPlugin::load(path, &self.manifest).map(Loaded::C)
+        } else {
+            library::load(path, &self.manifest.entry).map(Loaded::Rust)
+        }
     }
 
     /// Says in an error which plugin it comes from.

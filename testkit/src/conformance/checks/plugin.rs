@@ -113,7 +113,6 @@ pub(super) const LAYOUT: Check = Check {
         let registry = bench.registry()?;
         let record = bench.kit.record(&registry)?;
         record.check()?;
-        let (major, minor) = record.manifest().abi;
-        Ok(format!("ABI {major}.{minor}"))
+        Ok(format!("ABI {}", record.manifest().abi_name()))
     },
 };
