@@ -85,6 +85,10 @@ static int32_t decode(void *instance, const ForebayInput *input, ForebayHost *ho
         host->put_bytes(host, host->add_field(host, at, "whole"), own(4));
         host->add_field(host, at, "hole");
         break;
+    case 't':
+        host->put_bytes(host, host->add_field(host, at, "twin"), own(4));
+        host->put_null(host, host->add_field(host, at, "twin"));
+        break;
     case 'i': host->put_struct(host, at); host->put_null(host, host->add_item(host, at)); break;
     case 'o': host->alloc(host, (size_t)host->max_bytes + 1); break;
     case 'h': host->put_bytes(host, 99, own(4)); break;

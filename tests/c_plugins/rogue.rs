@@ -48,7 +48,7 @@ fn every_kind_of_value_comes_through_and_its_memory_goes_back_once() {
 }
 
 /// What the input has a decoder do, what the error says, and how much is given back.
-const DEEDS: [(&str, ErrorKind, &str, i64); 21] = [
+const DEEDS: [(&str, ErrorKind, &str, i64); 22] = [
     ("n", ErrorKind::Abi, "ended well, and gave no value", 0),
     ("s", ErrorKind::Abi, "value 0 was set twice", 1),
     ("d", ErrorKind::Abi, "the unknown dtype 0x12003", 1),
@@ -62,6 +62,7 @@ const DEEDS: [(&str, ErrorKind, &str, i64); 21] = [
     ("p", ErrorKind::Abi, "gave 4 bytes at a null pointer", 1),
     ("m", ErrorKind::Abi, "without a release, which are neither the input's nor of `alloc`", 0),
     ("f", ErrorKind::Abi, "field `hole` was added and not set", 1),
+    ("t", ErrorKind::Abi, "field `twin` was added twice", 1),
     ("i", ErrorKind::Abi, "added an item to value 0, which is no list", 0),
     ("o", ErrorKind::Limit, "asked for 1073741825 bytes of output, at most 1073741824", 0),
     ("h", ErrorKind::Abi, "there is no value 99 in this call", 1),

@@ -60,9 +60,11 @@ impl Builder {
 
     /// The bytes at this address, where they lie in memory that was asked for.
     pub(super) fn find(&self, address: usize, len: usize) -> Option<Place> {
+        // What was asked for last is what is given, most of the time.
         self.blocks
             .iter()
             .enumerate()
+            .rev()
             .find_map(|(at, block)| Some(Place::Block(at, within(block, address, len)?)))
     }
 
@@ -153,7 +155,7 @@ impl Builder {
             Some(Held::Nothing) | None => return Err(broken("ended well, and gave no sample")),
             Some(_) => return Err(broken("gave a value for a sample, which is made of fields")),
         };
-        let values = take(&mut self.finish(cx)?, &at, |index| format!("field `{}`", names[index]))?;
+        let values = take_fields(&mut self.finish(cx)?, &names, &at)?;
         Ok((names, values))
     }
 
@@ -174,7 +176,7 @@ impl Builder {
                     Some(Value::list(take(&mut built, &items, |index| format!("item {index}"))?))
                 }
                 Held::Struct(names, values) => {
-                    let values = take(&mut built, &values, |index| format!("field `{}`", names[index]))?;
+                    let values = take_fields(&mut built, &names, &values)?;
                     Some(Value::structure(names.into_iter().zip(values).collect()))
                 }
             };
@@ -190,6 +192,16 @@ fn take(built: &mut [Option<Value>], at: &[usize], name: impl Fn(usize) -> Strin
         value.ok_or_else(|| broken(format!("{} was added and not set", name(index))))
     };
     at.iter().enumerate().map(one).collect()
+}
+
+/// As [`take`], of a struct, which has each name once.
+fn take_fields(built: &mut [Option<Value>], names: &[Str], at: &[usize]) -> Result<Vec<Value>> {
+    let mut sorted: Vec<_> = names.iter().map(Str::as_str).collect();
+    sorted.sort_unstable();
+    if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(broken(format!("field `{}` was added twice", twice[0])));
+    }
+    take(built, at, |index| format!("field `{}`", names[index]))
 }
 
 impl Form {
