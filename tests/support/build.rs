@@ -56,6 +56,24 @@ impl Cargo {
         self
     }
 
+    /// Runs the tests of the crate instead of building it: what cargo printed, and whether they passed.
+    pub fn test(mut self) -> (String, bool) {
+        let program = self.command.get_program().to_owned();
+        let mut command = Command::new(program);
+        command.args(["test", "--offline"]).args(self.command.get_args().skip(2));
+        for (name, value) in self.command.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.current_dir(self.command.get_current_dir().unwrap_or(Path::new(".")));
+        self.command = command;
+        let output = self.command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        (text.into_owned(), output.status.success())
+    }
+
     /// Builds, and gives the file of this name that was built.
     ///
     /// # Panics

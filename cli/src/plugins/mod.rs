@@ -4,6 +4,7 @@ mod check;
 mod doctor;
 mod list;
 mod lock;
+mod new;
 mod show;
 mod test;
 mod why;
@@ -38,6 +39,8 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Make a crate that is a working plugin, to begin from
+    New(new::Args),
     /// Check whether a library keeps what plugins promise
     Test(test::Args),
     /// Which decoders take a file, best first, and why
@@ -63,6 +66,7 @@ impl Command {
     pub(crate) fn json(&self) -> bool {
         match self {
             Self::List { json, .. } | Self::Show { json, .. } | Self::Why { json, .. } => *json,
+            Self::New(_) => false,
             Self::Test(args) => args.json,
             Self::Lock(args) => args.json,
             Self::Verify(args) => args.json,
@@ -78,6 +82,7 @@ pub(crate) fn plugins(command: &Command, plugins: &open::Plugins) -> Result {
     match command {
         Command::List { all, json } => list::list(&registry()?, *all, *json),
         Command::Show { name, json } => show::show(&registry()?, name, *json),
+        Command::New(args) => new::new(args),
         Command::Test(args) => test::test(args, plugins),
         Command::Why { file, json } => why::why(&registry()?, file, *json),
         Command::Lock(args) => lock::lock(args, plugins),

@@ -1,0 +1,255 @@
+//! `forebay plugins new`: a crate that is a working plugin, to begin from.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use clap::{Args as Arguments, ValueEnum};
+use forebay_loader::{Error, ErrorKind};
+
+use crate::{
+    outcome::{Result, Stop},
+    print,
+};
+
+/// What `forebay plugins new` is told.
+#[derive(Arguments)]
+pub(crate) struct Args {
+    /// The crate's name: small letters, digits, `-` and `_`
+    name: String,
+    /// What it has
+    #[arg(long, value_enum)]
+    kind: Kind,
+    /// The folder to make; the crate's name, here, unless given
+    #[arg(long, value_name = "FOLDER")]
+    path: Option<PathBuf>,
+    /// Forebay's sources; those that this command was built from, where they are, else what crates.io has
+    #[arg(long, value_name = "FOLDER")]
+    sources: Option<PathBuf>,
+}
+
+/// What a new plugin has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Bytes of a field to a value
+    Decoder,
+    /// A pipe without input
+    Source,
+    /// A pipe that changes samples
+    Pipe,
+    /// Where bytes are: URLs of a scheme
+    Store,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Decoder => "decoder",
+            Self::Source => "source",
+            Self::Pipe => "pipe",
+            Self::Store => "store",
+        }
+    }
+}
+
+/// The names that a crate's goes by.
+struct Names {
+    /// As given.
+    package: String,
+    /// With `_`: of the library, and of what is in it.
+    library: String,
+    /// Of the type.
+    of_type: String,
+    /// Of a URL scheme, which has no `_`.
+    scheme: String,
+}
+
+/// Makes the crate.
+pub(crate) fn new(args: &Args) -> Result {
+    let names = Names::of(&args.name)?;
+    let folder = args.path.clone().unwrap_or_else(|| PathBuf::from(&names.package));
+    let files = files(args.kind, &names, &folder, args.sources.as_deref())?;
+    fs::create_dir(&folder).map_err(|error| failed(error, &folder))?;
+    for (path, bytes) in &files {
+        let path = folder.join(path);
+        let parent = path.parent().unwrap_or(&folder);
+        fs::create_dir_all(parent).map_err(|error| failed(error, parent))?;
+        fs::write(&path, bytes).map_err(|error| failed(error, &path))?;
+    }
+    print::text(|out| {
+        writeln!(out, "{} is a {}, ready to be built:\n", folder.display(), args.kind.name())?;
+        files.iter().try_for_each(|(path, _)| writeln!(out, "  {}", folder.join(path).display()))?;
+        writeln!(out, "\n  cd {} && cargo test && cargo build --release", folder.display())?;
+        let library = &names.library;
+        writeln!(out, "  forebay --plugin target/release plugins show {}", names.package)?;
+        writeln!(
+            out,
+            "  forebay plugins test target/release/lib{library}.so {}",
+            tested(args.kind, &names, ".")
+        )
+    })?;
+    Ok(())
+}
+
+fn failed(error: std::io::Error, path: &Path) -> Stop {
+    Stop::Failed(Error::from(error).context("path", path.display()))
+}
+
+impl Names {
+    fn of(package: &str) -> Result<Self> {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+        let begins = package.starts_with(|c: char| c.is_ascii_lowercase());
+        if !begins || package.len() > 64 || !package.chars().all(plain) {
+            let message = "a crate is named in small letters, digits, `-` and `_`, and begins with a letter";
+            return Err(Stop::Usage(Error::invalid(message).context("name", package)));
+        }
+        let words = package.split(['-', '_']).filter(|word| !word.is_empty());
+        let word = |word: &str| word[..1].to_uppercase() + &word[1..];
+        Ok(Self {
+            package: package.to_owned(),
+            library: package.replace('-', "_"),
+            of_type: words.map(word).collect(),
+            scheme: package.replace('_', "-"),
+        })
+    }
+}
+
+/// All files of the crate, by their paths in it.
+fn files(
+    kind: Kind,
+    names: &Names,
+    folder: &Path,
+    sources: Option<&Path>,
+) -> Result<Vec<(&'static str, Vec<u8>)>> {
+    let sources = match sources {
+        Some(given) if !given.join("core/Cargo.toml").is_file() => {
+            let error =
+                Error::new(ErrorKind::Invalid, "these are not Forebay's sources: no core/Cargo.toml is here");
+            return Err(Stop::Usage(error.context("sources", given.display())));
+        }
+        Some(given) => Some(std::path::absolute(given)?),
+        // Where this command was built.
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned),
+    };
+    let sources = sources.filter(|sources| sources.join("core/Cargo.toml").is_file());
+    let dependency = |folder: &str, features: &str| match &sources {
+        Some(sources) => format!("{{ path = {:?}{features} }}", sources.join(folder)),
+        None => format!("{{ version = {:?}{features} }}", env!("CARGO_PKG_VERSION")),
+    };
+    let (what, code) = match kind {
+        Kind::Decoder => ("A decoder for grids of numbers", include_str!("../../templates/decoder.rs.txt")),
+        Kind::Source => {
+            ("A source of numbers and their squares", include_str!("../../templates/source.rs.txt"))
+        }
+        Kind::Pipe => ("A map that multiplies a field", include_str!("../../templates/pipe.rs.txt")),
+        Kind::Store => ("A store for URLs of a scheme", include_str!("../../templates/store.rs.txt")),
+    };
+    let piped = matches!(kind, Kind::Source | Kind::Pipe);
+    let more = if piped {
+        format!("# Pipes for the graphs of the tests.\nforebay-pipes = {}\n", dependency("plugins/pipes", ""))
+    } else {
+        String::new()
+    };
+    let here = std::path::absolute(folder)?;
+    let (core, testkit) = (dependency("core", ""), dependency("testkit", ", features = [\"conformance\"]"));
+    let (tested_here, used) = (tested(kind, names, "."), used(kind, names, &here));
+    let texts = [
+        ("crate", &*names.package),
+        ("lib", &names.library),
+        ("name", &names.library),
+        ("Type", &names.of_type),
+        ("scheme", &names.scheme),
+        ("what", what),
+        ("kind", kind.name()),
+        ("core", &core),
+        ("testkit", &testkit),
+        ("more", &more),
+        ("with", &with(kind, names)),
+        ("test", &tested_here),
+        ("use", &used),
+        ("data", data(kind)),
+    ];
+    let fill = |template: &str| {
+        let filled = texts
+            .iter()
+            .fold(template.to_owned(), |text, (name, with)| text.replace(&format!("{{{{{name}}}}}"), with));
+        filled.into_bytes()
+    };
+    let mut files = vec![
+        ("Cargo.toml", fill(include_str!("../../templates/Cargo.toml.txt"))),
+        ("README.md", fill(include_str!("../../templates/README.md.txt"))),
+        (".gitignore", fill(include_str!("../../templates/gitignore.txt"))),
+        ("src/lib.rs", fill(code)),
+        ("tests/conformance.rs", fill(include_str!("../../templates/conformance.rs.txt"))),
+    ];
+    match kind {
+        Kind::Decoder => files.push(("tests/data/two-by-three.grid", grid())),
+        Kind::Store => files.push(("tests/data/hello.txt", b"Hello from a store.\n".to_vec())),
+        Kind::Source | Kind::Pipe => {}
+    }
+    Ok(files)
+}
+
+/// A grid of two rows and three columns, as the new decoder reads it.
+fn grid() -> Vec<u8> {
+    let numbers = [1_f32, 2.0, 3.0, 0.5, 0.25, 0.125];
+    let head = [2_u16, 3].into_iter().flat_map(u16::to_le_bytes);
+    b"GRID".iter().copied().chain(head).chain(numbers.into_iter().flat_map(f32::to_le_bytes)).collect()
+}
+
+/// What its conformance test gives the kit besides the plugin.
+fn with(kind: Kind, Names { library, scheme, .. }: &Names) -> String {
+    match kind {
+        Kind::Decoder => ".data(\"tests/data\")".to_owned(),
+        Kind::Source => ".with(forebay_pipes::register)".to_owned(),
+        Kind::Pipe => {
+            format!(
+                "\n        .with(forebay_pipes::register)\n        .graph(\"range 40 | {library} value by=3\")\n        "
+            )
+        }
+        Kind::Store => format!(
+            "\n        .data(concat!(\n            \"{scheme}://\",\n            env!(\"CARGO_MANIFEST_DIR\"),\n            \
+             \"/tests/data/hello.txt\"\n        ))\n        "
+        ),
+    }
+}
+
+/// The arguments of `forebay plugins test` for it.
+fn tested(kind: Kind, Names { library, scheme, .. }: &Names, folder: &str) -> String {
+    match kind {
+        Kind::Decoder => "--data tests/data".to_owned(),
+        Kind::Source => String::new(),
+        Kind::Pipe => format!("--graph 'range 40 | {library} value by=3'"),
+        Kind::Store => format!("--data {scheme}://{folder}/tests/data/hello.txt"),
+    }
+}
+
+/// A command that uses it.
+fn used(kind: Kind, Names { library, scheme, .. }: &Names, here: &Path) -> String {
+    let forebay = "forebay --plugin target/release head";
+    match kind {
+        Kind::Decoder => format!("{forebay} tests/data"),
+        Kind::Source => format!("{forebay} '{library} 10'"),
+        Kind::Pipe => format!("{forebay} 'range 10 | {library} value by=3'"),
+        Kind::Store => format!("{forebay} {scheme}://{}/tests/data/", here.display()),
+    }
+}
+
+/// What to do about the data that it is tested with.
+fn data(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Decoder => {
+            "Put small files of your own, as other programs write them, into `tests/data`: each is cut off and changed at every byte."
+        }
+        Kind::Source => {
+            "`state` and `restore` are what a resume goes by: the kit stops and goes on after every sample."
+        }
+        Kind::Pipe => {
+            "Name the graphs in which it is tested in `tests/conformance.rs`. A pipe that remembers is a `Stream`, one that makes several samples of one a `FlatMap`."
+        }
+        Kind::Store => {
+            "Name URLs that it serves in `tests/conformance.rs`; a server for them can run in the test."
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Crates that `forebay plugins new` makes: each builds outside of the workspace, and is a plugin that keeps what plugins promise.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::{fs, path::Path};
+
+use forebay_tests::{
+    Cargo,
+    command::{forebay, json},
+    lock_file,
+};
+use tempfile::TempDir;
+
+/// A new crate with this name, of this kind, with the versions of the workspace, which are here already.
+fn new(folder: &Path, name: &str, kind: &str) {
+    let path = folder.join(name);
+    let output = forebay(&[], &["plugins", "new", name, "--kind", kind, "--path", path.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    fs::copy(lock_file(), path.join("Cargo.lock")).unwrap();
+}
+
+#[test]
+fn every_kind_is_built_outside_and_passes_every_check() {
+    let folder = TempDir::new().unwrap();
+    for (kind, args) in [
+        ("decoder", ["--data", "tests/data"]),
+        ("source", ["--seconds", "60"]),
+        ("pipe", ["--graph", "range 40 | my_pipe value by=3"]),
+        ("store", ["--data", "my-store://tests/data/hello.txt"]),
+    ] {
+        let name = format!("my-{kind}");
+        new(folder.path(), &name, kind);
+        let crate_folder = folder.path().join(&name);
+        let library = Cargo::apart(&crate_folder).build(&format!("libmy_{kind}.so"));
+        // The command runs elsewhere.
+        let data = crate_folder.join("tests/data");
+        let args = args.map(|arg| arg.replace("tests/data", data.to_str().unwrap()));
+        let args = [
+            &["plugins", "test", "--json", library.to_str().unwrap()],
+            &args.each_ref().map(String::as_str)[..],
+        ];
+        let output = forebay(&[], &args.concat());
+        assert!(output.status.success(), "{kind}: {}", json(&output));
+        let readme = fs::read_to_string(crate_folder.join("README.md")).unwrap();
+        assert!(!readme.contains("{{"), "{readme}");
+    }
+}
+
+#[test]
+fn its_own_test_passes_and_fails_with_what_it_breaks() {
+    let folder = TempDir::new().unwrap();
+    new(folder.path(), "my-grid", "decoder");
+    let crate_folder = folder.path().join("my-grid");
+    let (said, passed) = Cargo::apart(&crate_folder).test();
+    assert!(passed && said.contains("1 passed"), "{said}");
+
+    let code = crate_folder.join("src/lib.rs");
+    let whole = fs::read_to_string(&code).unwrap();
+    let checked = "if numbers.len() != height * width * 4";
+    assert!(whole.contains(checked));
+    fs::write(&code, whole.replace(checked, "if numbers[0] == 7")).unwrap();
+    let (said, passed) = Cargo::apart(&crate_folder).test();
+    assert!(!passed && said.contains("FAILED    damage"), "{said}");
+}
+
+#[test]
+fn what_would_be_no_crate_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().to_str().unwrap();
+    for (args, code, says) in [
+        (&["My Format", "--kind", "decoder"][..], 2, "a crate is named in small letters"),
+        (&["fine", "--kind", "decoder", "--sources", path], 2, "not Forebay's sources"),
+        (&["fine", "--kind", "decoder", "--path", path], 1, "File exists"),
+        (&["fine", "--kind", "sink"], 2, "invalid value"),
+    ] {
+        let output = forebay(&[], &[&["plugins", "new"], args].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(says), "{said}");
+    }
+}
