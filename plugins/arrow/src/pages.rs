@@ -49,7 +49,8 @@ pub(crate) fn check_schema(footer: &[u8]) -> Result<()> {
     })
 }
 
-/// Checks that each page of a column chunk takes no more than `limit` bytes, and that lists do not claim endless items.
+/// Checks that each page of a column chunk takes no more than `limit` bytes, that a dictionary has the values it claims, for which
+/// the library takes memory at once, and that lists do not claim endless items.
 pub(crate) fn check_chunk(
     chunks: &Chunks,
     column: &ColumnChunkMetaData,
@@ -64,6 +65,11 @@ pub(crate) fn check_chunk(
         if page.unpacked > limit {
             let message = format!("a page unpacks to {} bytes, and {limit} are allowed", page.unpacked);
             return Err(Error::limit(message).context("byte", at));
+        }
+        if page.is_dictionary && page.values > page.unpacked {
+            let Page { values, unpacked, .. } = page;
+            let message = format!("a dictionary of {unpacked} bytes claims {values} values");
+            return Err(Error::corrupt(message).context("byte", at));
         }
         values = values.saturating_add(page.values);
         at = at.saturating_add(page.head + page.packed);
@@ -82,11 +88,13 @@ struct Page {
     unpacked: u64,
     packed: u64,
     values: u64,
+    /// Its values are stored one by one, each in a byte at least.
+    is_dictionary: bool,
 }
 
 impl Page {
     fn read(bytes: &[u8]) -> Result<Self> {
-        let (mut skim, mut values) = (Skim::new(bytes), 0);
+        let (mut skim, mut values, mut is_dictionary) = (Skim::new(bytes), 0, false);
         let mut sizes = [0_i64; 2];
         skim.fields(|id, kind, skim| match (id, kind) {
             (2 | 3, 5) => {
@@ -95,6 +103,7 @@ impl Page {
             }
             // The headers of a data page, a dictionary page and a data page of version 2; each begins with its number of values.
             (5 | 7 | 8, 12) => {
+                is_dictionary = id == 7;
                 skim.fields(|id, kind, skim| {
                     let counted = (id, kind) == (1, 5);
                     values = if counted { skim.int()? } else { values };
@@ -108,13 +117,21 @@ impl Page {
             u64::try_from(size).map_err(|_| Error::corrupt(format!("found a page of {size} bytes")))
         };
         let (unpacked, packed) = (size(sizes[0])?, size(sizes[1])?);
-        Ok(Self { head: skim.at() as u64, unpacked, packed, values: u64::try_from(values).unwrap_or(0) })
+        let values = u64::try_from(values).unwrap_or(0);
+        Ok(Self { head: skim.at() as u64, unpacked, packed, values, is_dictionary })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int32Array, RecordBatch};
+    use forebay_core::Buffer;
+    use parquet::arrow::ArrowWriter;
+
     use super::*;
+    use crate::ReadOptions;
 
     /// A footer whose schema has so many groups within each other.
     fn nested(depth: usize) -> Vec<u8> {
@@ -143,5 +160,25 @@ mod tests {
         let page = Page::read(&bytes).unwrap();
         assert_eq!((page.head, page.unpacked, page.packed, page.values), (11, 10, 5, 4));
         assert!(Page::read(&[0x25, 1, 0]).is_err(), "a negative size");
+    }
+
+    #[test]
+    fn a_dictionary_has_the_values_that_it_claims() {
+        let numbers: ArrayRef = Arc::new(Int32Array::from(vec![5, 6, 7, 5, 6, 7]));
+        let batch = RecordBatch::try_from_iter([("number", numbers)]).unwrap();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        let mut bytes = writer.into_inner().unwrap();
+        // Behind the magic a dictionary page of 12 bytes, with 3 values.
+        assert_eq!(bytes[4..12], [0x15, 4, 0x15, 24, 0x15, 24, 0x4c, 0x15]);
+        let read = |bytes: &[u8]| {
+            let table = crate::read(&Buffer::from(bytes.to_vec()).into(), &ReadOptions::default())?;
+            table.collect::<Result<Vec<_>>>().map(|batches| batches.len())
+        };
+        assert_eq!((bytes[12], read(&bytes).unwrap()), (6, 1));
+        bytes[12] = 126;
+        let error = read(&bytes).unwrap_err();
+        assert_eq!(error.message(), "a dictionary of 12 bytes claims 63 values");
+        assert_eq!(error.get("byte"), Some("4"));
     }
 }
