@@ -98,12 +98,12 @@ fn steps(file: &Path, trust: &Trust) -> forebay_loader::Result<Vec<Step>> {
 }
 
 fn described(manifest: &Manifest) -> String {
-    let Manifest { name, version, abi: (major, minor), target, .. } = manifest;
+    let Manifest { name, version, target, .. } = manifest;
     let count = |count: usize, one, many| counted(count as u64, one, many);
     let pipes = count(people(&manifest.pipes).count(), "pipe", "pipes");
     let decoders = count(manifest.decoders.len(), "decoder", "decoders");
     let stores = count(manifest.stores.len(), "store", "stores");
-    format!("{name} {version}, ABI {major}.{minor}, for {target}: {pipes}, {decoders}, {stores}")
+    format!("{name} {version}, ABI {}, for {target}: {pipes}, {decoders}, {stores}", manifest.abi_name())
 }
 
 /// The first lines of a reason.

@@ -204,11 +204,14 @@ fn found(registry: &Registry, findings: &mut Findings) {
         match record.check() {
             Ok(()) => loaded += 1,
             Err(error) => {
-                let advice = "rebuild it with the forebay-core of this host, or take it away";
+                let advice = match record.manifest().c {
+                    true => "compile it anew with the forebay.h of this host, or take it away",
+                    false => "rebuild it with the forebay-core of this host, or take it away",
+                };
                 findings.problem("plugin", error.to_string(), advice);
             }
         }
-        if !record.manifest().unwinds {
+        if !record.manifest().unwinds && !record.manifest().c {
             findings.warn(
                 "plugin",
                 format!("{}: a panic in it ends the process", record.label()),

@@ -67,7 +67,7 @@ struct Names {
 
 /// Makes the crate.
 pub(crate) fn new(args: &Args) -> Result {
-    let names = Names::of(&args.name)?;
+    let names = Names::of(&args.name, args.kind)?;
     let folder = args.path.clone().unwrap_or_else(|| PathBuf::from(&names.package));
     let files = files(args.kind, &names, &folder, args.sources.as_deref())?;
     fs::create_dir(&folder).map_err(|error| failed(error, &folder))?;
@@ -96,22 +96,35 @@ fn failed(error: std::io::Error, path: &Path) -> Stop {
     Stop::Failed(Error::from(error).context("path", path.display()))
 }
 
+/// Names of crates that are there already, and words of the language.
+const TAKEN: &str = " abstract alloc as async await become box break const continue core crate do dyn else enum extern false final fn for forebay_core \
+                     forebay_pipes forebay_testkit gen if impl in let loop macro match mod move mut override priv proc_macro pub ref return self static std struct \
+                     super test trait true try type typeof unsafe unsized use virtual where while yield ";
+
+/// Types that the new crate's code uses.
+const USED: &str = " Buffer Context DType DataPipe Decoder DecoderInfo Error File Key Magic Map NoOptions Path PipeInfo Result Sample SeekFrom Self Some \
+                    Source State StateExt Store StoreInfo Tensor TensorExt Value Wanted Option Vec String Box Ok Err None ";
+
 impl Names {
-    fn of(package: &str) -> Result<Self> {
+    fn of(package: &str, kind: Kind) -> Result<Self> {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
         let begins = package.starts_with(|c: char| c.is_ascii_lowercase());
         if !begins || package.len() > 64 || !package.chars().all(plain) {
             let message = "a crate is named in small letters, digits, `-` and `_`, and begins with a letter";
             return Err(Stop::Usage(Error::invalid(message).context("name", package)));
         }
+        let library = package.replace('-', "_");
+        if TAKEN.contains(&format!(" {library} ")) {
+            let message = "this is a word of Rust, or the name of another crate";
+            return Err(Stop::Usage(Error::invalid(message).context("name", package)));
+        }
         let words = package.split(['-', '_']).filter(|word| !word.is_empty());
         let word = |word: &str| word[..1].to_uppercase() + &word[1..];
-        Ok(Self {
-            package: package.to_owned(),
-            library: package.replace('-', "_"),
-            of_type: words.map(word).collect(),
-            scheme: package.replace('_', "-"),
-        })
+        let mut of_type: String = words.map(word).collect();
+        if USED.contains(&format!(" {of_type} ")) {
+            of_type.push_str(&word(kind.name()));
+        }
+        Ok(Self { package: package.to_owned(), library, of_type, scheme: package.replace('_', "-") })
     }
 }
 

@@ -38,6 +38,11 @@ fn write_plugin(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let manifest = record.manifest();
     let mut table = Table::new(&["", ""]);
     let cpu = if manifest.cpu.is_empty() { "any".to_owned() } else { manifest.cpu.join(", ") };
+    let panics = match (manifest.c, manifest.unwinds) {
+        (true, _) => "C has none",
+        (false, true) => "are caught",
+        (false, false) => "end the process",
+    };
     for (name, text) in [
         ("plugin", record.label()),
         ("file", near(&record.file())),
@@ -45,7 +50,7 @@ fn write_plugin(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         ("licence", manifest.license.clone()),
         ("repository", manifest.repository.clone()),
         ("built with", format!("{} for {}, CPU: {cpu}", manifest.rustc, manifest.target)),
-        ("panics", if manifest.unwinds { "are caught" } else { "end the process" }.to_owned()),
+        ("panics", panics.to_owned()),
     ] {
         table.row([name.to_owned(), text]);
     }

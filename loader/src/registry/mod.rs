@@ -422,6 +422,10 @@ impl Record {
 
     fn load(&self) -> Result<Loaded> {
         let load = || match &self.origin {
+            // What was judged, by its manifest and by what is trusted, is what is loaded; one that is gone says so itself.
+            Origin::File(stamp) if stamp.file().exists() && !stamp.holds() => {
+                Err(Error::invalid("its file changed since the registry was made: make the registry anew"))
+            }
             Origin::File(stamp) => self.load_from(stamp.file()),
             Origin::Sealed(_, sealed) => {
                 let copy = sealed.loadable()?;

@@ -13,20 +13,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     file: PathBuf,
-    /// Device, inode, size, and when it was last written and changed, in nanoseconds.
-    identity: [u64; 5],
+    /// Device, inode, size, and when it was last written and changed, in seconds and nanoseconds.
+    identity: [u64; 7],
 }
 
 impl Stamp {
     pub(super) fn of(file: &Path) -> Result<Self> {
         let data = file.metadata().map_err(|error| Error::from(error).context("file", file.display()))?;
-        let nanos = |seconds: i64, nanos: i64| (seconds * 1_000_000_000 + nanos).unsigned_abs();
         let identity = [
             data.dev(),
             data.ino(),
             data.size(),
-            nanos(data.mtime(), data.mtime_nsec()),
-            nanos(data.ctime(), data.ctime_nsec()),
+            data.mtime().cast_unsigned(),
+            data.mtime_nsec().cast_unsigned(),
+            data.ctime().cast_unsigned(),
+            data.ctime_nsec().cast_unsigned(),
         ];
         Ok(Self { file: file.to_owned(), identity })
     }

@@ -1,13 +1,16 @@
 //! What checks work with: the plugin's things, and what comes of them.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Instant};
 
 use forebay_core::{AnyDecoder, Buffer, Wanted};
 use forebay_loader::{
     Digest, Error, ErrorKind, Executor, Graph, Key, Loader, LoaderBuilder, Registry, Result, Sample, Value,
-    registry::HEAD,
+    graph::MagicSpec, registry::HEAD,
 };
-use rustix::param::page_size;
+use rustix::{
+    param::page_size,
+    time::{ClockId, clock_gettime},
+};
 
 use super::{Kit, Plugin, subject::Subject};
 use crate::Host;
@@ -21,6 +24,7 @@ const SEED: u64 = 7;
 pub(super) struct Bench<'a> {
     pub(super) kit: &'a Kit,
     pub(super) subject: &'a Subject,
+    pub(super) begun: Instant,
 }
 
 /// What a graph gave.
@@ -36,6 +40,21 @@ impl Bench<'_> {
     /// All plugins, with nothing loaded or made yet.
     pub(super) fn registry(&self) -> Result<Registry> {
         self.kit.registry()
+    }
+
+    /// Whether half of the time for this check is over: what can be done in part is left at that.
+    pub(super) fn is_late(&self) -> bool {
+        // The processor's clock does not run for a plugin that waits.
+        let used = clock_gettime(ClockId::ProcessCPUTime).tv_sec.unsigned_abs();
+        used >= self.kit.seconds.div_ceil(2) || self.begun.elapsed().as_secs() >= self.kit.seconds
+    }
+
+    /// What the manifest says of the decoder.
+    pub(super) fn magic(&self) -> Result<Vec<MagicSpec>> {
+        let Subject::Decoder { name, .. } = self.subject else { return Ok(Vec::new()) };
+        let registry = self.registry()?;
+        let decoders = &self.kit.record(&registry)?.manifest().decoders;
+        Ok(decoders.iter().filter(|decoder| decoder.name == *name).flat_map(|it| it.magic.clone()).collect())
     }
 
     /// Whether it is a library, which worker processes can load.

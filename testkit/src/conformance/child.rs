@@ -7,6 +7,7 @@ use std::{
     panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
     process::{self, Command, ExitStatus, Stdio},
+    time::Instant,
 };
 
 use forebay_loader::{Error, Result};
@@ -21,13 +22,13 @@ use serde::{Deserialize, Serialize};
 use super::{
     Kit, Verdict,
     bench::Bench,
-    checks::{CHECKS, Check, Miss, WORKERS},
+    checks::{CHECKS, Check, Miss},
     subject::Subject,
 };
 
 /// Set for a process that runs one check.
 const TASK: &str = "FOREBAY_CONFORMANCE_TASK";
-/// The address space of such a process, in bytes; one that has workers maps more of it for its queues, and uses little.
+/// The memory of such a process that is its own, in bytes; what it shares with workers is not counted.
 const MEMORY: u64 = 4 << 30;
 /// So many seconds of waiting are allowed for one of working.
 const PATIENCE: u64 = 4;
@@ -110,9 +111,7 @@ fn last_words(status: ExitStatus, printed: &Path) -> String {
 
 /// Runs a check in this process, and ends it.
 pub(super) fn serve(kit: &Kit, subjects: &[Subject], task: &Task) -> ! {
-    if task.check != WORKERS.name {
-        limit(Resource::As, MEMORY);
-    }
+    limit(Resource::Data, MEMORY);
     limit(Resource::Core, 0);
     limit(Resource::Cpu, kit.seconds);
     // What the harness of a test has printed before.
@@ -121,7 +120,7 @@ pub(super) fn serve(kit: &Kit, subjects: &[Subject], task: &Task) -> ! {
         match subjects.get(task.subject).and_then(|subject| Some((subject, find(subject, &task.check)?))) {
             None => (Verdict::Failed, "the plugin is not what it was a moment ago".to_owned()),
             Some((subject, check)) => {
-                let bench = Bench { kit, subject };
+                let bench = Bench { kit, subject, begun: Instant::now() };
                 let found = panic::catch_unwind(AssertUnwindSafe(|| (check.run)(&bench)));
                 match found.unwrap_or_else(|_| Err(Miss::Failed("the kit itself panicked".to_owned()))) {
                     Ok(detail) => quiet(&task.printed, before, detail),

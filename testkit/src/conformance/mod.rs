@@ -114,7 +114,7 @@ impl Kit {
     /// With so many seconds of the processor for each check, in place of [`SECONDS`].
     #[must_use]
     pub fn seconds(mut self, seconds: u64) -> Self {
-        self.seconds = seconds.max(1);
+        self.seconds = seconds.clamp(1, 86_400);
         self
     }
 

@@ -100,14 +100,21 @@ pub(super) fn all(kit: &Kit, registry: &Registry, record: &Record) -> Result<Vec
         }
     }));
     pipes(kit, registry, manifest, &mut files, &mut subjects)?;
-    subjects.extend(manifest.stores.iter().filter(|store| !left_out(&store.name)).map(|store| {
-        let serves =
-            |url: &&&String| store.schemes.iter().any(|scheme| url.starts_with(&format!("{scheme}://")));
-        match urls.iter().find(serves) {
-            None => untested("store", &store.name, "the URL of a file with `--data`"),
-            Some(url) => Subject::Store { name: store.name.clone(), url: (*url).clone() },
+    let mut served = vec![false; urls.len()];
+    for store in manifest.stores.iter().filter(|store| !left_out(&store.name)) {
+        let serves = |url: &str| store.schemes.iter().any(|scheme| url.starts_with(&format!("{scheme}://")));
+        let own: Vec<_> = (0..urls.len()).filter(|&at| serves(urls[at])).collect();
+        if own.is_empty() {
+            subjects.push(untested("store", &store.name, "the URL of a file with `--data`"));
         }
-    }));
+        for at in own {
+            served[at] = true;
+            subjects.push(Subject::Store { name: store.name.clone(), url: urls[at].clone() });
+        }
+    }
+    if let Some((url, _)) = urls.iter().zip(served).find(|(_, served)| !served) {
+        return Err(Error::invalid("no store of the plugin serves this URL").context("data", url));
+    }
     match files.unused().next() {
         None => Ok(subjects),
         Some(file) => {
@@ -169,7 +176,9 @@ fn pipes(
 fn simplest(registry: &Registry, pipe: &PipeSpec, files: &mut Files) -> Vec<String> {
     let name = &pipe.name;
     if let Some(opens) = &pipe.opens {
-        let own = files.of(&opens.extensions, &opens.magic);
+        let mut own = files.of(&opens.extensions, &opens.magic);
+        // `files` reads such names as patterns.
+        own.retain(|file| !file.to_string_lossy().contains(['*', '?', '[', ']', '{', '}', '"', '\\']));
         let quoted = own.iter().map(|file| format!("\"{}\"", file.display()));
         let then = if opens.then.is_empty() { String::new() } else { format!(" | {}", opens.then) };
         return quoted.map(|file| format!("files {file} | {name}{then}")).collect();
@@ -206,7 +215,11 @@ impl Files {
     }
 
     fn walk(&mut self, path: &Path) -> std::io::Result<()> {
-        if !fs::metadata(path)?.is_dir() {
+        let found = fs::metadata(path)?;
+        if !found.is_dir() {
+            if !found.is_file() {
+                return Err(std::io::Error::other("neither a file nor a folder"));
+            }
             if self.all.len() == FILES {
                 return Err(std::io::Error::other(format!("more than {FILES} files")));
             }

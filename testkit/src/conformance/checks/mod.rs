@@ -45,8 +45,6 @@ fn expect(fine: bool, why: impl FnOnce() -> String) -> Result<(), Miss> {
     if fine { Ok(()) } else { Err(Miss::Failed(why())) }
 }
 
-pub(super) use self::pipe::WORKERS;
-
 /// All checks, in the order in which they run.
 pub const CHECKS: &[Check] = &[
     plugin::MANIFEST,
