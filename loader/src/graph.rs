@@ -68,6 +68,7 @@ use forebay_core::{Error, Result};
 use serde_json::Value;
 
 pub use builder::{Builder, Draft};
+pub(crate) use catalog::begins;
 pub use catalog::{Catalog, Class, Kind, List, MagicSpec, OpensSpec, OptionSpec, PipeSpec, Uids};
 pub use fingerprint::Fingerprint;
 pub use place::On;

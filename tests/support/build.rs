@@ -10,7 +10,9 @@ use crate::{plugins, root};
 
 /// A build without the network.
 pub struct Cargo {
+    /// Cargo, with its environment, and what follows its verb.
     command: Command,
+    args: Vec<String>,
     built: PathBuf,
 }
 
@@ -21,7 +23,7 @@ impl Cargo {
     pub fn apart(folder: &Path) -> Self {
         let target = beside("apart");
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.args(["build", "--offline", "--quiet"]).current_dir(folder).env("CARGO_TARGET_DIR", &target);
+        command.args(["--offline", "--quiet"]).current_dir(folder).env("CARGO_TARGET_DIR", &target);
         // What cargo sets for a test is for this package.
         for (name, _) in env::vars_os() {
             let name = name.to_string_lossy().into_owned();
@@ -30,7 +32,7 @@ impl Cargo {
             }
         }
         command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
-        Self { command, built: target.join("debug") }
+        Self { command, args: Vec::new(), built: target.join("debug") }
     }
 
     /// Builds of the workspace in `folder`, as these tests were built and beside them.
@@ -40,36 +42,25 @@ impl Cargo {
         let target = beside("");
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         // Features are those of the whole workspace: with others everything would be built once more.
-        command.args(["build", "--offline", "--quiet", "--workspace"]).current_dir(folder);
-        command.env("CARGO_TARGET_DIR", &target);
+        let mut args = vec!["--workspace".to_owned()];
+        command.args(["--offline", "--quiet"]).current_dir(folder).env("CARGO_TARGET_DIR", &target);
         let profile = deps.parent().and_then(Path::file_name).unwrap().to_owned();
         if profile == "release" {
-            command.arg("--release");
+            args.push("--release".to_owned());
         }
-        Self { command, built: target.join(profile) }
+        Self { command, args, built: target.join(profile) }
     }
 
     /// With one more argument.
     #[must_use]
     pub fn arg(mut self, arg: &str) -> Self {
-        self.command.arg(arg);
+        self.args.push(arg.to_owned());
         self
     }
 
     /// Runs the tests of the crate instead of building it: what cargo printed, and whether they passed.
     pub fn test(mut self) -> (String, bool) {
-        let program = self.command.get_program().to_owned();
-        let mut command = Command::new(program);
-        command.args(["test", "--offline"]).args(self.command.get_args().skip(2));
-        for (name, value) in self.command.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        command.current_dir(self.command.get_current_dir().unwrap_or(Path::new(".")));
-        self.command = command;
-        let output = self.command.output().unwrap();
+        let output = self.command.arg("test").args(&self.args).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
         (text.into_owned(), output.status.success())
     }
@@ -80,7 +71,7 @@ impl Cargo {
     /// With cargo's words, when it fails.
     #[must_use]
     pub fn build(mut self, file: &str) -> PathBuf {
-        let output = self.command.output().unwrap();
+        let output = self.command.arg("build").args(&self.args).output().unwrap();
         assert!(output.status.success(), "{:?}: {}", self.command, String::from_utf8_lossy(&output.stderr));
         let file = self.built.join(file);
         assert!(file.is_file(), "{} was not built", file.display());

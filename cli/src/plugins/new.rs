@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Args as Arguments, ValueEnum};
-use forebay_loader::{Error, ErrorKind};
+use forebay_loader::Error;
 
 use crate::{
     outcome::{Result, Stop},
@@ -83,11 +83,7 @@ pub(crate) fn new(args: &Args) -> Result {
         writeln!(out, "\n  cd {} && cargo test && cargo build --release", folder.display())?;
         let library = &names.library;
         writeln!(out, "  forebay --plugin target/release plugins show {}", names.package)?;
-        writeln!(
-            out,
-            "  forebay plugins test target/release/lib{library}.so {}",
-            tested(args.kind, &names, ".")
-        )
+        writeln!(out, "  forebay plugins test target/release/lib{library}.so {}", tested(args.kind, &names))
     })?;
     Ok(())
 }
@@ -97,13 +93,13 @@ fn failed(error: std::io::Error, path: &Path) -> Stop {
 }
 
 /// Names of crates that are there already, and words of the language.
-const TAKEN: &str = " abstract alloc as async await become box break const continue core crate do dyn else enum extern false final fn for forebay_core \
+const TAKEN: &str = "abstract alloc as async await become box break const continue core crate do dyn else enum extern false final fn for forebay_core \
                      forebay_pipes forebay_testkit gen if impl in let loop macro match mod move mut override priv proc_macro pub ref return self static std struct \
-                     super test trait true try type typeof unsafe unsized use virtual where while yield ";
+                     super test trait true try type typeof unsafe unsized use virtual where while yield";
 
 /// Types that the new crate's code uses.
-const USED: &str = " Buffer Context DType DataPipe Decoder DecoderInfo Error File Key Magic Map NoOptions Path PipeInfo Result Sample SeekFrom Self Some \
-                    Source State StateExt Store StoreInfo Tensor TensorExt Value Wanted Option Vec String Box Ok Err None ";
+const USED: &str = "Buffer Context DType DataPipe Decoder DecoderInfo Error File Key Magic Map NoOptions Path PipeInfo Result Sample SeekFrom Self Some \
+                    Source State StateExt Store StoreInfo Tensor TensorExt Value Wanted Option Vec String Box Ok Err None";
 
 impl Names {
     fn of(package: &str, kind: Kind) -> Result<Self> {
@@ -114,14 +110,14 @@ impl Names {
             return Err(Stop::Usage(Error::invalid(message).context("name", package)));
         }
         let library = package.replace('-', "_");
-        if TAKEN.contains(&format!(" {library} ")) {
+        if TAKEN.split(' ').any(|word| word == library) {
             let message = "this is a word of Rust, or the name of another crate";
             return Err(Stop::Usage(Error::invalid(message).context("name", package)));
         }
         let words = package.split(['-', '_']).filter(|word| !word.is_empty());
         let word = |word: &str| word[..1].to_uppercase() + &word[1..];
         let mut of_type: String = words.map(word).collect();
-        if USED.contains(&format!(" {of_type} ")) {
+        if USED.split(' ').any(|used| used == of_type) {
             of_type.push_str(&word(kind.name()));
         }
         Ok(Self { package: package.to_owned(), library, of_type, scheme: package.replace('_', "-") })
@@ -137,8 +133,7 @@ fn files(
 ) -> Result<Vec<(&'static str, Vec<u8>)>> {
     let sources = match sources {
         Some(given) if !given.join("core/Cargo.toml").is_file() => {
-            let error =
-                Error::new(ErrorKind::Invalid, "these are not Forebay's sources: no core/Cargo.toml is here");
+            let error = Error::invalid("these are not Forebay's sources: no core/Cargo.toml is here");
             return Err(Stop::Usage(error.context("sources", given.display())));
         }
         Some(given) => Some(std::path::absolute(given)?),
@@ -166,7 +161,7 @@ fn files(
     };
     let here = std::path::absolute(folder)?;
     let (core, testkit) = (dependency("core", ""), dependency("testkit", ", features = [\"conformance\"]"));
-    let (tested_here, used) = (tested(kind, names, "."), used(kind, names, &here));
+    let (tested_here, used) = (tested(kind, names), used(kind, names, &here));
     let texts = [
         ("crate", &*names.package),
         ("lib", &names.library),
@@ -229,12 +224,12 @@ fn with(kind: Kind, Names { library, scheme, .. }: &Names) -> String {
 }
 
 /// The arguments of `forebay plugins test` for it.
-fn tested(kind: Kind, Names { library, scheme, .. }: &Names, folder: &str) -> String {
+fn tested(kind: Kind, Names { library, scheme, .. }: &Names) -> String {
     match kind {
         Kind::Decoder => "--data tests/data".to_owned(),
         Kind::Source => String::new(),
         Kind::Pipe => format!("--graph 'range 40 | {library} value by=3'"),
-        Kind::Store => format!("--data {scheme}://{folder}/tests/data/hello.txt"),
+        Kind::Store => format!("--data {scheme}://./tests/data/hello.txt"),
     }
 }
 

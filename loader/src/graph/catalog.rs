@@ -107,10 +107,20 @@ pub struct MagicSpec {
     pub bytes: String,
 }
 
+/// Whether a file with this head has these bytes at their offset. Nothing begins with no bytes.
+pub(crate) fn begins((offset, bytes): &(usize, Vec<u8>), head: &[u8]) -> bool {
+    !bytes.is_empty() && head.get(*offset..).is_some_and(|rest| rest.starts_with(bytes))
+}
+
 impl MagicSpec {
-    /// The bytes; none for a malformed text.
+    /// Whether a file with this head has the bytes where they belong.
     #[must_use]
-    pub fn decode(&self) -> Option<Vec<u8>> {
+    pub fn begins(&self, head: &[u8]) -> bool {
+        self.decode().is_some_and(|bytes| begins(&(self.offset, bytes), head))
+    }
+
+    /// The bytes; none for a malformed text.
+    pub(crate) fn decode(&self) -> Option<Vec<u8>> {
         let digits = self.bytes.as_bytes().chunks(2);
         digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
     }

@@ -6,6 +6,7 @@ use forebay_core::{AnyDecoder, Error, Result};
 use serde::Serialize;
 
 use super::{DecoderSlot, Registry};
+use crate::graph::begins;
 
 /// The most bytes that a decoder is shown to say how sure it is.
 pub const HEAD: usize = 4096;
@@ -173,11 +174,8 @@ impl Registry {
             return Match::Off;
         }
         let named = self.spec(slot).extensions.iter().any(|known| known.eq_ignore_ascii_case(extension));
-        let begins = |(offset, bytes): &(usize, Vec<u8>)| {
-            !bytes.is_empty() && head.get(*offset..).is_some_and(|rest| rest.starts_with(bytes))
-        };
         let any = || slot.magic.is_empty() || slot.magic.iter().any(|(_, bytes)| bytes.is_empty());
-        match (slot.magic.iter().any(begins), named) {
+        match (slot.magic.iter().any(|magic| begins(magic, head)), named) {
             (true, true) => Match::Both,
             (true, false) => Match::Magic,
             (false, true) if any() => Match::Extension,

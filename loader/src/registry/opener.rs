@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{HEAD, Manifest, Registry};
 use crate::{
-    graph::{Catalog, Class},
+    graph::{Catalog, Class, begins},
     handles::PipeHandle,
 };
 
@@ -54,11 +54,9 @@ impl OpenerSlot {
     }
 
     fn may_open(&self, extension: &str, head: &[u8]) -> bool {
-        let begins = |(offset, bytes): &(usize, Vec<u8>)| {
-            bytes.is_empty() || head.get(*offset..).is_some_and(|rest| rest.starts_with(bytes))
-        };
         let named = || self.extensions.iter().any(|known| known.eq_ignore_ascii_case(extension));
-        self.magic.iter().any(begins) || (self.magic.is_empty() && named())
+        self.magic.iter().any(|magic| magic.1.is_empty() || begins(magic, head))
+            || (self.magic.is_empty() && named())
     }
 }
 

@@ -154,8 +154,9 @@ fn allows(item: &str, manifest: &Manifest, path: &Path) -> bool {
     real(Path::new(item)).zip(real(path)).is_some_and(|(item, path)| path.starts_with(item))
 }
 
-/// Refuses a file that anyone may write to, or whose folder anyone may put another into; folders further up are their owners' business. In a folder such as /tmp, where anyone may make files but only their makers
-/// replace them, a file is as good as any if it was `named`, and not found because it was there.
+/// Refuses a file that anyone may write to, or whose folder anyone may put another into; folders further up are their
+/// owners' business. In a folder such as /tmp, where anyone may make files but only their makers replace them, a file is
+/// as good as any if it was `named`, and not found because it was there.
 ///
 /// # Errors
 /// `Invalid`, with what to do; `Io`.

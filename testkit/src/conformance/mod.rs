@@ -149,15 +149,17 @@ impl Kit {
                 rows.push(Row::new(subject, "data", Verdict::Untested, why.clone()));
             }
             let mut over = false;
-            for check in checks {
+            for (number, check) in checks.into_iter().enumerate() {
                 let (verdict, mut detail) = match over {
                     true => (Verdict::Skipped, "after that".to_owned()),
                     false => child::ask(self, at, check.name)?,
                 };
-                over |= verdict == Verdict::Died || verdict == Verdict::Failed && check.first;
-                if verdict == Verdict::Failed && check.first && subject.is_a_guess() {
+                // Of a graph that does not run there is nothing more to say.
+                let never_runs = verdict == Verdict::Failed && number == 0 && check.kind == Kind::Pipe;
+                if never_runs && subject.is_a_guess() {
                     detail.push_str("; name a graph that it works in with `--graph`");
                 }
+                over |= verdict == Verdict::Died || never_runs;
                 rows.push(Row::new(subject, check.name, verdict, detail));
             }
         }

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use forebay_core::scheme_of;
 use forebay_loader::{
     Error, Graph, Registry, Result,
     graph::{Catalog as _, Class, MagicSpec, PipeSpec},
@@ -102,7 +103,7 @@ pub(super) fn all(kit: &Kit, registry: &Registry, record: &Record) -> Result<Vec
     pipes(kit, registry, manifest, &mut files, &mut subjects)?;
     let mut served = vec![false; urls.len()];
     for store in manifest.stores.iter().filter(|store| !left_out(&store.name)) {
-        let serves = |url: &str| store.schemes.iter().any(|scheme| url.starts_with(&format!("{scheme}://")));
+        let serves = |url: &str| store.schemes.iter().any(|scheme| scheme == scheme_of(url));
         let own: Vec<_> = (0..urls.len()).filter(|&at| serves(urls[at])).collect();
         if own.is_empty() {
             subjects.push(untested("store", &store.name, "the URL of a file with `--data`"));
@@ -197,11 +198,17 @@ fn simplest(registry: &Registry, pipe: &PipeSpec, files: &mut Files) -> Vec<Stri
     }
 }
 
+/// A file, its first bytes, and the place of the path that led to it.
+struct Found {
+    path: PathBuf,
+    head: Vec<u8>,
+    from: usize,
+}
+
 /// The files that were given.
 #[derive(Default)]
 struct Files {
-    /// Each with the place of the path that led to it.
-    all: Vec<(PathBuf, usize)>,
+    all: Vec<Found>,
     /// The paths, and whether a file of each is some subject's.
     paths: Vec<(PathBuf, bool)>,
 }
@@ -223,7 +230,9 @@ impl Files {
             if self.all.len() == FILES {
                 return Err(std::io::Error::other(format!("more than {FILES} files")));
             }
-            self.all.push((path.to_owned(), self.paths.len() - 1));
+            let mut head = Vec::new();
+            fs::File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
+            self.all.push(Found { path: path.to_owned(), head, from: self.paths.len() - 1 });
             return Ok(());
         }
         let mut entries = fs::read_dir(path)?
@@ -235,29 +244,21 @@ impl Files {
 
     /// Those with one of these extensions, or that begin so.
     fn of(&mut self, extensions: &[String], magic: &[MagicSpec]) -> Vec<PathBuf> {
-        let own = |path: &Path| {
+        let own = |Found { path, head, .. }: &Found| {
             let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-            let head = head(path);
-            let begins = |magic: &MagicSpec| {
-                let bytes = magic.decode().unwrap_or_default();
-                !bytes.is_empty() && head.get(magic.offset..).is_some_and(|rest| rest.starts_with(&bytes))
-            };
-            extensions.iter().any(|known| known.eq_ignore_ascii_case(extension)) || magic.iter().any(begins)
+            extensions.iter().any(|known| known.eq_ignore_ascii_case(extension))
+                || magic.iter().any(|magic| magic.begins(head))
         };
-        let found: Vec<_> = self.all.iter().filter(|(path, _)| own(path)).cloned().collect();
-        found.iter().for_each(|(_, from)| self.paths[*from].1 = true);
-        found.into_iter().map(|(path, _)| path).collect()
+        let mut found = Vec::new();
+        for file in self.all.iter().filter(|file| own(file)) {
+            self.paths[file.from].1 = true;
+            found.push(file.path.clone());
+        }
+        found
     }
 
     /// The paths of which no file was anything's.
     fn unused(&self) -> impl Iterator<Item = &Path> {
         self.paths.iter().filter(|(_, used)| !used).map(|(path, _)| path.as_path())
     }
-}
-
-/// The first bytes of a file; none of one that cannot be read, which the checks will tell.
-fn head(path: &Path) -> Vec<u8> {
-    let mut head = Vec::new();
-    let _ = fs::File::open(path).and_then(|file| file.take(HEAD as u64).read_to_end(&mut head));
-    head
 }

@@ -3,7 +3,7 @@
 use std::thread;
 
 use forebay_core::{AnyDecoder, Buffer};
-use forebay_loader::{ErrorKind, Result, graph::MagicSpec};
+use forebay_loader::{ErrorKind, Result};
 
 use super::{Check, Kind, Miss, expect};
 use crate::{
@@ -31,7 +31,6 @@ pub(super) const PROBE: Check = Check {
     name: "probe",
     kind: Kind::Decoder,
     promise: "it knows its own files, and is no surer of others, whatever they are called",
-    first: false,
     run: |bench| {
         let (decoder, files, magic) = (bench.decoder()?, bench.files()?, bench.magic()?);
         let mut least = u8::MAX;
@@ -45,7 +44,7 @@ pub(super) const PROBE: Check = Check {
             // Its own formats may be among them.
             let own = !head.is_empty()
                 && files.iter().any(|(_, bytes)| bytes.iter().take(4).eq(head.iter().take(4)));
-            if own || magic.iter().any(|magic| begins(magic, head)) {
+            if own || magic.iter().any(|magic| magic.begins(head)) {
                 continue;
             }
             let sure = probe(&decoder, extension, head)?;
@@ -57,16 +56,10 @@ pub(super) const PROBE: Check = Check {
     },
 };
 
-fn begins(magic: &MagicSpec, head: &[u8]) -> bool {
-    let bytes = magic.decode().unwrap_or_default();
-    !bytes.is_empty() && head.get(magic.offset..).is_some_and(|rest| rest.starts_with(&bytes))
-}
-
 pub(super) const DECODE: Check = Check {
     name: "decode",
     kind: Kind::Decoder,
     promise: "a file gives the same value each time, whichever instance decodes it",
-    first: false,
     run: |bench| {
         let (one, other, files) = (bench.decoder()?, bench.decoder()?, bench.files()?);
         let (mut refused, mut read) = (None, 0);
@@ -96,7 +89,6 @@ pub(super) const DAMAGE: Check = Check {
     name: "damage",
     kind: Kind::Decoder,
     promise: "a file that is cut off or changed anywhere is refused or read; it never panics, hangs or takes all memory",
-    first: false,
     run: |bench| {
         let (decoder, files) = (bench.decoder()?, bench.files()?);
         let (mut forms, mut refused) = (0, 0);
@@ -136,7 +128,6 @@ pub(super) const THREADS: Check = Check {
     name: "threads",
     kind: Kind::Decoder,
     promise: "one instance decodes on many threads at a time as on one",
-    first: false,
     run: |bench| {
         let (decoder, files) = (bench.decoder()?, bench.files()?);
         let work = |decoder: &AnyDecoder| -> Vec<String> {
@@ -168,7 +159,6 @@ pub(super) const MEMORY: Check = Check {
     name: "memory",
     kind: Kind::Decoder,
     promise: "it keeps nothing of what it has decoded",
-    first: false,
     run: |bench| {
         let (decoder, files) = (bench.decoder()?, bench.files()?);
         grows(|| {

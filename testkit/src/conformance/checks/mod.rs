@@ -18,8 +18,6 @@ pub struct Check {
     pub kind: Kind,
     /// What is promised.
     pub promise: &'static str,
-    /// The others make no sense where this one does not pass.
-    pub(super) first: bool,
     pub(super) run: fn(&Bench) -> Found,
 }
 

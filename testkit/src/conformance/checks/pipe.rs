@@ -16,7 +16,6 @@ pub(super) const RUNS: Check = Check {
     name: "runs",
     kind: Kind::Pipe,
     promise: "the graph gives samples, as many as it says",
-    first: true,
     run: |bench| {
         let mut loader = bench.loader(Executor::Inline)?;
         let len = loader.len();
@@ -43,7 +42,6 @@ pub(super) const AGAIN: Check = Check {
     name: "again",
     kind: Kind::Pipe,
     promise: "an epoch is the same whenever it is run, and whatever ran before",
-    first: false,
     run: |bench| {
         let whole = bench.whole()?;
         let mut loader = bench.loader(Executor::Inline)?;
@@ -89,7 +87,6 @@ pub(super) const THREADS: Check = Check {
     name: "threads",
     kind: Kind::Pipe,
     promise: "it gives the same on any number of threads",
-    first: false,
     run: |bench| {
         on(
             bench,
@@ -106,7 +103,6 @@ pub(super) const WORKERS: Check = Check {
     name: "workers",
     kind: Kind::Pipe,
     promise: "it gives the same in worker processes",
-    first: false,
     run: |bench| {
         if !bench.is_file() {
             return Err(Miss::Skipped(
@@ -121,7 +117,6 @@ pub(super) const STATE: Check = Check {
     name: "state",
     kind: Kind::Pipe,
     promise: "from a snapshot after any sample it goes on as if nothing had been, on another executor too",
-    first: false,
     run: |bench| {
         let whole = bench.whole()?;
         let registry = bench.registry()?;
@@ -165,7 +160,6 @@ pub(super) const RANKS: Check = Check {
     name: "ranks",
     kind: Kind::Pipe,
     promise: "of any number of ranks each gets its share: no sample is lost, none comes twice",
-    first: false,
     run: |bench| {
         let registry = bench.registry()?;
         let graph = bench.graph()?;
@@ -179,20 +173,18 @@ pub(super) const RANKS: Check = Check {
                 node.name
             )));
         }
+        let deals = |name: &String| registry.pipe(name).is_some_and(|spec| spec.shards);
+        if !registry.names().iter().any(deals) {
+            let why = "there is no pipe that gives ranks their share: add a plugin with one";
+            return Err(Miss::Skipped(why.to_owned()));
+        }
         let share = |rank, ranks| -> Result<Given, forebay_loader::Error> {
             let mut loader = bench.builder(Executor::Inline)?.ranks(rank, ranks).build(&registry)?;
             let share = given(&mut loader, 0)?;
             loader.finish()?;
             Ok(share)
         };
-        let whole = match share(0, 1) {
-            Err(error) if error.message().starts_with("no plugin has a pipe that gives ranks") => {
-                return Err(Miss::Skipped(
-                    "there is no pipe that gives ranks their share: add a plugin with one".to_owned(),
-                ));
-            }
-            whole => whole?,
-        };
+        let whole = share(0, 1)?;
         if !whole.ended {
             return Err(Miss::Skipped(format!("more than {MOST} samples")));
         }
@@ -235,7 +227,6 @@ pub(super) const APART: Check = Check {
     name: "apart",
     kind: Kind::Pipe,
     promise: "two of it know nothing of each other, and either may be given up at any sample, on any thread",
-    first: false,
     run: |bench| {
         let whole = bench.whole()?;
         let (mut one, mut other) = (bench.loader(Executor::Inline)?, bench.loader(Executor::Inline)?);
@@ -278,7 +269,6 @@ pub(super) const ONCE: Check = Check {
     name: "once",
     kind: Kind::Pipe,
     promise: "every sample goes through it once, but for those that its options leave out",
-    first: false,
     run: |bench| {
         let folder = tempfile::tempdir().map_err(forebay_loader::Error::from)?;
         let file = folder.path().join("audit");
@@ -297,7 +287,6 @@ pub(super) const STOP: Check = Check {
     name: "stop",
     kind: Kind::Pipe,
     promise: "it ends when it is stopped",
-    first: false,
     run: |bench| {
         for executor in [Executor::Inline, Executor::Threads(2)] {
             let mut loader = bench.loader(executor)?;
@@ -325,7 +314,6 @@ pub(super) const MEMORY: Check = Check {
     name: "memory",
     kind: Kind::Pipe,
     promise: "it keeps nothing when it is gone",
-    first: false,
     run: |bench| {
         let registry = bench.registry()?;
         // A kilobyte of each sample would be seen.

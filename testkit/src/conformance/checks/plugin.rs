@@ -12,7 +12,6 @@ pub(super) const MANIFEST: Check = Check {
     name: "manifest",
     kind: Kind::Plugin,
     promise: "its manifest, read without its code, says what it has, under which licence, and what each option is",
-    first: false,
     run: |bench| {
         let registry = bench.registry()?;
         let manifest = bench.kit.record(&registry)?.manifest();
@@ -75,7 +74,6 @@ pub(super) const SYMBOLS: Check = Check {
     name: "symbols",
     kind: Kind::Plugin,
     promise: "its library shows its entry and nothing that could meet another library's symbol",
-    first: false,
     run: |bench| {
         let registry = bench.registry()?;
         let record = bench.kit.record(&registry)?;
@@ -108,7 +106,6 @@ pub(super) const LAYOUT: Check = Check {
     name: "layout",
     kind: Kind::Plugin,
     promise: "it loads, and its tables are laid out as this host's",
-    first: false,
     run: |bench: &Bench| -> Found {
         let registry = bench.registry()?;
         let record = bench.kit.record(&registry)?;

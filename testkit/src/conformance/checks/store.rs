@@ -1,6 +1,6 @@
 //! Checks of stores.
 
-use forebay_core::AnyStore;
+use forebay_core::{AnyStore, scheme_of};
 use forebay_loader::Error;
 
 use super::{Check, Kind, Miss, expect};
@@ -13,15 +13,13 @@ const MOST: u64 = 1 << 20;
 
 fn store<'a>(bench: &Bench<'a>) -> Result<(AnyStore, &'a str), Error> {
     let Subject::Store { url, .. } = bench.subject else { return Err(Error::bug("no store")) };
-    let scheme = url.split("://").next().unwrap_or_default();
-    Ok((bench.registry()?.store(scheme)?, url))
+    Ok((bench.registry()?.store(scheme_of(url))?, url))
 }
 
 pub(super) const READS: Check = Check {
     name: "reads",
     kind: Kind::Store,
     promise: "a file has as many bytes as it says, and any piece of it is that piece of the whole",
-    first: false,
     run: |bench| {
         let (store, url) = store(bench)?;
         let size = store.size(url)?;
@@ -59,7 +57,6 @@ pub(super) const REFUSES: Check = Check {
     name: "refuses",
     kind: Kind::Store,
     promise: "what is not there is an error that names it",
-    first: false,
     run: |bench| {
         let (store, url) = store(bench)?;
         let nowhere = format!("{url}{NOWHERE}");
