@@ -91,7 +91,10 @@ fn what_cannot_run_there_is_refused_by_name() {
     let registry = registry();
     for (text, says) in [
         ("range 5 | increment on=own_thread", "increment works on several at once"),
-        ("range 5 | increment on=gpu", "option `on` is `gpu`, expected threads, own_thread or process"),
+        (
+            "range 5 | increment on=gpu",
+            "option `on` is `gpu`, expected threads, own_thread, process or sandboxed",
+        ),
         ("range 5 | increment on=3", "option `on` is 3, expected text"),
     ] {
         let (error, samples) = error_of(&line(text), &registry, Setting::INLINE);

@@ -234,6 +234,8 @@ fn runs(segment: &Segment) -> String {
         On::OwnThread => "a thread of its own",
         On::Process if segment.parallel => "processes",
         On::Process => "a process of its own",
+        On::Sandboxed if segment.parallel => "sandboxed processes",
+        On::Sandboxed => "a sandboxed process of its own",
         _ => "threads",
     };
     format!("{how}, {place}")

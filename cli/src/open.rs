@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::Args;
-use forebay_loader::{Error, Graph, Registry, Search, Survey, Trust, registry::Why};
+use forebay_loader::{Error, Graph, Isolation, Registry, Search, Survey, Trust, registry::Why};
 
 use crate::outcome::{Result, Stop};
 
@@ -20,6 +20,11 @@ pub(crate) struct Plugins {
     #[arg(long, value_name = "TRUST", global = true,
           value_parser = |text: &str| text.parse::<Trust>().map_err(|error| error.to_string()))]
     pub(crate) trust: Option<Trust>,
+    /// How far plugins are kept away: in-process, on-crash, process or sandboxed, for all or after NAME=, as in on-crash,image=sandboxed
+    /// [default: FOREBAY_PLUGIN_ISOLATION, else in-process]
+    #[arg(long, value_name = "LEVELS", global = true,
+          value_parser = |text: &str| text.parse::<Isolation>().map_err(|error| error.to_string()))]
+    pub(crate) isolate: Option<Isolation>,
 }
 
 impl Plugins {
@@ -38,6 +43,9 @@ impl Plugins {
 
     fn named(&self, search: forebay_loader::Result<Search>) -> Result<Search> {
         let mut search = search.map_err(Stop::Usage)?;
+        if let Some(isolation) = &self.isolate {
+            search = search.isolation(isolation.clone());
+        }
         for place in self.first.iter().rev() {
             if !place.exists() {
                 return Err(Stop::Usage(

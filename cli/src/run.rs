@@ -15,7 +15,7 @@ use std::{
 use clap::Args as Arguments;
 use forebay_loader::{
     Digest, Epoch, Error, ErrorKind, Executor, Graph, Loader, Registry, Sample, Snapshot, Stopper, View,
-    graph::{Catalog, Class, Node, On, parse_bytes},
+    graph::{Catalog, Class, Node, parse_bytes},
 };
 
 use crate::{
@@ -57,6 +57,9 @@ pub(crate) struct Args {
     /// Give the samples of rank R among W that share the data: R/W, from 0/W on
     #[arg(long, value_name = "R/W", value_parser = rank)]
     rank: Option<(u32, u32)>,
+    /// The most memory of its own that a worker process in a sandbox may have [default: 4GiB]
+    #[arg(long, value_name = "SIZE", value_parser = |text: &str| parse_bytes(text).map_err(message))]
+    sandbox_memory: Option<u64>,
     /// Write where the run is to this file, now and then and at its end, whatever ends it
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
@@ -202,9 +205,12 @@ fn build(
     if let Some(limit) = args.timeout {
         builder = builder.timeout(limit);
     }
+    if let Some(memory) = args.sandbox_memory {
+        builder = builder.sandbox_memory(memory);
+    }
     builder = builder.on_stall(STALL, |stall| progress::warn(&stall.to_string()));
     let loader = builder.build(registry).map_err(Stop::early)?;
-    let ended = loader.plan().segments.iter().any(|segment| segment.on == On::Process && segment.parallel);
+    let ended = loader.plan().segments.iter().any(|segment| segment.on.is_elsewhere() && segment.parallel);
     if args.timeout.is_some() && !ended {
         let message = "only maps in worker processes can be ended, and none runs in one; choose --executor processes:N, or on=process";
         return Err(Stop::Usage(Error::invalid(message).context("option", "--timeout")));

@@ -49,6 +49,8 @@ pub struct PipeInfo {
     pub rewinds: bool,
     /// Gives each rank its share of the samples, by [`Context::rank`](crate::Context::rank).
     pub shards: bool,
+    /// Asks for decoders, by [`Context::decoder`](crate::Context::decoder): where those are isolated, so is this.
+    pub decodes: bool,
     /// Where its work is done best; a graph may say otherwise.
     pub on: On,
     /// The files it opens, for a map or flat map that stands directly behind the source of files.
@@ -115,6 +117,7 @@ impl PipeInfo {
         identity_option: "",
         rewinds: false,
         shards: false,
+        decodes: false,
         on: On::Threads,
         opens: None,
     };

@@ -260,6 +260,8 @@ impl Writer<'_> {
         self.raw(",");
         self.truth("shards", info.shards);
         self.raw(",");
+        self.truth("decodes", info.decodes);
+        self.raw(",");
         self.member("on", info.on.name());
         self.raw(",");
         if let Some(opens) = &info.opens {

@@ -7,20 +7,17 @@ use forebay_core::{Error, Limits, Result};
 use crate::{
     Executor, Loader, Registry,
     audit::Log,
-    executor::{BATCHES, Body, Counts, Crew, Inline, Interrupt, Job, Post, Run, Threads},
-    graph::{Graph, On},
+    graph::Graph,
     host::Host,
     identity::{Setting, identities},
+    launch::{Keeps, Launched, Parts, Recipe, Workers, as_size},
     loader::At,
-    make::{Maker, course},
+    make::course,
     plan::Plan,
     ranks,
     record::{Records, Whose},
     stall::{Stall, Watch},
-    worker::{
-        self,
-        protocol::{Setup, SoloSetup},
-    },
+    worker::sandbox::MEMORY,
 };
 
 /// The most bytes that wait between segments, unless set: enough to stay ahead, little beside a model.
@@ -29,9 +26,6 @@ pub const DEFAULT_BUDGET: u64 = 64 << 20;
 pub const DEFAULT_MARKS: Duration = Duration::from_millis(5);
 /// The most bytes of output memory that wait to be used again, unless the budget is larger.
 const KEEP: u64 = 256 << 20;
-
-/// The most threads for pipes that want one of their own; beyond, they share them.
-const OWN: usize = 16;
 
 /// How a graph is to run. What is not set here is taken from the graph's `[run]` table.
 pub struct LoaderBuilder {
@@ -45,6 +39,7 @@ pub struct LoaderBuilder {
     ranks: Option<(u32, u32)>,
     worker: Option<PathBuf>,
     timeout: Option<Duration>,
+    memory: u64,
     watch: Option<Watch>,
     audit: Option<PathBuf>,
     epochs: Option<u64>,
@@ -65,6 +60,7 @@ impl LoaderBuilder {
             ranks: None,
             worker: None,
             timeout: None,
+            memory: MEMORY,
             watch: None,
             audit: None,
             epochs: None,
@@ -82,13 +78,21 @@ impl LoaderBuilder {
         self
     }
 
-    /// How long a worker process may take over one sample of its maps; any time unless set. One that takes longer is ended, as
+    /// How long a worker process may take over one sample of its maps; any time unless set, and a minute [in a sandbox](crate::Level::Sandboxed). One that takes longer is ended, as
     /// if it had crashed: the sample is tried once more, and is then an error of its map, which `on_error` may forgive. Pipes on
     /// threads cannot be ended, and pipes that see samples in order may wait as long as they like, also in a process of their
     /// own: see [`on_stall`](Self::on_stall).
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit.max(Duration::from_millis(1)));
+        self
+    }
+
+    /// The most bytes of its own that a worker process [in a sandbox](crate::Level::Sandboxed) may have, not counting those of samples it gives;
+    /// 4 GiB unless set. An allocation beyond fails, which ends most programs: the sample counts as one that crashed it.
+    #[must_use]
+    pub fn sandbox_memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
         self
     }
 
@@ -214,55 +218,33 @@ impl LoaderBuilder {
         let course = course(&graph, registry, &plan, &dealt)?;
         let setting = Setting { seed, ranks: self.ranks, dealt: &dealt, limits: self.limits };
         let identities = identities(&graph, registry, &setting);
-        let solo = |segment| SoloSetup {
-            segment,
+        let workers =
+            Workers { program: self.worker, timeout: self.timeout, memory: self.memory, arena: None };
+        let mut recipe = Recipe {
+            executor,
+            seed,
+            ranks,
+            budget,
+            limits: self.limits,
             chunk: self.chunk,
             marks: self.marks,
-            dealt: dealt.clone(),
-            audited: self.audit.is_some(),
+            watch: self.watch,
+            dealt,
+            identities,
+            workers,
         };
-        let setup = |segment: Option<usize>| {
-            let parts = (&graph, registry, &plan);
-            worker::setup(parts, executor, (seed, ranks, self.limits), &identities, segment.map(solo))
-        };
-        let crew = crew(executor, &plan, (self.worker.clone(), self.timeout), setup)?;
-        let heap = crew.as_ref().map(|crew| crew.arena.heap(BATCHES)).transpose()?;
+        let parts = Parts { graph: &graph, registry, plan: &plan, course: &course };
+        let heap = recipe.prepare(parts)?;
         let host = Host::new(registry.clone(), self.limits, as_size(budget.max(KEEP)), heap);
         let audit = self.audit.as_deref();
         let audit = audit.map(|file| Log::open(file, (&graph, registry, &course), seed, ranks));
         let audit = audit.transpose()?.map(Arc::new);
         let files = (self.record.as_deref(), self.replay.as_deref());
         let records = Records::open(files, &plan, &Whose::new(&course.words(&graph).graph, seed, ranks))?;
-        let mut maker = Maker {
-            graph: &graph,
-            registry,
-            host: &host,
-            seed,
-            ranks,
-            identities: &identities,
-            chunk: self.chunk,
-            most: as_size(self.limits.bytes),
-            marks: self.marks,
-            course: &course,
-            records: &records,
-            audit: audit.as_ref(),
-            nodes: graph.nodes().iter().map(|_| None).collect(),
-        };
-        let bodies = plan.segments.iter().map(|segment| maker.body(segment)).collect::<Result<Vec<_>>>()?;
-        let nodes = maker.nodes.into_iter().flatten().collect();
-        let len = if let [Body::Serial(chain)] = &bodies[..] { chain.len() } else { None };
-        let job = Job {
-            output: plan.output()?,
-            plan: plan.clone(),
-            bodies,
-            host: Arc::clone(&host),
-            budget: as_size(budget),
-            chunk: self.chunk,
-            names: graph.nodes().iter().map(|node| node.name.clone()).collect(),
-            watch: self.watch,
-        };
+        let keeps = Keeps { host: &host, audit: audit.as_ref(), records: &records };
+        let Launched { run, nodes, len } = recipe.launch(parts, keeps, &[])?;
         Ok(Loader {
-            run: start(job, executor, crew)?,
+            run,
             graph,
             plan,
             nodes,
@@ -272,13 +254,13 @@ impl LoaderBuilder {
             host,
             registry: registry.clone(),
             course,
-            seed,
-            ranks,
+            recipe,
             audit,
             records,
             at: At::default(),
             epochs,
             deaths: 0,
+            trouble: None,
         })
     }
 
@@ -299,48 +281,11 @@ fn checked(graph: Graph, ranks: Option<(u32, u32)>, registry: &Registry) -> Resu
         Some((rank, world_size)) if rank >= world_size => {
             Err(Error::invalid(format!("rank is {rank}, expected one below the world size {world_size}")))
         }
-        Some(_) => ranks::deal(graph, registry),
+        Some(_) => {
+            let mut dealt = ranks::deal(graph, registry)?;
+            dealt.isolate(registry);
+            Ok(dealt)
+        }
         None => Ok(graph),
     }
-}
-
-/// The worker processes, if there are to be any.
-fn crew(
-    executor: Executor,
-    plan: &Plan,
-    (program, timeout): (Option<PathBuf>, Option<Duration>),
-    setup: impl Fn(Option<usize>) -> Result<Setup>,
-) -> Result<Option<Crew>> {
-    let (Executor::Threads(count) | Executor::Processes(count)) = executor else { return Ok(None) };
-    if plan.segments_on(On::Process) == 0 {
-        return Ok(None);
-    }
-    let here = plan.segments.iter().enumerate().filter(|(_, segment)| segment.on == On::Process);
-    let (maps, solos): (Vec<_>, Vec<_>) = here.partition(|(_, segment)| segment.parallel);
-    let post =
-        |(segment, _)| Ok(Post { segment, setup: setup(Some(segment))?, interrupt: Interrupt::new()? });
-    let solos = solos.into_iter().map(post).collect::<Result<Vec<_>>>()?;
-    let count = if maps.is_empty() { 0 } else { count.max(1) };
-    let arena = Crew::arena(count + solos.len())?;
-    Ok(Some(Crew { count, setup: setup(None)?, solos, program: worker::program(program)?, arena, timeout }))
-}
-
-/// Starts what runs the job; it waits for an epoch.
-fn start(job: Job, executor: Executor, crew: Option<Crew>) -> Result<Box<dyn Run>> {
-    Ok(match executor {
-        Executor::Inline => Box::new(Inline::new(job)),
-        Executor::Threads(count) | Executor::Processes(count) => {
-            let maps = job.plan.segments.iter().any(|segment| segment.parallel && segment.on == On::Threads);
-            let serial = job.plan.segments_on(On::Threads);
-            // Beside worker processes that do the maps, threads that have none hand on.
-            let elsewhere = crew.as_ref().is_some_and(|crew| crew.count > 0);
-            let threads = if maps || !elsewhere { count.max(1) } else { serial.clamp(1, 2) };
-            let own = job.plan.segments_on(On::OwnThread).min(OWN);
-            Box::new(Threads::new(job, Counts { threads, own }, crew)?)
-        }
-    })
-}
-
-fn as_size(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
 }

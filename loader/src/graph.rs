@@ -229,6 +229,11 @@ impl Graph {
         self.nodes.iter().map(read).collect()
     }
 
+    /// Has the work of a node done there.
+    pub(crate) fn move_node(&mut self, at: usize, on: On) {
+        self.nodes[at].place(on);
+    }
+
     /// Where each name stands first.
     fn places(&self) -> HashMap<&str, usize> {
         self.nodes.iter().enumerate().rev().map(|(at, node)| (node.name.as_str(), at)).collect()
@@ -297,6 +302,11 @@ impl Node {
     /// Where the graph wants its work done; of a checked graph.
     pub(crate) fn on(&self) -> Option<On> {
         self.options.get(ON)?.as_str()?.parse().ok()
+    }
+
+    /// Has its work done there.
+    pub(crate) fn place(&mut self, on: On) {
+        self.options.insert(ON.to_owned(), Value::from(on.to_string()));
     }
 
     /// Whether its samples come as they are done; of a checked graph.

@@ -21,7 +21,7 @@ pub(crate) enum Loaded {
     C(CPlugin),
 }
 
-/// A pipe that a plugin made.
+/// A pipe that a plugin made; none for one that only worker processes may make.
 pub(crate) struct PipeHandle {
     pipe: Option<Pipe>,
 }
@@ -69,11 +69,17 @@ fn nothing_made() -> Error {
 }
 
 impl PipeHandle {
+    /// What stands for a pipe that only worker processes make.
+    pub(crate) fn elsewhere() -> Self {
+        Self { pipe: None }
+    }
+
     fn parts(&self) -> (*mut (), PipeTableRef) {
-        // Invariant: the pipe is taken only by `free`, which consumes the handle, and by its drop.
+        // Invariant: the pipe is taken only by `free`, which consumes the handle, and by its drop; one that stands for another process's
+        // pipe is in no segment that runs here, as `Registry::check_places` sees to.
         match &self.pipe {
             Some(pipe) => (pipe.instance, pipe.table),
-            None => unreachable!("a freed pipe was called"),
+            None => unreachable!("a pipe was called that is not here"),
         }
     }
 
@@ -136,7 +142,7 @@ impl PipeHandle {
 
     /// How many samples an epoch has, where the pipe knows.
     pub(crate) fn len(&self) -> Option<u64> {
-        let (instance, table) = self.parts();
+        let (instance, table) = self.pipe.as_ref().map(|pipe| (pipe.instance, pipe.table))?;
         let mut len = 0;
         // SAFETY: as above; `&self` keeps changing calls away.
         let known = check(unsafe { table.len()(instance, &mut len) }).ok()?;

@@ -1,6 +1,7 @@
 //! Finds Forebay plugins, builds graphs of DataPipes, and runs them.
 //!
-//! - [`Registry`]: which plugins there are, found at run time, and which decoder takes a value; [`Trust`]: which of them may be loaded;
+//! - [`Registry`]: which plugins there are, found at run time, and which decoder takes a value; [`Trust`]: which of them may be loaded; [`Isolation`]: how far they are kept
+//!   away;
 //! - [`graph`]: what is connected to what, as data, from TOML, JSON, one line or Rust;
 //! - [`Plan`]: how a graph is cut for running;
 //! - [`Loader`]: runs it, on an [`Executor`], and gives the samples of each epoch in order.
@@ -18,10 +19,12 @@ pub mod graph;
 mod handles;
 mod host;
 mod identity;
+mod launch;
 mod lint;
 mod loader;
 mod make;
 mod open;
+mod outlive;
 mod plan;
 mod quality;
 pub mod queue;
@@ -50,7 +53,7 @@ pub use crate::{
     open::{FileKind, Survey},
     plan::{Edge, Plan, Segment},
     quality::{Measure, Quality, quality},
-    registry::{Registry, Search, Trust},
+    registry::{Isolation, Level, Registry, Search, Trust},
     snapshot::{NodeMark, PipeState, PluginMark, Snapshot},
     stall::{AtWork, Stall},
     stats::{NodeStats, Stats},

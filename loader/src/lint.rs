@@ -91,9 +91,9 @@ impl Look<'_> {
                 self.node(from).name
             ));
         }
-        if self.place(at) == Some(On::Process)
+        if self.place(at).is_some_and(On::is_elsewhere)
             && let Some(&from) = self.above[at].first()
-            && self.place(from) != Some(On::Process)
+            && !self.place(from).is_some_and(On::is_elsewhere)
             && self.spec(from).is_some_and(|spec| !spec.stacks.is_empty())
         {
             let from = &self.node(from).name;

@@ -12,19 +12,16 @@ use crate::{
     Registry,
     audit::Log,
     builder::LoaderBuilder,
-    executor::{Death, Origin, Run},
+    executor::{Origin, Run},
     graph::{Graph, Node},
     host::{Host, LostSample},
+    launch::Recipe,
     plan::Plan,
     record::Records,
     registry::Record,
     snapshot::{self, Course, PluginMark, Snapshot},
     stats::{NodeInfo, Stats},
 };
-
-/// How often workers with state may crash, and how often they may be killed, before a sample comes.
-const CRASHED: usize = 3;
-const PATIENCE: usize = 15;
 
 /// A graph, ready to run: an iterator of batches for each epoch.
 ///
@@ -57,8 +54,7 @@ pub struct Loader {
     pub(crate) host: Arc<Host>,
     pub(crate) registry: Registry,
     pub(crate) course: Course,
-    pub(crate) seed: u64,
-    pub(crate) ranks: (u32, u32),
+    pub(crate) recipe: Recipe,
     pub(crate) audit: Option<Arc<Log>>,
     pub(crate) records: Records,
     pub(crate) at: At,
@@ -66,6 +62,8 @@ pub struct Loader {
     pub(crate) epochs: u64,
     /// How often workers that had state died since the last sample; crashes count as many.
     pub(crate) deaths: usize,
+    /// An error that had no other way out; what is asked for next fails with it.
+    pub(crate) trouble: Option<Error>,
 }
 
 /// How far the consumer is.
@@ -112,7 +110,19 @@ impl Loader {
             audit.begin((at.epoch, at.delivered), origins, resumed);
         }
         self.begun = Some(Instant::now());
-        self.run.start(at.epoch, origins);
+        // Again where something crashed as the epoch before was broken off.
+        loop {
+            if let Some(segment) = self.run.fallen()
+                && let Err(error) = self.relocate(segment)
+            {
+                self.trouble.get_or_insert(error);
+                break;
+            }
+            self.run.start(at.epoch, origins);
+            if self.run.fallen().is_none() {
+                break;
+            }
+        }
         self.begin(at)
     }
 
@@ -148,7 +158,8 @@ impl Loader {
         self.flush()?;
         let at = (epoch, delivered, ended);
         let words = self.course.words(&self.graph);
-        let snapshot = snapshot::assemble(self.seed, at, self.ranks, words, self.plugins_used()?, origins);
+        let snapshot =
+            snapshot::assemble(self.recipe.seed, at, self.recipe.ranks, words, self.plugins_used()?, origins);
         Ok(Snapshot { audit: number, ..snapshot })
     }
 
@@ -191,7 +202,7 @@ impl Loader {
         if snapshot.ended {
             return Ok(self.epoch(snapshot.epoch + 1));
         }
-        snapshot::check_ranks(snapshot, &self.graph, &self.course, self.ranks)?;
+        snapshot::check_ranks(snapshot, &self.graph, &self.course, self.recipe.ranks)?;
         if let Some(recorded) = &self.records.followed {
             let mut begin =
                 self.graph.nodes().iter().zip(&origins).filter(|(_, origin)| origin.order.is_some());
@@ -203,8 +214,8 @@ impl Loader {
 
     /// Where each node goes on, if the snapshot is one of this graph.
     fn check(&self, snapshot: &Snapshot, allowed: &[String]) -> Result<Vec<Origin>> {
-        if snapshot.seed != self.seed {
-            let (was, is) = (snapshot.seed, self.seed);
+        if snapshot.seed != self.recipe.seed {
+            let (was, is) = (snapshot.seed, self.recipe.seed);
             return Err(Error::invalid(format!("the snapshot has seed {was}, the loader {is}")));
         }
         let plugins = self.plugins(|record| snapshot.plugins.contains_key(&record.manifest().name))?;
@@ -320,34 +331,13 @@ impl Loader {
         self.run.finish().and(flushed)
     }
 
-    /// Goes on after the death of a worker that had state: as after a snapshot, from where the consumer is.
-    fn outlive(&mut self, death: Death) -> Result<()> {
-        self.deaths += if death.crashed { PATIENCE / CRASHED } else { 1 };
-        if self.deaths >= PATIENCE {
-            self.deaths = 0; // Another epoch may go better.
-            let told = format!("{}, and so did others before it at this place", death.error.message());
-            let places = death.error.contexts().iter();
-            let told = Error::new(death.error.kind(), told);
-            return Err(places.fold(told, |told, (name, value)| told.context(name, value)));
-        }
-        self.pause_clock();
-        let snapshot = self.snapshot()?;
-        self.host.expect_losses_again();
-        let resumed = self.resume(&snapshot).map(drop);
-        match &resumed {
-            Ok(()) => self.begun = Some(Instant::now()),
-            Err(_) => self.host.start(), // What comes next is no epoch that went on.
-        }
-        resumed
-    }
-
     /// Puts what was written of the run into its files.
     fn flush(&self) -> Result<()> {
         self.records.written.as_ref().map_or(Ok(()), |file| file.flush())?;
         self.audit.as_ref().map_or(Ok(()), |audit| audit.flush())
     }
 
-    fn pause_clock(&mut self) {
+    pub(crate) fn pause_clock(&mut self) {
         if let Some(begun) = self.begun.take() {
             self.ran += begun.elapsed();
         }
@@ -366,6 +356,11 @@ impl Iterator for Epoch<'_> {
         let loader = &mut *self.loader;
         if loader.at.ended {
             return None;
+        }
+        if let Some(error) = loader.trouble.take() {
+            loader.at.failed = true;
+            loader.pause_clock();
+            return Some(Err(error));
         }
         let mut next = loader.run.next().transpose();
         while let Some(death) = loader.run.take_death() {

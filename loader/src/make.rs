@@ -40,6 +40,8 @@ pub(crate) struct Maker<'a> {
     pub(crate) records: &'a Records,
     /// Where nodes leave word of what they take and give.
     pub(crate) audit: Option<&'a Arc<Log>>,
+    /// The nodes as they ran before, whose work counts on; empty at first.
+    pub(crate) known: &'a [NodeInfo],
     /// By place in the graph; filled on the way.
     pub(crate) nodes: Vec<Option<NodeInfo>>,
 }
@@ -88,7 +90,9 @@ impl Maker<'_> {
         let (tap, options) = self.options(at, spec);
         let blame = Blame { pipe: node.name.clone(), plugin: format!("{plugin} in {file}") };
         let pipe = self.registry.make_pipe(&node.pipe, &options).map_err(|error| blame.on(error))?;
-        let counters = Arc::new(Counters::default());
+        let known = self.known.iter().find(|known| known.node == node.name);
+        let counters =
+            known.map_or_else(|| Arc::new(Counters::default()), |known| Arc::clone(&known.counters));
         self.nodes[at] = Some(NodeInfo {
             node: node.name.clone(),
             pipe: node.pipe.clone(),

@@ -52,7 +52,7 @@ impl Segment {
     ///
     /// Unordered maps always run with those beside them, so that an order means the same wherever they run.
     fn joins(&self, node: &Node, on: On) -> bool {
-        let follows = self.on == On::OwnThread && node.on().is_none() && on != On::Process;
+        let follows = self.on == On::OwnThread && node.on().is_none() && !on.is_elsewhere();
         self.unordered == node.is_unordered() && (self.unordered || self.on == on || follows)
     }
 }
@@ -63,7 +63,8 @@ fn place(node: &Node, spec: &PipeSpec, executor: Executor) -> On {
         (Executor::Inline, ..) => On::Caller,
         (_, Some(on), ..) => on,
         (_, None, On::OwnThread, false) => On::OwnThread,
-        (_, None, On::Process, _) | (Executor::Processes(_), None, _, true) => On::Process,
+        (_, None, On::Process | On::Sandboxed, _) => spec.on,
+        (Executor::Processes(_), None, _, true) => On::Process,
         _ => On::Threads,
     }
 }
@@ -87,7 +88,7 @@ impl Plan {
     /// Cuts a checked graph for an executor.
     ///
     /// # Errors
-    /// `Invalid` for a closure that would run in a process, and for a circle, which a checked graph has not.
+    /// `Invalid` for a closure that would run in a process, for what is to be isolated and would not be, and for a circle, which a checked graph has not.
     pub fn new(graph: &Graph, registry: &Registry, executor: Executor) -> Result<Self> {
         let order = graph.order()?;
         let spec = |at: usize| {
@@ -135,12 +136,14 @@ impl Plan {
                 Ok((node.on().is_some(), place(node, spec, executor)))
             });
             let places = places.collect::<Result<Vec<_>>>()?;
-            // One that was told so decides, then one whose pipe is best in a process of its own.
-            let chosen = places.iter().max_by_key(|(told, on)| (*told, *on == On::Process));
+            // The sandbox is for all; else one that was told so decides, then one whose pipe is best in a process of its own.
+            let chosen =
+                places.iter().max_by_key(|(told, on)| (*on == On::Sandboxed, *told, *on == On::Process));
             segment.on = chosen.map_or(segment.on, |(_, on)| *on);
         }
         plan.connect(graph, &segment_of, &spec)?;
         registry.check_closures(graph, &plan)?;
+        registry.check_isolation(graph, &plan)?;
         Ok(plan)
     }
 
@@ -176,6 +179,14 @@ impl Plan {
     /// How many segments run there.
     pub(crate) fn segments_on(&self, on: On) -> usize {
         self.segments.iter().filter(|segment| segment.on == on).count()
+    }
+
+    /// Whether any worker process of maps, or that of this serial segment, is in a sandbox.
+    pub(crate) fn is_sandboxed(&self, solo: Option<usize>) -> bool {
+        match solo {
+            Some(at) => self.segments[at].on == On::Sandboxed,
+            None => self.segments.iter().any(|segment| segment.parallel && segment.on == On::Sandboxed),
+        }
     }
 
     /// The edge that leads to the consumer.

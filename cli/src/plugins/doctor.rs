@@ -27,10 +27,11 @@ use crate::{
 };
 
 /// The variables that Forebay reads: the loader's, the command's, and those of the plugins in the box.
-const VARIABLES: [&str; 14] = [
+const VARIABLES: [&str; 15] = [
     "FOREBAY_CACHE",
     "FOREBAY_CACHE_BYTES",
     "FOREBAY_NO_PLUGINS",
+    "FOREBAY_PLUGIN_ISOLATION",
     "FOREBAY_PLUGIN_PATH",
     "FOREBAY_PLUGIN_RANK",
     "FOREBAY_PLUGIN_SKIP",

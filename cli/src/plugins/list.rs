@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use forebay_loader::{Registry, Trust, registry::Refusal};
+use forebay_loader::{Isolation, Registry, Trust, registry::Refusal};
 use serde_json::json;
 
 use super::{described, people};
@@ -33,6 +33,7 @@ fn listed(registry: &Registry, all: bool) -> serde_json::Value {
         "plugins": plugins,
         "refused": refused(registry, all),
         "trust": registry.trust().to_string(),
+        "isolation": registry.isolation().to_string(),
         "strangers": strangers,
         "places": places.collect::<Vec<_>>(),
     })
@@ -82,8 +83,12 @@ fn write_list(registry: &Registry, all: bool, out: &mut dyn Write) -> io::Result
     }
     table.write(out, "  ")?;
     match registry.trust() {
-        Trust::Open => Ok(()),
-        trust => writeln!(out, "\ntrusted: {trust}"),
+        Trust::Open => {}
+        trust => writeln!(out, "\ntrusted: {trust}")?,
+    }
+    match registry.isolation() {
+        none if *none == Isolation::default() => Ok(()),
+        isolation => writeln!(out, "\nisolated: {isolation}"),
     }
 }
 

@@ -18,15 +18,16 @@ pub(super) fn is_crash(status: ExitStatus) -> bool {
 pub(super) fn describe(index: usize, status: Option<(u32, ExitStatus)>, error: &Error) -> String {
     let Some((pid, status)) = status else { return format!("worker {index} is gone: {}", error.message()) };
     let how = match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("was ended by signal {signal}{}", signal_name(signal)),
+        (Some(signal), _) => format!("was ended by {}", signal_text(signal)),
         (None, Some(code)) => format!("ended with status {code}"),
         (None, None) => "ended".to_owned(),
     };
     format!("worker {index} (process {pid}) {how}")
 }
 
-fn signal_name(signal: i32) -> &'static str {
-    match signal {
+/// The number of a signal, and what it means.
+pub(crate) fn signal_text(signal: i32) -> String {
+    let name = match signal {
         4 => " (SIGILL, an illegal instruction)",
         6 => " (SIGABRT, it aborted)",
         7 => " (SIGBUS, such as a file cut short)",
@@ -34,8 +35,10 @@ fn signal_name(signal: i32) -> &'static str {
         9 => " (SIGKILL, such as for lack of memory)",
         11 => " (SIGSEGV, bad memory)",
         15 => " (SIGTERM)",
+        31 => " (SIGSYS, a forbidden system call)",
         _ => "",
-    }
+    };
+    format!("signal {signal}{name}")
 }
 
 /// The workers' processes.

@@ -1,6 +1,8 @@
 //! The worker processes of a loader: what all have in common, and the line to each.
 
-use std::{os::unix::process::CommandExt as _, path::PathBuf, process::Command, sync::Arc, time::Duration};
+use std::{
+    env, os::unix::process::CommandExt as _, path::PathBuf, process::Command, sync::Arc, time::Duration,
+};
 
 use forebay_core::{Chunk, Error, ErrorKind, Result};
 
@@ -17,9 +19,12 @@ use crate::{
     worker::{
         WORKER,
         protocol::{Reply, Setup, pack, unpack},
+        sandbox::KEPT,
     },
 };
 
+/// How long a worker in a sandbox may take over one sample, or over one turn of a serial segment, unless set.
+const PATIENT: Duration = Duration::from_secs(60);
 /// How often a worker may end by itself in a row before any of them began to work, and how often it may be killed.
 const FRUITLESS: usize = 5;
 const PATIENCE: usize = 100;
@@ -92,7 +97,12 @@ impl Worker {
         let mut command = Command::new(&self.crew.program);
         // In a group of its own: what the terminal sends is for the loader.
         let all = self.crew.count + self.crew.solos.len();
-        command.env(WORKER, format!("{}/{all}", self.index)).process_group(0);
+        let who = format!("{}/{all}", self.index);
+        command.env(WORKER, &who).process_group(0);
+        if self.setup().sandbox.is_some() {
+            command.env_clear().envs(KEPT.iter().filter_map(|name| Some((name, env::var_os(name)?))));
+            command.env(WORKER, &who);
+        }
         let child = ends.spawn(command)?;
         self.shared.adopt(self.index, child);
         let told = connection.sender.send(&mut Message::new(pack(self.setup())?, Chunk::new()));
@@ -136,13 +146,28 @@ impl Worker {
         }
     }
 
+    /// How long it may take.
+    fn limit(&self) -> Option<Duration> {
+        self.crew.timeout.or(self.setup().sandbox.as_ref().map(|_| PATIENT))
+    }
+
+    /// As [`limit`](Self::limit), for a serial segment: only in a sandbox, since others may wait as long as they like.
+    pub(super) fn turn(&self) -> Option<Duration> {
+        self.setup().sandbox.as_ref().and_then(|_| self.limit())
+    }
+
+    /// Notes that the worker took longer than it may.
+    pub(super) fn overdue(&mut self, limit: Duration) -> Error {
+        self.overdue = true;
+        Error::new(ErrorKind::Worker, format!("it took longer than {limit:?}"))
+    }
+
     /// Waits for a reply no longer than a sample may take; a chunk that takes so long is given out again, sample by sample.
     pub(super) fn wait_for_reply(&mut self) -> Result<()> {
-        let Some(limit) = self.crew.timeout else { return Ok(()) };
-        self.overdue = !self.line()?.connection.receiver.wait(limit)?;
-        match self.overdue {
-            true => Err(Error::new(ErrorKind::Worker, format!("it took longer than {limit:?}"))),
-            false => Ok(()),
+        let Some(limit) = self.limit() else { return Ok(()) };
+        match self.line()?.connection.receiver.wait(limit)? {
+            true => Ok(()),
+            false => Err(self.overdue(limit)),
         }
     }
 

@@ -10,6 +10,7 @@ mod crew;
 mod epochs;
 mod expand;
 mod grain;
+mod guard;
 mod inline;
 mod lane;
 mod link;
@@ -18,6 +19,7 @@ mod parallel;
 mod remote;
 mod segment;
 mod solo;
+mod stall;
 mod table;
 mod threads;
 mod trail;
@@ -34,13 +36,14 @@ pub(crate) use self::{
     chain::{Chain, Stop},
     crew::{BATCHES, Crew, Post},
     grain::Grain,
+    guard::Counts,
     inline::{Bell, Inline},
     lane::Lane,
     link::{Blame, Link},
     order::{Places, after, agree, append, count},
     parallel::{Lost, Parallel},
     solo::{Death, Interrupt, unsendable},
-    threads::{Counts, Threads},
+    threads::Threads,
     trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},
     usher::Usher,
 };
@@ -123,6 +126,8 @@ pub(crate) struct Job {
     pub(crate) names: Vec<String>,
     /// Whom to tell when no sample comes for long.
     pub(crate) watch: Option<Watch>,
+    /// Of each segment whether a crash in it is outlived.
+    pub(crate) guarded: Vec<bool>,
 }
 
 /// Runs a plan, epoch by epoch.
@@ -155,6 +160,16 @@ pub(crate) trait Run: Send {
     /// The ids of the worker processes that live now.
     fn processes(&self) -> Vec<u32> {
         Vec::new()
+    }
+
+    /// The segment whose pipes crashed on a thread, which is lost with them: nothing goes on before that runs elsewhere.
+    fn fallen(&self) -> Option<usize> {
+        None
+    }
+
+    /// Stops, and frees every pipe, so that another run may take the place of this one; what they have in common lives on.
+    fn retire(&mut self) -> Result<()> {
+        self.finish()
     }
 
     /// Stops, and frees every pipe; gives the first error of that.

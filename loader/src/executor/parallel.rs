@@ -209,6 +209,11 @@ impl Parallel {
         Some((Arc::clone(&self.maps.first()?.counters), Arc::clone(&self.maps.last()?.counters)))
     }
 
+    /// Whether somebody else holds a clone.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.maps) > 1
+    }
+
     /// Frees the pipes; gives the first error. Nobody else holds a clone by now.
     pub(crate) fn free(self) -> Result<()> {
         let maps = Arc::into_inner(self.maps).ok_or_else(|| Error::bug("a map is still in use"))?;

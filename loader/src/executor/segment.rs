@@ -118,7 +118,9 @@ impl Segment {
                 turns: Turns::default(),
             },
         };
-        let (on, inputs, outputs, rewinds) = (plan.on, plan.inputs, plan.outputs, plan.rewinds);
+        let (inputs, outputs, rewinds) = (plan.inputs, plan.outputs, plan.rewinds);
+        // A process is driven by the same threads whether it is in a sandbox or not.
+        let on = if plan.on.is_elsewhere() { On::Process } else { plan.on };
         let keeps = plan.keeps;
         let nodes = plan.nodes;
         Self {

@@ -10,11 +10,12 @@
 use std::{
     os::fd::{AsFd as _, OwnedFd},
     sync::Arc,
+    time::Instant,
 };
 
 use forebay_core::{Chunk, Error, ErrorKind, Key, Result, Waker};
 use rustix::{
-    event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
+    event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
     io::Errno,
 };
 
@@ -36,6 +37,8 @@ pub(crate) struct Death {
     pub(crate) error: Error,
     /// Whether it ended by its own doing.
     pub(crate) crashed: bool,
+    /// The segment that is to go on in worker processes; none where one was there already.
+    pub(crate) moves: Option<usize>,
 }
 
 /// Has a worker's chain come back, from any thread, at any time: one call too many does no harm.
@@ -149,13 +152,18 @@ impl Solo {
         self.worker.connection()?.sender.send(&mut Message::new(pack(request)?, chunk))
     }
 
-    /// Waits until the worker says something or is gone. Interrupted, it tells the worker to come back, and waits for that.
+    /// Waits until the worker says something or is gone, or has taken longer than it may. Interrupted, it tells the worker to come back, and waits for that.
     fn wait(&mut self) -> Result<()> {
+        let (limit, begun) = (self.worker.turn(), Instant::now());
         loop {
             let receiver = &self.worker.connection()?.receiver;
             let mut fds = [receiver.as_fd(), self.interrupt.0.as_fd()]
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            match poll(&mut fds, None) {
+            let turn = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+            let turn =
+                turn.map(Timespec::try_from).transpose().map_err(|_| Error::bug("a time out of range"))?;
+            match poll(&mut fds, turn.as_ref()) {
+                Ok(0) if let Some(limit) = limit => return Err(self.worker.overdue(limit)),
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(std::io::Error::from(error).into()),
             }
@@ -197,7 +205,7 @@ impl Solo {
             self.worker.shared.host().note(2, note);
             self.worker.start()?;
         }
-        Ok(Death { error, crashed })
+        Ok(Death { error, crashed, moves: None })
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct Table {
     lost: Option<Error>,
     /// Who died with state that was needed, so that the epoch must be started again where the consumer is.
     death: Option<Death>,
+    /// The segment that a thread crashed over.
+    fallen: Option<usize>,
 }
 
 /// What a worker has.
@@ -109,6 +111,7 @@ impl Table {
             stopped: false,
             lost: None,
             death: None,
+            fallen: None,
         }
     }
 

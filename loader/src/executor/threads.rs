@@ -24,6 +24,7 @@ use super::{
     Body, Chain, Job, Run,
     children::Children,
     crew::Crew,
+    guard::{Counts, Guard, guarded},
     remote::Driver,
     segment::Item,
     solo::{Death, Solo},
@@ -32,7 +33,7 @@ use super::{
 };
 use crate::{
     graph::On,
-    host::{Host, stopped},
+    host::{Host, crash::Enlisted, stopped},
     stall::Watch,
 };
 
@@ -47,15 +48,10 @@ pub(crate) struct Threads {
     count: usize,
     /// What ended the last `next`, if that can be mended by another start.
     death: Option<Death>,
-}
-
-/// How many work where.
-#[derive(Clone, Copy)]
-pub(crate) struct Counts {
-    /// Threads that all nodes share.
-    pub(crate) threads: usize,
-    /// Threads for what waits for files or servers.
-    pub(crate) own: usize,
+    /// Who hears of threads that crash.
+    listener: Option<JoinHandle<()>>,
+    /// Whether another run took its place.
+    retired: bool,
 }
 
 pub(super) struct Shared {
@@ -63,20 +59,23 @@ pub(super) struct Shared {
     /// Signalled when there may be work.
     work: Condvar,
     /// Signalled when there may be something for the consumer, or nothing runs any more.
-    output: Condvar,
+    pub(super) output: Condvar,
     host: Arc<Host>,
     children: Mutex<Children>,
     /// Where work is done: who waits for it waits for one of these.
     places: Vec<On>,
     /// The names of the nodes.
-    names: Vec<String>,
-    watch: Option<Watch>,
+    pub(super) names: Vec<String>,
+    pub(super) watch: Option<Watch>,
+    /// None where no crash is outlived.
+    pub(super) guard: Option<Guard>,
 }
 
 impl Threads {
     /// Starts threads, and the crew's processes; they wait until an epoch begins.
     pub(crate) fn new(mut job: Job, counts: Counts, crew: Option<Crew>) -> Result<Self> {
         let host = Arc::clone(&job.host);
+        let guard = Guard::new(std::mem::take(&mut job.guarded), counts)?;
         let shared = Arc::new_cyclic(|shared: &Weak<Shared>| {
             let wakers = (0..job.plan.segments.len()).map(|segment| {
                 let shared = shared.clone();
@@ -109,6 +108,7 @@ impl Threads {
                 places,
                 names,
                 watch,
+                guard,
             }
         });
         let bell = Arc::downgrade(&shared);
@@ -127,16 +127,10 @@ impl Threads {
             waited: Duration::ZERO,
             count: crew.as_ref().map(|crew| crew.count).filter(|&count| count > 0).unwrap_or(counts.threads),
             death: None,
+            listener: None,
+            retired: false,
         };
-        for (on, letter, count) in [(On::Threads, "", counts.threads), (On::OwnThread, "own", counts.own)] {
-            for index in 0..count {
-                let shared = Arc::clone(&threads.shared);
-                let name = format!("forebay-{letter}{index}");
-                threads
-                    .workers
-                    .push(thread::Builder::new().name(name).spawn(move || shared.serve(on, index))?);
-            }
-        }
+        threads.spawn(counts)?;
         if let Some(crew) = crew {
             let crew = Arc::new(crew);
             for index in 0..crew.count + crew.solos.len() {
@@ -150,14 +144,39 @@ impl Threads {
         Ok(threads)
     }
 
+    /// Starts the threads of this process.
+    fn spawn(&mut self, counts: Counts) -> Result<()> {
+        let places = [(On::Threads, "", counts.threads), (On::OwnThread, "own", counts.own)];
+        let places =
+            places.into_iter().flat_map(|(on, letter, count)| (0..count).map(move |at| (on, letter, at)));
+        for (worker, (on, letter, index)) in places.enumerate() {
+            let shared = Arc::clone(&self.shared);
+            let named = thread::Builder::new().name(format!("forebay-{letter}{index}"));
+            self.workers.push(named.spawn(move || shared.serve(on, index, worker))?);
+        }
+        if self.shared.guard.is_some() {
+            let shared = Arc::clone(&self.shared);
+            let named = thread::Builder::new().name("forebay-crash".into());
+            self.listener = Some(named.spawn(move || shared.listen())?);
+        }
+        Ok(())
+    }
+
     fn stop(&mut self) {
         self.shared.lock().stop();
         self.shared.work.notify_all();
         self.shared.children().end();
+        if self.listener.is_some() {
+            self.shared.leave_crashed(&mut self.workers);
+        }
         for worker in self.workers.drain(..) {
             let _ = worker.join(); // A worker's panic was told through the table.
         }
         self.shared.children().reap();
+        if let Some(listener) = self.listener.take() {
+            self.shared.end_listening();
+            let _ = listener.join();
+        }
     }
 }
 
@@ -169,13 +188,17 @@ impl Run for Threads {
         table.pause();
         self.shared.host.pause(true);
         table.interrupt();
-        while table.running() > 0 && table.lost().is_none() && !self.shared.host.is_cancelled() {
+        while table.running() > 0
+            && table.lost().is_none()
+            && table.fallen().is_none()
+            && !self.shared.host.is_cancelled()
+        {
             table = self.shared.output.wait(table).unwrap_or_else(PoisonError::into_inner);
         }
         self.shared.host.pause(false);
         self.shared.host.start();
         // After a stop whoever worked may not have come back.
-        if table.lost().is_none() && !self.shared.host.is_cancelled() {
+        if table.lost().is_none() && table.fallen().is_none() && !self.shared.host.is_cancelled() {
             table.start(epoch, origins);
         }
         let trash = table.take_trash();
@@ -269,11 +292,25 @@ impl Run for Threads {
         self.shared.children().ids()
     }
 
+    fn fallen(&self) -> Option<usize> {
+        self.shared.lock().fallen()
+    }
+
+    fn retire(&mut self) -> Result<()> {
+        let _watched = self.shared.guard.as_ref().map(|guard| guard.crashes.watched());
+        self.shared.host.pause(true);
+        let retired = self.finish();
+        self.shared.host.pause(false);
+        self.retired = true;
+        retired
+    }
+
     fn finish(&mut self) -> Result<()> {
         self.over = true;
         self.ready.clear();
         self.stop();
         let mut table = self.shared.lock();
+        let fallen = table.fallen().is_some();
         let (bodies, trash) = (table.take_bodies(), table.take_trash());
         drop(table);
         drop(trash);
@@ -281,6 +318,8 @@ impl Run for Threads {
         for body in bodies {
             let freed = match body {
                 Body::Serial(chain) => chain.free(),
+                // Whoever crashed keeps its maps.
+                Body::Parallel(parallel, _) if fallen && parallel.is_shared() => Ok(()),
                 Body::Parallel(parallel, _) => parallel.free(),
             };
             result = result.and(freed);
@@ -291,6 +330,9 @@ impl Run for Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
+        if self.retired {
+            return; // The host is another run's.
+        }
         self.shared.host.cancel();
         // The pipes too: the last to know of them may be a plugin's own thread, by its waker.
         let _ = self.finish();
@@ -303,7 +345,8 @@ impl Shared {
     }
 
     /// A worker's life: take work, do it, hand it in.
-    fn serve(&self, on: On, index: usize) {
+    fn serve(&self, on: On, index: usize, worker: usize) {
+        let enlisted = self.guard.as_ref().map(|guard| guard.crashes.enlist(worker));
         let mut table = self.lock();
         loop {
             if table.is_stopped() || self.host.is_cancelled() {
@@ -327,8 +370,13 @@ impl Shared {
             }
             let alarm = Alarm(self);
             table = match work {
-                Work::Serial { segment, chain, waker } => self.drive(segment, chain, &waker),
-                Work::Task(task) => self.map(task),
+                Work::Serial { segment, chain, waker } => {
+                    self.drive(segment, chain, &waker, self.guards(segment, enlisted.as_ref()))
+                }
+                Work::Task(task) => {
+                    let guard = self.guards(task.segment, enlisted.as_ref());
+                    self.map(task, guard)
+                }
             };
             std::mem::forget(alarm);
             self.tell_consumer(&table);
@@ -339,31 +387,6 @@ impl Shared {
         }
         drop(table);
         self.output.notify_all();
-    }
-
-    /// Waits until there may be something for the consumer, who has waited since `begin` and was `told` so often.
-    fn wait_for_output<'a>(
-        &'a self,
-        table: MutexGuard<'a, Table>,
-        begin: Instant,
-        told: &mut u32,
-    ) -> MutexGuard<'a, Table> {
-        let wait = |table| self.output.wait(table).unwrap_or_else(PoisonError::into_inner);
-        let Some(watch) = &self.watch else { return wait(table) };
-        // Again after twice the time, so that a log does not fill with it.
-        let Some(due) = watch.after.checked_mul(2_u32.saturating_pow(*told)) else { return wait(table) };
-        let rest = due.saturating_sub(begin.elapsed());
-        if !rest.is_zero() {
-            return self.output.wait_timeout(table, rest).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        *told += 1;
-        let mut stall = table.stall(begin.elapsed(), &self.names);
-        drop(table);
-        for work in stall.at_work.iter_mut().filter(|work| work.on == On::Process) {
-            work.process = self.children().id(work.index);
-        }
-        (watch.tell)(&stall);
-        self.lock()
     }
 
     fn has_work(&self, table: &Table) -> bool {
@@ -395,7 +418,7 @@ impl Shared {
         }
     }
 
-    fn children(&self) -> MutexGuard<'_, Children> {
+    pub(super) fn children(&self) -> MutexGuard<'_, Children> {
         self.children.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -436,17 +459,23 @@ impl Shared {
         Some((pid, child.wait().ok()?))
     }
 
-    fn drive(&self, segment: usize, mut chain: Box<Chain>, waker: &Waker) -> MutexGuard<'_, Table> {
-        let stop = chain.run(waker, &self.host);
+    fn drive(
+        &self,
+        segment: usize,
+        mut chain: Box<Chain>,
+        waker: &Waker,
+        guard: Option<&Enlisted>,
+    ) -> MutexGuard<'_, Table> {
+        let stop = guarded(guard, segment, || chain.run(waker, &self.host));
         let given = chain.take_given(&stop);
         let mut table = self.lock();
         table.hand_in_chain(segment, chain, stop, given);
         table
     }
 
-    fn map(&self, task: Task) -> MutexGuard<'_, Table> {
+    fn map(&self, task: Task, guard: Option<&Enlisted>) -> MutexGuard<'_, Table> {
         let Task { segment, number, first, parallel, mut chunk, mut out, begin, .. } = task;
-        let mapped = parallel.run(first, &mut chunk, &mut out);
+        let mapped = guarded(guard, segment, || parallel.run(first, &mut chunk, &mut out));
         drop(parallel);
         let mut table = self.lock();
         table.hand_in_task((segment, number), out, mapped, chunk, begin.elapsed());

@@ -15,6 +15,11 @@ pub trait Catalog {
 
     /// Where pipes were looked for, for the same error.
     fn looked(&self) -> String;
+
+    /// Where a node must run, whatever the graph says, since it is isolated.
+    fn isolates(&self, _node: &Node) -> Option<On> {
+        None
+    }
 }
 
 /// What a manifest says of one pipe.
@@ -75,6 +80,9 @@ pub struct PipeSpec {
     /// Whether it gives each rank its share.
     #[serde(default)]
     pub shards: bool,
+    /// Whether it asks for decoders.
+    #[serde(default)]
+    pub decodes: bool,
     /// Where its work is done best.
     #[serde(default, deserialize_with = "hint")]
     pub on: On,
@@ -149,6 +157,7 @@ impl PipeSpec {
             identity_option: String::new(),
             rewinds: false,
             shards: false,
+            decodes: false,
             opens: None,
             on: On::default(),
         }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use forebay_core::{Error, Result};
 
-use super::{Catalog, Class, Graph, Input, Node, PipeSpec, above, nearest, options};
+use super::{Catalog, Class, Graph, Input, Node, On, PipeSpec, above, nearest, options};
 
 /// The most unread outputs of one node that an error names.
 const SHOWN: usize = 8;
@@ -28,7 +28,9 @@ impl Graph {
                 for node in &mut self.nodes {
                     catalog.pipe(&node.pipe).into_iter().for_each(|spec| options::settle(node, spec));
                 }
-                Ok(self.with_draws(catalog))
+                let mut checked = self.with_draws(catalog);
+                checked.isolate(catalog);
+                Ok(checked)
             }
             1 => Err(problems.remove(0)),
             count => {
@@ -41,6 +43,17 @@ impl Graph {
                 let looked = problems.iter().find_map(|problem| problem.get("plugins"));
                 let error = Error::invalid(message);
                 Err(looked.map_or(error.clone(), |looked| error.context("plugins", looked)))
+            }
+        }
+    }
+
+    /// Has nodes run where they must.
+    pub(crate) fn isolate(&mut self, catalog: &dyn Catalog) {
+        for node in &mut self.nodes {
+            if let Some(on) = catalog.isolates(node)
+                && node.on() != Some(On::Sandboxed)
+            {
+                node.place(on);
             }
         }
     }

@@ -19,21 +19,32 @@ pub enum On {
     OwnThread,
     /// In worker processes: maps in any of them, pipes that see samples in order in one of their own, which those in a row share.
     Process,
+    /// As in worker processes, that reach no network and no files but those that the graph names, and have so much memory and time and no more.
+    /// A process of maps is in a sandbox as soon as one of its maps is.
+    Sandboxed,
 }
 
 impl On {
     /// All that a graph may ask for.
-    pub(crate) const ASKED: [Self; 3] = [Self::Threads, Self::OwnThread, Self::Process];
+    pub(crate) const ASKED: [Self; 4] = [Self::Threads, Self::OwnThread, Self::Process, Self::Sandboxed];
+
+    /// Whether that is in another process.
+    #[must_use]
+    pub fn is_elsewhere(self) -> bool {
+        matches!(self, Self::Process | Self::Sandboxed)
+    }
 }
 
 impl FromStr for On {
     type Err = Error;
 
-    /// Reads `threads`, `own_thread` or `process`.
+    /// Reads `threads`, `own_thread`, `process` or `sandboxed`.
     fn from_str(text: &str) -> Result<Self> {
         let found = Self::ASKED.into_iter().find(|on| on.to_string() == text);
         found.ok_or_else(|| {
-            Error::invalid(format!("option `on` is `{text}`, expected threads, own_thread or process"))
+            Error::invalid(format!(
+                "option `on` is `{text}`, expected threads, own_thread, process or sandboxed"
+            ))
         })
     }
 }
@@ -45,6 +56,7 @@ impl fmt::Display for On {
             Self::Threads => "threads",
             Self::OwnThread => "own_thread",
             Self::Process => "process",
+            Self::Sandboxed => "sandboxed",
         })
     }
 }

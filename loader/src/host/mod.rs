@@ -1,6 +1,7 @@
 //! What the loader offers to plugins while a graph runs: memory, the choice of decoders, a log, a stop.
 #![expect(unsafe_code, reason = "the services are C functions that find their host by address")]
 
+pub(crate) mod crash;
 mod lent;
 mod losses;
 mod pool;

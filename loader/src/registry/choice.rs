@@ -11,6 +11,9 @@ use crate::graph::begins;
 /// The most bytes that a decoder is shown to say how sure it is.
 pub const HEAD: usize = 4096;
 
+/// How sure a decoder or pipe counts as that cannot be asked here, and has only the file's name for it.
+pub(super) const UNASKED: u8 = 128;
+
 /// One decoder's place in the ranking for a value.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
@@ -184,8 +187,15 @@ impl Registry {
         }
     }
 
-    /// What the decoder itself says.
+    /// What the decoder itself says; of one that only worker processes may ask, what its manifest does.
     fn score(&self, slot: &DecoderSlot, extension: &str, head: &[u8]) -> Result<u8> {
+        if self.0.plugins[slot.plugin].is_withheld() {
+            return Ok(if self.matches(slot, extension, head) == Match::Extension {
+                UNASKED
+            } else {
+                u8::MAX
+            });
+        }
         self.decoder(slot)?.probe(&head[..head.len().min(HEAD)], extension)
     }
 }

@@ -7,7 +7,7 @@ use forebay_core::{Context, Error, Result, Sample, shim};
 use super::Registry;
 use crate::{
     Graph,
-    graph::{Catalog as _, Class, On, PipeSpec},
+    graph::{Catalog as _, Class, PipeSpec},
     handles::{self, PipeHandle},
     plan::Plan,
 };
@@ -152,7 +152,7 @@ impl Registry {
 
     /// Refuses a plan by which a closure would run in another process.
     pub(crate) fn check_closures(&self, graph: &Graph, plan: &Plan) -> Result<()> {
-        let away = plan.segments.iter().filter(|segment| segment.on == On::Process);
+        let away = plan.segments.iter().filter(|segment| segment.on.is_elsewhere());
         for node in away.flat_map(|segment| &segment.nodes).filter_map(|&at| graph.nodes().get(at)) {
             if self.closure(&node.pipe).is_some() {
                 return Err(Error::invalid(format!(

@@ -91,7 +91,13 @@ impl Finder {
         self.refuse(PathBuf::from(loser.file()), Why::Outdone, reason);
     }
 
-    pub(super) fn finish(mut self, search: &Search) -> Registry {
+    /// # Errors
+    /// `Invalid`, when a plugin is to be isolated that is not there.
+    pub(super) fn finish(mut self, search: &Search) -> Result<Registry> {
+        search.isolation.check(&self.plugins)?;
+        for record in &mut self.plugins {
+            record.level = search.isolation.of(record);
+        }
         let mut pipes = HashMap::new();
         for (plugin, record) in self.plugins.iter().enumerate() {
             for (index, spec) in record.manifest.pipes.iter().enumerate() {
@@ -127,9 +133,9 @@ impl Finder {
             stores.extend(indices.map(|index| StoreSlot { plugin, index, made: OnceLock::new() }));
         }
         let Self { plugins, places, refusals } = self;
-        let trust = search.trust.clone();
-        let inner = Inner { plugins, places, trust, refusals, pipes, decoders, openers, stores };
-        Registry(Arc::new(inner), Vec::new())
+        let (trust, isolation) = (search.trust.clone(), search.isolation.clone());
+        let inner = Inner { plugins, places, trust, isolation, refusals, pipes, decoders, openers, stores };
+        Ok(Registry(Arc::new(inner), Vec::new()))
     }
 }
 

@@ -8,6 +8,7 @@ mod choice;
 mod closures;
 mod finder;
 mod hash;
+mod isolation;
 mod library;
 mod lock;
 mod manifest;
@@ -31,6 +32,7 @@ use serde::Serialize;
 pub(crate) use self::{c_plugin::CPlugin, stamp::Stamp};
 pub use self::{
     choice::{Candidate, HEAD},
+    isolation::{Isolation, Level},
     lock::{Lock, LockState, Locked, Verdict},
     manifest::{DecoderSpec, Manifest, StoreSpec},
     opener::Opener,
@@ -39,7 +41,7 @@ pub use self::{
 };
 use self::{finder::Finder, opener::OpenerSlot, sealed::Sealed};
 use crate::{
-    graph::{Catalog, PipeSpec},
+    graph::{Catalog, Node, On, PipeSpec},
     handles::{self, Loaded, PipeHandle},
 };
 
@@ -54,6 +56,7 @@ struct Inner {
     plugins: Vec<Record>,
     places: Vec<Looked>,
     trust: Trust,
+    isolation: Isolation,
     refusals: Vec<Refusal>,
     /// The plugin and the place in its manifest of each pipe.
     pipes: HashMap<String, (usize, usize)>,
@@ -83,6 +86,7 @@ struct StoreSlot {
 pub struct Record {
     manifest: Manifest,
     origin: Origin,
+    level: Level,
     loaded: OnceLock<Result<Loaded>>,
     hash: OnceLock<Result<String>>,
 }
@@ -153,7 +157,7 @@ impl Registry {
     /// Finds plugins in these places, and those linked in with the feature `bundled`.
     ///
     /// # Errors
-    /// `Abi`, when a plugin that is linked in does not fit.
+    /// `Abi`, when a plugin that is linked in does not fit; `Invalid`, when a plugin is to be isolated that is not there.
     pub fn new(mut search: Search) -> Result<Self> {
         search.trust = search.trust.settled();
         let mut finder = Finder::default();
@@ -163,7 +167,7 @@ impl Registry {
             finder.leave_out(&search.skip);
         }
         finder.look(&search);
-        Ok(finder.finish(&search))
+        finder.finish(&search)
     }
 
     /// Only the plugins that `register` adds: for programs that link all they need.
@@ -173,7 +177,7 @@ impl Registry {
     pub fn linked(register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> Result<Self> {
         let mut finder = Finder::default();
         register(&mut finder)?;
-        Ok(finder.finish(&Search::nowhere()))
+        finder.finish(&Search::nowhere())
     }
 
     /// The plugins, in the order of the search.
@@ -206,7 +210,7 @@ impl Registry {
         self.locate(pipe).map(|(plugin, _)| &self.0.plugins[plugin])
     }
 
-    /// Makes a pipe, loading its plugin if need be.
+    /// Makes a pipe, loading its plugin if need be; of one that only worker processes may load, something that stands for it.
     ///
     /// # Errors
     /// `Invalid` for options that the pipe refuses; `Abi`; `Panic`.
@@ -217,6 +221,9 @@ impl Registry {
         let (plugin, index) =
             self.locate(pipe).ok_or_else(|| Error::invalid(format!("unknown pipe {pipe}")))?;
         let record = &self.0.plugins[plugin];
+        if record.is_withheld() {
+            return Ok(PipeHandle::elsewhere());
+        }
         let name = &record.manifest.pipes[index].name;
         let made = record.load().and_then(|plugin| handles::make_pipe(plugin, name, options));
         made.map_err(|error| record.blame(error))
@@ -336,11 +343,15 @@ impl Catalog for Registry {
     fn looked(&self) -> String {
         self.looked_at()
     }
+
+    fn isolates(&self, node: &Node) -> Option<On> {
+        self.place_of(node)
+    }
 }
 
 impl Record {
     fn new(manifest: Manifest, origin: Origin) -> Self {
-        Self { manifest, origin, loaded: OnceLock::new(), hash: OnceLock::new() }
+        Self { manifest, origin, level: Level::default(), loaded: OnceLock::new(), hash: OnceLock::new() }
     }
 
     /// What it says of itself.
@@ -422,6 +433,7 @@ impl Record {
 
     fn load(&self) -> Result<Loaded> {
         let load = || match &self.origin {
+            _ if self.is_withheld() => Err(self.withheld()),
             // What was judged, by its manifest and by what is trusted, is what is loaded; one that is gone says so itself.
             Origin::File(stamp) if stamp.file().exists() && !stamp.holds() => {
                 Err(Error::invalid("its file changed since the registry was made: make the registry anew"))

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, sync::OnceLock};
 use forebay_core::{Error, Result};
 use serde::Serialize;
 
-use super::{HEAD, Manifest, Registry};
+use super::{HEAD, Manifest, Registry, choice::UNASKED};
 use crate::{
     graph::{Catalog, Class, begins},
     handles::PipeHandle,
@@ -53,6 +53,11 @@ impl OpenerSlot {
         })
     }
 
+    /// Whether it lists the bytes that the head has.
+    fn begins(&self, head: &[u8]) -> bool {
+        self.magic.iter().any(|magic| begins(magic, head))
+    }
+
     fn may_open(&self, extension: &str, head: &[u8]) -> bool {
         let named = || self.extensions.iter().any(|known| known.eq_ignore_ascii_case(extension));
         self.magic.iter().any(|magic| magic.1.is_empty() || begins(magic, head))
@@ -86,11 +91,17 @@ impl Registry {
                 true => format!("{}:{}", record.manifest.name, spec.name),
                 false => spec.name.clone(),
             };
-            let made = slot.made.get_or_init(|| self.make_pipe(&pipe, "{}"));
-            let handle = made.as_ref().map_err(Error::clone)?;
             let head = &head[..head.len().min(HEAD)];
-            let blame = |error: Error, pipe: &str| record.blame(error).context("pipe", pipe);
-            let score = handle.probe(head, extension).map_err(|error| blame(error, &pipe))?;
+            let sure = |made: &OnceLock<Result<PipeHandle>>, pipe: &str| {
+                let handle = made.get_or_init(|| self.make_pipe(pipe, "{}"));
+                let score = handle.as_ref().map_err(Error::clone)?.probe(head, extension);
+                score.map_err(|error| record.blame(error).context("pipe", pipe))
+            };
+            let score = match record.is_withheld() {
+                true if slot.begins(head) => u8::MAX,
+                true => UNASKED,
+                false => sure(&slot.made, &pipe)?,
+            };
             if score == 0 {
                 continue;
             }
@@ -99,12 +110,8 @@ impl Registry {
                 Some(_) if shadowed => format!("{}:{then}", record.manifest.name),
                 _ => then.to_owned(),
             };
-            if !then.is_empty() {
-                let made = slot.then.get_or_init(|| self.make_pipe(&then, "{}"));
-                let handle = made.as_ref().map_err(Error::clone)?;
-                if handle.probe(head, extension).map_err(|error| blame(error, &then))? == 0 {
-                    then.clear();
-                }
+            if !then.is_empty() && !record.is_withheld() && sure(&slot.then, &then)? == 0 {
+                then.clear();
             }
             let (plugin, unpacks) = (record.label(), spec.class == Class::Map);
             let extensions = slot.extensions.clone();

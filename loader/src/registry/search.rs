@@ -5,7 +5,8 @@
 //! `FOREBAY_PLUGIN_SYSTEM_PATH` replaces the last two, and empty means none; `FOREBAY_NO_PLUGINS=1`
 //! means none at all; `FOREBAY_PLUGIN_SKIP=a,b` leaves plugins out by name;
 //! `FOREBAY_PLUGIN_RANK=png:300,gif:NONE` sets or removes decoders' priorities;
-//! `FOREBAY_PLUGIN_TRUST` says which of those that are found may be loaded, as [`Trust`] has it.
+//! `FOREBAY_PLUGIN_TRUST` says which of those that are found may be loaded, as [`Trust`] has it, and
+//! `FOREBAY_PLUGIN_ISOLATION` how far they are kept away, as [`Isolation`] has it.
 
 use std::{
     env,
@@ -16,7 +17,7 @@ use std::{
 
 use forebay_core::{Error, Result, abi::ABI_MAJOR, manifest::TARGET};
 
-use super::Trust;
+use super::{Isolation, Trust};
 
 /// Where plugins are looked for, which are left out, and which are trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct Search {
     pub none: bool,
     /// Which of those that are found may be loaded.
     pub trust: Trust,
+    /// How far they are kept away from the program.
+    pub isolation: Isolation,
 }
 
 /// One file or folder where plugins are looked for.
@@ -67,7 +70,7 @@ impl Search {
             return Ok(Self { none: true, trust, ..Self::default() });
         }
         let (skip, ranks) = (list("FOREBAY_PLUGIN_SKIP"), ranks()?);
-        let mut search = Self { skip, ranks, trust, ..Self::default() };
+        let mut search = Self { skip, ranks, trust, isolation: Isolation::from_env()?, ..Self::default() };
         if let Some(paths) = set("FOREBAY_PLUGIN_PATH") {
             search.push_all(&paths, "FOREBAY_PLUGIN_PATH");
         }
@@ -99,6 +102,12 @@ impl Search {
     #[must_use]
     pub fn trust(self, trust: Trust) -> Self {
         Self { trust, ..self }
+    }
+
+    /// With another isolation.
+    #[must_use]
+    pub fn isolation(self, isolation: Isolation) -> Self {
+        Self { isolation, ..self }
     }
 
     fn push(&mut self, path: &Path, source: &'static str) {

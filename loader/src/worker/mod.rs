@@ -1,19 +1,24 @@
 //! A worker process: makes the pipes it is told to, and works on chunks until its loader is gone.
 
 pub(crate) mod protocol;
+pub(crate) mod sandbox;
 mod solo;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, thread, time::Duration};
 
-use forebay_core::{Chunk, Error, ErrorKind, Limits, Result};
+use forebay_core::{Chunk, Error, ErrorKind, Result};
 
-use self::protocol::{Done, Order, Reply, Setup, SoloSetup, pack, unpack};
+use self::{
+    protocol::{Done, Order, Reply, Setup, SoloSetup, pack, unpack},
+    sandbox::Sandbox,
+};
 use crate::{
     Executor, Graph, Registry, Search,
     audit::Log,
     executor::{Body, Chain, Lost, Parallel},
-    graph::{COMMON, Catalog as _, Node, On, PipeSpec},
+    graph::{COMMON, Catalog as _, Node, PipeSpec},
     host::{Destination, Host, Lent},
+    launch::{Parts, Recipe},
     make::{Maker, course},
     plan::Plan,
     queue::{
@@ -57,14 +62,12 @@ pub(crate) fn program(given: Option<PathBuf>) -> Result<PathBuf> {
 }
 
 /// What workers are told of a checked graph: those that have maps, or one that has a serial segment to itself.
-pub(crate) fn setup(
-    (graph, registry, plan): (&Graph, &Registry, &Plan),
-    executor: Executor,
-    (seed, ranks, limits): (u64, (u32, u32), Limits),
-    identities: &BTreeMap<usize, String>,
-    solo: Option<SoloSetup>,
-) -> Result<Setup> {
-    let plugins = registry.plugins().iter().filter_map(|record| record.stamp().cloned()).collect();
+pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, solo: Option<SoloSetup>) -> Result<Setup> {
+    let Parts { graph, registry, plan, .. } = parts;
+    let plugins: Vec<_> = registry.plugins().iter().filter_map(|record| record.stamp().cloned()).collect();
+    let sandboxed = plan.is_sandboxed(solo.as_ref().map(|solo| solo.segment));
+    let files = plugins.iter().map(crate::registry::Stamp::file);
+    let sandbox = sandboxed.then(|| Sandbox::new(graph, files, recipe.workers.memory));
     let own = |node: &Node, spec: &PipeSpec| match &solo {
         None => spec.is_parallel(),
         Some(SoloSetup { segment, .. }) => {
@@ -79,17 +82,18 @@ pub(crate) fn setup(
     };
     Ok(Setup {
         solo: solo.clone(),
+        sandbox: sandbox.transpose()?,
         graph: graph.with_options(needed).to_json()?,
         // How many there are says nothing about how a graph is cut.
-        executor: if matches!(executor, Executor::Processes(_)) { "processes:1" } else { "threads:1" }
+        executor: if matches!(recipe.executor, Executor::Processes(_)) { "processes:1" } else { "threads:1" }
             .to_owned(),
         plugins,
         trust: registry.trust().clone(),
         closures: registry.closures().cloned().collect(),
-        seed,
-        ranks,
-        limits: (limits.bytes, limits.pixels),
-        identities: identities.clone(),
+        seed: recipe.seed,
+        ranks: recipe.ranks,
+        limits: (recipe.limits.bytes, recipe.limits.pixels),
+        identities: recipe.identities.clone(),
     })
 }
 
@@ -120,14 +124,17 @@ fn serve(who: &str) -> Result<()> {
     let who = who.split_once('/').and_then(|(at, of)| Some((at.parse().ok()?, of.parse().ok()?)));
     let who = who.ok_or_else(|| Error::invalid(format!("{WORKER} is set, and not by a loader")))?;
     let mut connection = Connection::from_parent()?;
+    let Some(message) = heard(connection.receiver.recv())? else { return Ok(()) };
+    let setup: Setup = unpack(&message.head)?;
+    if let Some(Err(error)) = setup.sandbox.as_ref().map(Sandbox::enter) {
+        return tell(&mut connection, &Reply::Refused(error.into()));
+    }
     // A worker that is busy, or stuck in a plugin, ends with its loader all the same.
     let hangup = connection.receiver.hangup()?;
     thread::Builder::new().name("forebay-parent".into()).spawn(move || {
         hangup.wait();
         std::process::exit(0);
     })?;
-    let Some(message) = heard(connection.receiver.recv())? else { return Ok(()) };
-    let setup: Setup = unpack(&message.head)?;
     match Worker::new(&setup, &connection.heap, who) {
         Err(error) => tell(&mut connection, &Reply::Refused(error.into())),
         Ok(worker) => {
@@ -238,7 +245,7 @@ impl Worker {
             Some(solo) => worker.make(solo.segment, Some(solo))?,
             None => {
                 let here = worker.plan.segments.iter().enumerate();
-                let here = here.filter(|(_, segment)| segment.on == On::Process && segment.parallel);
+                let here = here.filter(|(_, segment)| segment.on.is_elsewhere() && segment.parallel);
                 for at in here.map(|(at, _)| at).collect::<Vec<_>>() {
                     worker.make(at, None)?;
                 }
@@ -267,6 +274,7 @@ impl Worker {
             course: &course,
             records: &Records::default(),
             audit: self.audit.as_ref(),
+            known: &[],
             nodes: self.graph.nodes().iter().map(|_| None).collect(),
         };
         let segment = self.plan.segments.get(at).ok_or_else(|| Error::bug(format!("no segment {at}")))?;

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use forebay_core::{Error, Limits, Result, State, abi::Fault};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use super::sandbox::Sandbox;
 use crate::{
     PipeState,
     executor::{Mark, Origin, Place, Stop},
@@ -19,6 +20,8 @@ use crate::{
 pub(crate) struct Setup {
     /// The serial segment that is its own; none for a worker that has maps.
     pub(crate) solo: Option<SoloSetup>,
+    /// What it is kept to.
+    pub(crate) sandbox: Option<Sandbox>,
     /// The checked graph, as JSON.
     pub(crate) graph: String,
     /// Where it runs, which says how it is cut into segments.

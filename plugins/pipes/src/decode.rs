@@ -46,6 +46,7 @@ impl DataPipe for Decode {
     const INFO: PipeInfo = PipeInfo {
         name: "decode",
         summary: "Bytes to values, by the best decoder that is installed",
+        decodes: true,
         ..PipeInfo::DEFAULT
     };
     type Options = DecodeOptions;

@@ -13,6 +13,7 @@ mod increment;
 mod keep;
 mod lag;
 mod map;
+mod reach;
 mod source;
 mod stream;
 
@@ -26,13 +27,14 @@ pub use crate::{
     keep::{RogueKeep, RogueKeepOptions},
     lag::{RogueLag, RogueLagOptions},
     map::{RogueMap, RogueMapOptions},
+    reach::{RogueReach, RogueReachOptions},
     source::{RogueSource, RogueSourceOptions},
     stream::{RogueStream, RogueStreamOptions},
 };
 
 forebay_core::export_plugin! {
     sources: [RogueSource],
-    maps: [Increment, RogueAlone, RogueMap],
+    maps: [Increment, RogueAlone, RogueMap, RogueReach],
     flat_maps: [RogueBurst, RogueExpand],
     streams: [RogueHermit, RogueKeep, RogueLag, RogueStream],
     decoders: [RogueDecoder],

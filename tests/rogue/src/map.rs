@@ -10,11 +10,13 @@ options! {
     /// Options of `rogue_map`.
     pub struct RogueMapOptions {
         /// What goes wrong.
-        fault: String = "none", one_of ["none", "panic", "error", "panic_in_new", "panic_in_drop", "signal", "exit"];
+        fault: String = "none", one_of ["none", "panic", "error", "panic_in_new", "panic_in_drop", "signal", "exit", "abort", "overflow", "loop"];
         /// The value at which it does, or at which the map waits at its gate.
         at: i64 = 0;
         /// The signal that `signal` sends to its own process, or what `exit` ends it with.
         signal: u64 = 11;
+        /// Goes wrong in the loader's own process only.
+        here: bool = false;
         /// Fails on samples whose uid is a multiple of this; 0 for none.
         refuse: u64 = 0;
         /// Spins up to so many rounds, by the sample's uid, so that samples come back out of order.
@@ -63,9 +65,17 @@ impl Map for RogueMap {
             return Ok(());
         }
         gate::pass(&options.gate)?;
+        if options.here && cx.worker().is_some() {
+            return Ok(());
+        }
         match options.fault.as_str() {
             "panic" => panic!("rogue in map"),
             "signal" => crash::by_signal(options.signal),
+            "loop" => loop {
+                black_box(());
+            },
+            "abort" => process::abort(),
+            "overflow" => Err(Error::corrupt(crash::by_depth(0).to_string())),
             "exit" => process::exit(i32::try_from(options.signal).unwrap_or(1)),
             "error" => Err(Error::corrupt("rogue refuses the sample")),
             _ => Ok(()),

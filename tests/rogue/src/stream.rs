@@ -18,10 +18,10 @@ options! {
         /// What goes wrong: `idle` says that it goes on and does nothing, `stuck` asks for input that has ended,
         /// `rewind` and `input` name inputs that do not exist, `early` rewinds an input that has not ended,
         /// `swallow` takes all and gives nothing, `pending` lets the caller wait for each sample, `signal` ends the process,
-        /// and `opaque` adds a field that only this process can read.
+        /// `loop` never comes back, `abort` does so in the loader's own process only, and `opaque` adds a field that only this process can read.
         fault: String = "none", one_of [
             "none", "idle", "stuck", "rewind", "early", "input", "swallow", "pending", "panic", "error",
-            "signal", "opaque", "panic_in_reset", "panic_in_drop"
+            "signal", "abort", "loop", "opaque", "panic_in_reset", "panic_in_drop"
         ];
         /// The number of the sample, in order, at which a panic, an error or a signal comes, or the gate.
         at: u64 = 0;
@@ -124,6 +124,10 @@ impl Stream for RogueStream {
             "rewind" => Ok(Step::Rewind(9)),
             "early" if here && !io.ended(0) => Ok(Step::Rewind(0)),
             "panic" if here => panic!("rogue in poll"),
+            "abort" if here && cx.worker().is_none() => std::process::abort(),
+            "loop" if here => loop {
+                std::hint::black_box(());
+            },
             "signal" if here => crash::by_signal(self.options.signal),
             "opaque" if io.room() > 0 => Ok(Self::give_opaque(io)),
             "error" if here => Err(Error::corrupt("rogue gives up")),

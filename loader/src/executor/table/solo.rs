@@ -1,6 +1,6 @@
 //! Serial segments that have a worker of their own.
 
-use forebay_core::Waker;
+use forebay_core::{Key, Waker};
 
 use super::{
     super::{Chain, chain::Stop, segment::Kind, solo::Death},
@@ -32,6 +32,25 @@ impl Table {
             self.paused = true;
             self.death.get_or_insert(death);
         }
+    }
+
+    /// A thread crashed over this segment, and keeps all that it had. What waits for the consumer is still delivered, and nothing else runs
+    /// before the segment runs elsewhere.
+    pub(crate) fn fall(&mut self, death: Death) {
+        self.paused = true;
+        self.fallen = self.fallen.or(death.moves);
+        self.death.get_or_insert(death);
+    }
+
+    /// The segment that a thread crashed over, which is lost with it.
+    pub(crate) fn fallen(&self) -> Option<usize> {
+        self.fallen
+    }
+
+    /// What a worker was given: of how many samples which was the first.
+    pub(crate) fn given_to(&self, segment: usize, worker: usize) -> (usize, Option<Key>) {
+        let hand = self.in_hand.iter().find(|hand| hand.segment == segment && hand.worker == worker);
+        hand.map_or((0, None), |hand| (hand.samples, hand.first.clone()))
     }
 
     /// Whether the epoch cannot go on, as it is.

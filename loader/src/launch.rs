@@ -1,0 +1,213 @@
+//! Starts what runs a graph: once when a loader is built, and again when a crash moves some of it to worker processes.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use forebay_core::{Limits, Result};
+
+use crate::{
+    Executor, Registry,
+    audit::Log,
+    executor::{BATCHES, Body, Counts, Crew, Inline, Interrupt, Job, Post, Run, Threads},
+    graph::{Graph, On},
+    host::Host,
+    make::Maker,
+    plan::Plan,
+    queue::process::{Arena, Heap},
+    record::Records,
+    registry::Level,
+    snapshot::Course,
+    stall::Watch,
+    stats::NodeInfo,
+    worker::{
+        self,
+        protocol::{Setup, SoloSetup},
+    },
+};
+
+/// The most threads for pipes that want one of their own; beyond, they share them.
+const OWN: usize = 16;
+
+/// What was said of how a graph is to run, with all that was not said filled in.
+pub(crate) struct Recipe {
+    pub(crate) executor: Executor,
+    pub(crate) seed: u64,
+    pub(crate) ranks: (u32, u32),
+    pub(crate) budget: u64,
+    pub(crate) limits: Limits,
+    pub(crate) chunk: Option<usize>,
+    pub(crate) marks: Duration,
+    pub(crate) watch: Option<Watch>,
+    /// Of each node whether it sees one rank's samples; empty when there are no ranks.
+    pub(crate) dealt: Vec<bool>,
+    /// What nodes read, by place, for those whose pipes ask.
+    pub(crate) identities: BTreeMap<usize, String>,
+    pub(crate) workers: Workers,
+}
+
+/// What was said of worker processes.
+pub(crate) struct Workers {
+    pub(crate) program: Option<PathBuf>,
+    pub(crate) timeout: Option<Duration>,
+    /// The most bytes of one in a sandbox.
+    pub(crate) memory: u64,
+    /// What they share with the loader, where there are any, or may come to be.
+    pub(crate) arena: Option<Arena>,
+}
+
+/// What runs, and what was made for it.
+pub(crate) struct Launched {
+    pub(crate) run: Box<dyn Run>,
+    pub(crate) nodes: Vec<NodeInfo>,
+    /// How many samples an epoch has, where that is known.
+    pub(crate) len: Option<u64>,
+}
+
+/// A checked graph, and how it is cut.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) registry: &'a Registry,
+    pub(crate) plan: &'a Plan,
+    pub(crate) course: &'a Course,
+}
+
+/// What lives as long as the loader.
+#[derive(Clone, Copy)]
+pub(crate) struct Keeps<'a> {
+    pub(crate) host: &'a Arc<Host>,
+    pub(crate) audit: Option<&'a Arc<Log>>,
+    pub(crate) records: &'a Records,
+}
+
+impl Recipe {
+    /// Makes the memory that workers share, if there are to be any, or may come to be by a crash.
+    ///
+    /// # Errors
+    /// `Invalid`, where they have no program; `Io`.
+    pub(crate) fn prepare(&mut self, parts: Parts<'_>) -> Result<Option<Heap>> {
+        let (Executor::Threads(count) | Executor::Processes(count)) = self.executor else { return Ok(None) };
+        let segments = || parts.plan.segments.iter();
+        let away = segments().filter(|segment| segment.on.is_elsewhere() || self.guards(parts, segment));
+        let (maps, solos): (Vec<_>, Vec<_>) = away.partition(|segment| segment.parallel);
+        if maps.is_empty() && solos.is_empty() {
+            return Ok(None);
+        }
+        self.workers.program = Some(worker::program(self.workers.program.take())?);
+        // A chain that a crash moves may be cut before and behind what moves.
+        let solos: usize = solos.iter().map(|segment| segment.nodes.len()).sum();
+        let arena = Crew::arena(if maps.is_empty() { 0 } else { count.max(1) } + solos)?;
+        let heap = arena.heap(BATCHES)?;
+        self.workers.arena = Some(arena);
+        Ok(Some(heap))
+    }
+
+    /// Whether a crash in this segment moves some of it.
+    fn guards(&self, parts: Parts<'_>, segment: &crate::Segment) -> bool {
+        !segment.on.is_elsewhere() && !self.movable(parts, segment).is_empty()
+    }
+
+    /// The nodes of a segment that move to worker processes when it crashes.
+    pub(crate) fn movable(&self, parts: Parts<'_>, segment: &crate::Segment) -> Vec<usize> {
+        let level = |at: usize| parts.registry.level_of(&parts.graph.nodes()[at]);
+        segment.nodes.iter().copied().filter(|&at| level(at) == Level::OnCrash).collect()
+    }
+
+    /// Makes the pipes, and starts what runs them; it waits for an epoch.
+    ///
+    /// `known` are the nodes as they ran before, whose work counts on.
+    ///
+    /// # Errors
+    /// `Invalid` for options that a pipe refuses; `Abi` and `Panic` of plugins; `Io` when no thread starts.
+    pub(crate) fn launch(&self, parts: Parts<'_>, keeps: Keeps<'_>, known: &[NodeInfo]) -> Result<Launched> {
+        let Parts { graph, registry, plan, course } = parts;
+        let crew = self.crew(parts, keeps.audit.is_some())?;
+        let mut maker = Maker {
+            graph,
+            registry,
+            host: keeps.host,
+            seed: self.seed,
+            ranks: self.ranks,
+            identities: &self.identities,
+            chunk: self.chunk,
+            most: as_size(self.limits.bytes),
+            marks: self.marks,
+            course,
+            records: keeps.records,
+            audit: keeps.audit,
+            known,
+            nodes: graph.nodes().iter().map(|_| None).collect(),
+        };
+        let bodies = plan.segments.iter().map(|segment| maker.body(segment)).collect::<Result<Vec<_>>>()?;
+        let nodes = maker.nodes.into_iter().flatten().collect();
+        let len = if let [Body::Serial(chain)] = &bodies[..] { chain.len() } else { None };
+        let job = Job {
+            output: plan.output()?,
+            plan: plan.clone(),
+            bodies,
+            host: Arc::clone(keeps.host),
+            budget: as_size(self.budget),
+            chunk: self.chunk,
+            names: graph.nodes().iter().map(|node| node.name.clone()).collect(),
+            watch: self.watch.clone(),
+            guarded: plan.segments.iter().map(|segment| self.guards(parts, segment)).collect(),
+        };
+        Ok(Launched { run: self.start(job, crew)?, nodes, len })
+    }
+
+    /// The worker processes, if there are to be any.
+    fn crew(&self, parts: Parts<'_>, audited: bool) -> Result<Option<Crew>> {
+        let (Executor::Threads(count) | Executor::Processes(count)) = self.executor else { return Ok(None) };
+        let Workers { program: Some(program), arena: Some(arena), .. } = &self.workers else {
+            return Ok(None);
+        };
+        let plan = parts.plan;
+        let here = plan.segments.iter().enumerate().filter(|(_, segment)| segment.on.is_elsewhere());
+        let (maps, solos): (Vec<_>, Vec<_>) = here.partition(|(_, segment)| segment.parallel);
+        if maps.is_empty() && solos.is_empty() {
+            return Ok(None);
+        }
+        let post = |(segment, _)| {
+            let setup = self.setup(parts, Some(segment), audited)?;
+            Ok(Post { segment, setup, interrupt: Interrupt::new()? })
+        };
+        Ok(Some(Crew {
+            count: if maps.is_empty() { 0 } else { count.max(1) },
+            setup: self.setup(parts, None, audited)?,
+            solos: solos.into_iter().map(post).collect::<Result<Vec<_>>>()?,
+            program: program.clone(),
+            arena: arena.clone(),
+            timeout: self.workers.timeout,
+        }))
+    }
+
+    fn setup(&self, parts: Parts<'_>, segment: Option<usize>, audited: bool) -> Result<Setup> {
+        let solo = segment.map(|segment| SoloSetup {
+            segment,
+            chunk: self.chunk,
+            marks: self.marks,
+            dealt: self.dealt.clone(),
+            audited,
+        });
+        worker::setup(parts, self, solo)
+    }
+
+    fn start(&self, job: Job, crew: Option<Crew>) -> Result<Box<dyn Run>> {
+        Ok(match self.executor {
+            Executor::Inline => Box::new(Inline::new(job)),
+            Executor::Threads(count) | Executor::Processes(count) => {
+                let maps =
+                    job.plan.segments.iter().any(|segment| segment.parallel && segment.on == On::Threads);
+                let serial = job.plan.segments_on(On::Threads);
+                // Beside worker processes that do the maps, threads that have none hand on.
+                let elsewhere = crew.as_ref().is_some_and(|crew| crew.count > 0);
+                let threads = if maps || !elsewhere { count.max(1) } else { serial.clamp(1, 2) };
+                let own = job.plan.segments_on(On::OwnThread).min(OWN);
+                Box::new(Threads::new(job, Counts { threads, own }, crew)?)
+            }
+        })
+    }
+}
+
+pub(crate) fn as_size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}

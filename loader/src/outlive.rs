@@ -1,0 +1,89 @@
+//! How a run goes on after a crash: of a worker that had state, and of a thread.
+
+use std::time::Instant;
+
+use forebay_core::{Error, Result};
+
+use crate::{
+    Loader, Plan,
+    executor::Death,
+    graph::On,
+    launch::{Keeps, Parts},
+};
+
+/// How often workers with state may crash, and how often they may be killed, before a sample comes.
+const CRASHED: usize = 3;
+const PATIENCE: usize = 15;
+
+impl Loader {
+    /// Goes on after the death of a worker that had state: as after a snapshot, from where the consumer is.
+    pub(crate) fn outlive(&mut self, death: Death) -> Result<()> {
+        if death.moves.is_some() {
+            return self.outlive_crash(&death.error);
+        }
+        self.deaths += if death.crashed { PATIENCE / CRASHED } else { 1 };
+        if self.deaths >= PATIENCE {
+            self.deaths = 0; // Another epoch may go better.
+            let told = format!("{}, and so did others before it at this place", death.error.message());
+            let places = death.error.contexts().iter();
+            let told = Error::new(death.error.kind(), told);
+            return Err(places.fold(told, |told, (name, value)| told.context(name, value)));
+        }
+        self.pause_clock();
+        let snapshot = self.snapshot()?;
+        self.host.expect_losses_again();
+        let resumed = self.resume(&snapshot).map(drop);
+        match &resumed {
+            Ok(()) => self.begun = Some(Instant::now()),
+            Err(_) => self.host.start(), // What comes next is no epoch that went on.
+        }
+        resumed
+    }
+
+    /// Goes on after a crash on a thread, with what crashed in worker processes.
+    fn outlive_crash(&mut self, error: &Error) -> Result<()> {
+        let Some(segment) = self.run.fallen() else { return Err(error.clone()) };
+        let movable = self.recipe.movable(self.parts(), &self.plan.segments[segment]);
+        let names: Vec<_> = movable.iter().map(|&at| self.graph.nodes()[at].name.as_str()).collect();
+        let error = error.clone().context("pipe", names.join(" | "));
+        let plugins = movable.iter().filter_map(|&at| self.registry.plugin_of(&self.graph.nodes()[at].pipe));
+        let mut plugins: Vec<_> =
+            plugins.map(|record| format!("{} in {}", record.label(), record.file())).collect();
+        plugins.dedup();
+        let error = error.context("plugin", plugins.join(", "));
+        let note = format!("{error}\n  next: it runs in worker processes from here on, which may crash");
+        self.host.note(2, note);
+        self.pause_clock();
+        let snapshot = self.snapshot()?;
+        let moved = self.relocate(segment).map_err(|why| {
+            let message =
+                format!("{}, and cannot go on in worker processes: {}", error.message(), why.message());
+            let places = error.contexts().iter().chain(why.contexts());
+            places.fold(Error::new(error.kind(), message), |told, (name, value)| told.context(name, value))
+        });
+        moved?;
+        self.host.expect_losses_again();
+        self.resume(&snapshot).map(drop)?;
+        self.begun = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Has what crashed in this segment run in worker processes: another run takes the place of this one, and waits for its start.
+    pub(crate) fn relocate(&mut self, segment: usize) -> Result<()> {
+        let retired = self.run.retire();
+        for at in self.recipe.movable(self.parts(), &self.plan.segments[segment]) {
+            self.graph.move_node(at, On::Process);
+        }
+        retired?;
+        let executor = self.recipe.executor;
+        self.plan = Plan::new(&self.graph, &self.registry, executor)?;
+        let keeps = Keeps { host: &self.host, audit: self.audit.as_ref(), records: &self.records };
+        let launched = self.recipe.launch(self.parts(), keeps, &self.nodes)?;
+        (self.run, self.nodes) = (launched.run, launched.nodes);
+        Ok(())
+    }
+
+    fn parts(&self) -> Parts<'_> {
+        Parts { graph: &self.graph, registry: &self.registry, plan: &self.plan, course: &self.course }
+    }
+}

@@ -1,0 +1,228 @@
+//! How far plugins are kept away from the program: a policy beside the graph, which changes where work is done and no sample.
+
+use std::{env, fmt, str::FromStr};
+
+use forebay_core::{Error, Result};
+use serde::Serialize;
+
+use super::{Record, Registry};
+use crate::{
+    Graph, Plan,
+    graph::{Node, On},
+};
+
+/// The variable that says it.
+const VARIABLE: &str = "FOREBAY_PLUGIN_ISOLATION";
+
+/// How far a plugin is kept away from the program, from nearest to farthest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Level {
+    /// Not at all: where the executor and the graph have it.
+    #[default]
+    InProcess,
+    /// As that, until it crashes for the first time: then its nodes go on in worker processes.
+    OnCrash,
+    /// In worker processes only; the program never loads it.
+    Process,
+    /// As that, in workers that reach no network, and no files but those that the graph names, and have so much memory and time and no more.
+    Sandboxed,
+}
+
+impl Level {
+    const ALL: [Self; 4] = [Self::InProcess, Self::OnCrash, Self::Process, Self::Sandboxed];
+
+    /// Whether the program itself must not load it.
+    pub(super) fn withholds(self) -> bool {
+        self >= Self::Process
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InProcess => "in-process",
+            Self::OnCrash => "on-crash",
+            Self::Process => "process",
+            Self::Sandboxed => "sandboxed",
+        })
+    }
+}
+
+impl FromStr for Level {
+    type Err = Error;
+
+    /// # Errors
+    /// `Invalid` for any other name.
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|level| level.to_string() == text);
+        found.ok_or_else(|| {
+            Error::invalid(format!(
+                "plugins are isolated as `{text}`, expected in-process, on-crash, process or sandboxed"
+            ))
+        })
+    }
+}
+
+/// How far each plugin is kept away. As text: levels, each after the `NAME=` of its plugin, and one without for all others, as in
+/// `on-crash,image=sandboxed`.
+///
+/// A node is as far away as its pipe's plugin is, and one that decodes as far as the farthest plugin with decoders. Samples are the same at every level.
+///
+/// # Examples
+/// ```
+/// use forebay_loader::{Isolation, Registry, Search};
+///
+/// let isolation: Isolation = "on-crash".parse()?;
+/// let registry = Registry::new(Search::nowhere().first("/opt/forebay/plugins").isolation(isolation))?;
+/// # let _ = registry;
+/// # Ok::<(), forebay_loader::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Isolation {
+    /// Of all that are not named.
+    others: Level,
+    named: Vec<(String, Level)>,
+}
+
+impl FromStr for Isolation {
+    type Err = Error;
+
+    /// # Errors
+    /// `Invalid` for what is no level, and where one is said twice.
+    fn from_str(text: &str) -> Result<Self> {
+        let (mut others, mut named) = (None, Vec::new());
+        for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+            let twice = match item.split_once('=') {
+                Some((name, level)) => {
+                    let (name, level) = (name.trim().to_owned(), level.trim().parse()?);
+                    let twice = named.iter().any(|(known, _)| *known == name);
+                    named.push((name, level));
+                    twice
+                }
+                None => others.replace(item.parse()?).is_some(),
+            };
+            if twice {
+                return Err(Error::invalid(format!("`{item}`, and another level before it for the same")));
+            }
+        }
+        Ok(Self { others: others.unwrap_or_default(), named })
+    }
+}
+
+/// As [`from_str`](FromStr::from_str) reads it.
+impl fmt::Display for Isolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.others)?;
+        self.named.iter().try_for_each(|(name, level)| write!(f, ",{name}={level}"))
+    }
+}
+
+impl Isolation {
+    /// What the environment says.
+    ///
+    /// # Errors
+    /// As [`from_str`](FromStr::from_str).
+    pub(super) fn from_env() -> Result<Self> {
+        let Some(value) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) else {
+            return Ok(Self::default());
+        };
+        let text = value.to_str().ok_or_else(|| Error::invalid("its value is no UTF-8"));
+        text.and_then(str::parse).map_err(|error| error.context("variable", VARIABLE))
+    }
+
+    /// That of a plugin.
+    pub(super) fn of(&self, record: &Record) -> Level {
+        let named = self.named.iter().find(|(name, _)| record.is_called(name));
+        named.map_or(self.others, |(_, level)| *level)
+    }
+
+    /// Refuses a name that no plugin has: nobody would be kept away.
+    ///
+    /// # Errors
+    /// `Invalid`, with the name.
+    pub(super) fn check(&self, plugins: &[Record]) -> Result<()> {
+        let unknown = |name: &&str| !plugins.iter().any(|record| record.is_called(name));
+        match self.named.iter().map(|(name, _)| name.as_str()).find(unknown) {
+            None => Ok(()),
+            Some(name) => {
+                Err(Error::invalid(format!("`{name}` is to be isolated, and no such plugin was taken")))
+            }
+        }
+    }
+}
+
+impl Registry {
+    /// How far plugins are kept away.
+    #[must_use]
+    pub fn isolation(&self) -> &Isolation {
+        &self.0.isolation
+    }
+
+    /// How far a node is kept away.
+    pub(crate) fn level_of(&self, node: &Node) -> Level {
+        let Some((plugin, pipe)) = self.locate(&node.pipe) else { return Level::InProcess };
+        let record = &self.0.plugins[plugin];
+        if !record.manifest.pipes[pipe].decodes {
+            return record.level;
+        }
+        let others = self.0.plugins.iter().filter(|record| !record.manifest.decoders.is_empty());
+        others.map(|record| record.level).fold(record.level, Ord::max)
+    }
+
+    /// Refuses a plan by which a node would run nearer than it may.
+    ///
+    /// # Errors
+    /// `Invalid`, with the node, and what to do.
+    pub(crate) fn check_isolation(&self, graph: &Graph, plan: &Plan) -> Result<()> {
+        let here = plan.segments.iter().filter(|segment| !segment.on.is_elsewhere());
+        for (segment, node) in here.flat_map(|segment| segment.nodes.iter().map(move |&at| (segment, at))) {
+            let Some(node) = graph.nodes().get(node) else { continue };
+            let level = match node.on() {
+                Some(On::Sandboxed) => Level::Sandboxed,
+                _ => self.level_of(node),
+            };
+            if level.withholds() || level > Level::InProcess && segment.on == On::Caller {
+                let message = format!(
+                    "`{}` is to be isolated ({level}), and the executor inline runs everything on the caller's thread: \
+                     expected threads:N or processes:N",
+                    node.name
+                );
+                return Err(Error::invalid(message).context("pipe", &node.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a node must run.
+    pub(super) fn place_of(&self, node: &Node) -> Option<On> {
+        match self.level_of(node) {
+            Level::Sandboxed => Some(On::Sandboxed),
+            Level::Process => Some(On::Process),
+            Level::OnCrash | Level::InProcess => None,
+        }
+    }
+}
+
+impl Record {
+    /// How far it is kept away from the program.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Whether only worker processes may load it.
+    pub(crate) fn is_withheld(&self) -> bool {
+        self.level.withholds()
+    }
+
+    /// The error of who would load it all the same.
+    pub(super) fn withheld(&self) -> Error {
+        Error::unsupported(format!(
+            "it is isolated ({}), so only worker processes call it, and this was asked for outside of them: \
+             give the pipe that asks on=process, or have the plugin in-process",
+            self.level
+        ))
+    }
+}
