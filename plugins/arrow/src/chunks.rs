@@ -1,6 +1,9 @@
 //! A [`Blob`] as the Parquet reader wants it: what is far away is fetched once, in the ranges that will be needed.
 
-use std::ops::Range;
+use std::{
+    io::{self, Read},
+    ops::Range,
+};
 
 use bytes::{Buf as _, Bytes};
 use forebay_core::{Blob, Buffer, Result};
@@ -58,15 +61,32 @@ impl Length for Chunks {
     }
 }
 
+/// Reads bytes, of which there must be as many as are asked for.
+///
+/// The library passes over what it does not know by copying so many bytes to nowhere, which ends where the bytes do, without an error: a
+/// list that claims 2^31 numbers would take its time for each.
+pub(crate) struct Reader(Bytes);
+
+impl Read for Reader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let len = into.len().min(self.0.len());
+        if len == 0 && !into.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.0.copy_to_slice(&mut into[..len]);
+        Ok(len)
+    }
+}
+
 impl ChunkReader for Chunks {
-    type T = bytes::buf::Reader<Bytes>;
+    type T = Reader;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
         let bytes = match self.from(start) {
             Some(bytes) => bytes,
             None => Bytes::from_owner(self.read(start..self.len().min(start.saturating_add(GAP)))?),
         };
-        Ok(bytes.reader())
+        Ok(Reader(bytes))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
@@ -74,5 +94,20 @@ impl ChunkReader for Chunks {
             Some(bytes) => Ok(bytes.slice(..length)),
             None => Ok(Bytes::from_owner(self.read(start..start.saturating_add(length as u64))?)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_beyond_the_end_is_an_error() {
+        let mut reader = Reader(Bytes::from_static(b"abcde"));
+        let mut pass = |len| io::copy(&mut reader.by_ref().take(len), &mut io::sink());
+        assert_eq!(pass(3).unwrap(), 3);
+        assert_eq!(pass(2).unwrap(), 2);
+        assert_eq!(pass(0).unwrap(), 0);
+        assert_eq!(pass(8).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }
