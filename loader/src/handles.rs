@@ -149,13 +149,11 @@ impl PipeHandle {
         (known == 1).then_some(len)
     }
 
-    /// How sure the pipe is, from 0 to 255, that a file with this head is its own; 128 from a plugin that was built before this was
-    /// asked.
+    /// How sure the pipe is, from 0 to 255, that a file with this head is its own.
     pub(crate) fn probe(&self, head: &[u8], extension: &str) -> Result<u8> {
         let (instance, table) = self.parts();
-        let Some(probe) = table.probe() else { return Ok(128) };
         // SAFETY: as for `map`.
-        let detail = check(unsafe { probe(instance, RSlice::from(head), RStr::from(extension)) })?;
+        let detail = check(unsafe { table.probe()(instance, RSlice::from(head), RStr::from(extension)) })?;
         Ok(u8::try_from(detail).unwrap_or(u8::MAX))
     }
 

@@ -35,11 +35,10 @@ pub struct PipeTable {
     /// Parallel flat maps: moves all that the samples of the first chunk become to the second. The number is how many answers
     /// of the first sample's stream to pass over. On an error it is how many that stream has given, this one too, and the
     /// sample is still there; or 0, and the sample is gone.
-    #[sabi(last_prefix_field)]
     pub expand: unsafe extern "C" fn(*const (), &Context, &mut Chunk, &mut u64, &mut Chunk) -> Outcome,
     /// Pipes that open files: how sure they are, in the detail from 0 to 255, that a file with this head and extension is their
-    /// own. Since 1.1.
-    #[sabi(missing_field(option))]
+    /// own.
+    #[sabi(last_prefix_field)]
     pub probe: unsafe extern "C" fn(*const (), RSlice<'_, u8>, RStr<'_>) -> Outcome,
 }
 

@@ -271,4 +271,6 @@ fn the_numbers_that_cross() {
         [0, 1, 2, 3, 4, 5, 6, 7, 8],
     );
     assert_eq!((forebay_abi::ABI_MAJOR, forebay_abi::MAX_DIMS), (1, 8));
+    let version = format!("{}.{}.", forebay_abi::ABI_MAJOR, forebay_abi::ABI_MINOR);
+    assert!(env!("CARGO_PKG_VERSION").starts_with(&version), "the crate's version is the ABI's: {version}");
 }
