@@ -88,8 +88,11 @@ fn shorten(error: &LibraryError) -> String {
     let cause = field.or(causes.first()).map_or(inside, |cause| *cause);
     let what = cause.lines().next().unwrap_or_default().trim();
     let place = place(inside).map_or(String::new(), |place| format!(" in {place}"));
-    let sides = [("Expected:", "this host"), ("Found:", "the plugin")];
-    let sides = sides.iter().filter_map(|(head, whose)| Some(format!("\n  {whose}: {}", side(cause, head)?)));
+    let sides = [("Expected:", "expected", "this host"), ("Found:", "found", "the plugin")];
+    let sides = sides.iter().filter_map(|(head, layout, whose)| {
+        let names = what.contains("variant").then(|| variants(inside, layout)).flatten();
+        Some(format!("\n  {whose}: {}", names.or_else(|| side(cause, head))?))
+    });
     format!("built against another layout of the ABI: {what}{place}{}", sides.collect::<String>())
 }
 
@@ -100,9 +103,19 @@ fn place(inside: &str) -> Option<String> {
     let types: Vec<_> = part("type:").collect();
     let names: Vec<_> = part("field_name:").collect();
     let (last, steps) = (types.last()?, types.iter().zip(names.iter().skip(1)));
-    let named = steps.filter(|(_, name)| name.parse::<u32>().is_err());
-    let steps: Vec<_> = named.map(|(inside, name)| format!("{inside}.{name}")).collect();
+    let named: Vec<_> = steps.filter(|(_, name)| name.parse::<u32>().is_err()).collect();
+    // Which argument it is of says something only of what is an argument itself.
+    let passed = |at: usize| *named[at].0 == "AFunctionPointer" && at + 1 < named.len();
+    let told = named.iter().enumerate().filter(|(at, _)| !passed(*at));
+    let steps: Vec<_> = told.map(|(_, (inside, name))| format!("{inside}.{name}")).collect();
     Some(format!("{} ({last})", steps[steps.len().saturating_sub(2)..].join(", ")))
+}
+
+/// The variants of the enum that is the cause, which say more than their count.
+fn variants(inside: &str, layout: &str) -> Option<String> {
+    let layout = &inside[inside.find(&format!("Layout of {layout} type:"))?..];
+    let names = layout.lines().find_map(|line| line.trim().strip_prefix("variants:"))?;
+    Some(format!("variants {}", names.trim_matches('"').trim_end_matches(';').replace(';', ", ")))
 }
 
 /// What the report says below `head`, in one line.
