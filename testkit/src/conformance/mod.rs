@@ -143,17 +143,22 @@ impl Kit {
             child::serve(self, &subjects, &task);
         }
         let mut rows = Vec::new();
+        let mut loads = true;
         for (at, subject) in subjects.iter().enumerate() {
             let checks: Vec<&Check> = CHECKS.iter().filter(|check| check.kind == subject.kind()).collect();
-            if let Subject::Untested { why, .. } = subject {
+            if let Subject::Untested { why, .. } = subject
+                && loads
+            {
                 rows.push(Row::new(subject, "data", Verdict::Untested, why.clone()));
             }
             let mut over = false;
             for (number, check) in checks.into_iter().enumerate() {
-                let (verdict, mut detail) = match over {
-                    true => (Verdict::Skipped, "after that".to_owned()),
-                    false => child::ask(self, at, check.name)?,
+                let (verdict, mut detail) = match (loads, over) {
+                    (false, _) => (Verdict::Skipped, "it does not load".to_owned()),
+                    (_, true) => (Verdict::Skipped, "after that".to_owned()),
+                    _ => child::ask(self, at, check.name)?,
                 };
+                loads &= verdict.is_good() || check.name != checks::LAYOUT.name;
                 // Of a graph that does not run there is nothing more to say.
                 let never_runs = verdict == Verdict::Failed && number == 0 && check.kind == Kind::Pipe;
                 if never_runs && subject.is_a_guess() {

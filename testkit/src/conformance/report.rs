@@ -49,7 +49,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    fn is_good(self) -> bool {
+    pub(super) fn is_good(self) -> bool {
         matches!(self, Self::Passed | Self::Skipped)
     }
 
@@ -95,6 +95,7 @@ impl fmt::Display for Report {
                 writeln!(f, "\n{subject}")?;
             }
             let Row { check, detail, .. } = row;
+            let detail = detail.replace('\n', "\n    ");
             let line = format!("  {:<9} {check:<10} {detail}", row.verdict.word());
             writeln!(f, "{}", line.trim_end())?;
         }

@@ -7,6 +7,7 @@ mod store;
 
 use forebay_loader::Error;
 
+pub(crate) use self::plugin::LAYOUT;
 use super::bench::Bench;
 use super::subject::Kind;
 
@@ -47,7 +48,7 @@ fn expect(fine: bool, why: impl FnOnce() -> String) -> Result<(), Miss> {
 pub const CHECKS: &[Check] = &[
     plugin::MANIFEST,
     plugin::SYMBOLS,
-    plugin::LAYOUT,
+    LAYOUT,
     decoder::PROBE,
     decoder::DECODE,
     decoder::DAMAGE,

@@ -102,7 +102,7 @@ fn exports(path: &Path) -> Result<Vec<String>, Miss> {
     Ok(exports.iter().map(|export| String::from_utf8_lossy(export.name()).into_owned()).collect())
 }
 
-pub(super) const LAYOUT: Check = Check {
+pub(crate) const LAYOUT: Check = Check {
     name: "layout",
     kind: Kind::Plugin,
     promise: "it loads, and its tables are laid out as this host's",
