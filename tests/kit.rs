@@ -15,7 +15,8 @@ use forebay_tests::{
 };
 use serde_json::Value;
 
-/// Each of `tests/faulty/examples`: which check sees it, how that ends, and what it says.
+/// Each of `tests/faulty/examples`: which check sees it, how that ends, and what it says. Plugins of another layout are in `tests/layouts.rs`,
+/// which builds them.
 const FAULTS: &[(&str, &str, &str, &str)] = &[
     ("aborts", "runs", "died", "SIGABRT"),
     ("crashes", "runs", "died", "SIGSEGV"),

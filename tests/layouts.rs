@@ -9,7 +9,11 @@ use std::{
 };
 
 use forebay_loader::{ErrorKind, Loader, Registry, Result, Search};
-use forebay_tests::{Cargo, beside, line, lock_file, plugin_file, root, within_deadline, write};
+use forebay_tests::{
+    Cargo, Patch,
+    command::{forebay, json},
+    crate_on, line, plugin_file, root, within_deadline,
+};
 
 /// A source of one sample and nothing else.
 const PLUGIN: &str = r#"//! A source of one sample.
@@ -18,7 +22,7 @@ use forebay_core::{Context, DataPipe, Key, NoOptions, PipeInfo, Result, Sample, 
 pub struct Once(bool);
 
 impl DataPipe for Once {
-    const INFO: PipeInfo = PipeInfo { name: "once", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo { name: "once", summary: "One sample", ..PipeInfo::DEFAULT };
     type Options = NoOptions;
 
     fn new(_: NoOptions) -> Result<Self> {
@@ -43,73 +47,35 @@ impl Source for Once {
 forebay_core::export_plugin! { sources: [Once] }
 "#;
 
-/// A change of the sources: a file, a piece of it, and what takes its place.
-type Patch = (&'static str, &'static str, &'static str);
-
 const CHUNK: &str = "core/abi/src/chunk.rs";
 const TABLES: &str = "core/abi/src/tables.rs";
 const CONTEXT: &str = "core/abi/src/context.rs";
 const PIPES: &str = "core/src/shim/pipes.rs";
 
-/// A table with one more function than ours.
-const LONGER: [Patch; 2] = [
+/// Tables with one more function than ours: one that plugins have, and one that hosts have.
+const LONGER: [Patch; 3] = [
     (
         TABLES,
         "    pub probe: unsafe extern \"C\" fn(*const (), RSlice<'_, u8>, RStr<'_>) -> Outcome,\n}",
         "    pub probe: unsafe extern \"C\" fn(*const (), RSlice<'_, u8>, RStr<'_>) -> Outcome,\n    /// New.\n    \
-         pub more: unsafe extern \"C\" fn(*const (), &mut u64) -> Outcome,\n}",
+         #[sabi(missing_field(option))]\n    pub more: unsafe extern \"C\" fn(*const (), &mut u64) -> Outcome,\n}",
     ),
     (PIPES, "probe: probe::<C>,", "probe: probe::<C>,\n        more: len::<C>,"),
+    (
+        CONTEXT,
+        "    pub store: unsafe extern \"C\" fn(*const (), RStr<'_>, &mut ROption<Store>) -> Outcome,\n}",
+        "    pub store: unsafe extern \"C\" fn(*const (), RStr<'_>, &mut ROption<Store>) -> Outcome,\n    /// New.\n    \
+         #[sabi(missing_field(option))]\n    pub time: unsafe extern \"C\" fn(*const ()) -> u64,\n}",
+    ),
 ];
-
-/// Makes a workspace with the changed sources and a crate, and gives the crate's folder.
-///
-/// All parts lie in a folder of the workspace with its name: cargo tells crates of several workspaces that share a
-/// folder for what it builds by their place in the workspace alone.
-fn changed(name: &str, patches: &[Patch], manifest: &str, files: &[(&str, &str)]) -> PathBuf {
-    let workspace = beside("apart").join("sources").join(name);
-    let house = workspace.join(name);
-    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
-    let mut sources =
-        vec!["core/Cargo.toml".to_owned(), "core/build.rs".to_owned(), "core/abi/Cargo.toml".to_owned()];
-    for part in ["core/src", "core/src/codec", "core/src/shim", "core/abi/src"] {
-        let entries = fs::read_dir(root().join(part)).unwrap().map(|entry| entry.unwrap());
-        let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
-        sources.extend(files.map(|entry| format!("{part}/{}", entry.file_name().to_string_lossy())));
-    }
-    for path in &sources {
-        let mut text = read(path);
-        for (_, from, to) in patches.iter().filter(|patch| patch.0 == path) {
-            assert_eq!(text.matches(from).count(), 1, "{name}: {path} holds {from:?} once");
-            text = text.replace(from, to);
-        }
-        write(&house.join(path), text.as_bytes());
-    }
-    let ours = read("Cargo.toml");
-    let inherited = &ours[ours.find("[workspace.package]").unwrap()..ours.find("[profile").unwrap()];
-    let inherited = inherited.replace("path = \"", &format!("path = \"{name}/"));
-    let members = ["core", "core/abi", "it"].map(|member| format!("\"{name}/{member}\"")).join(", ");
-    write(
-        &workspace.join("Cargo.toml"),
-        format!("[workspace]\nresolver = \"3\"\nmembers = [{members}]\n{inherited}").as_bytes(),
-    );
-    if !workspace.join("Cargo.lock").exists() {
-        fs::copy(lock_file(), workspace.join("Cargo.lock")).unwrap();
-    }
-    write(&house.join("it/Cargo.toml"), manifest.as_bytes());
-    for (path, text) in files {
-        write(&house.join("it").join(path), text.as_bytes());
-    }
-    house.join("it")
-}
 
 /// Builds a plugin against changed sources.
 fn plugin(name: &str, patches: &[Patch]) -> PathBuf {
     let manifest = format!(
-        "[package]\nname = \"changed-{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
+        "[package]\nname = \"changed-{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\nlicense = \"MIT\"\n\
          [lib]\ncrate-type = [\"cdylib\"]\n[dependencies]\nforebay-core.workspace = true\n"
     );
-    let folder = changed(name, patches, &manifest, &[("src/lib.rs", PLUGIN)]);
+    let folder = crate_on(&root(), name, patches, &manifest, &[("src/lib.rs", PLUGIN)]);
     Cargo::apart(&folder).build(&format!("libchanged_{name}.so"))
 }
 
@@ -135,7 +101,7 @@ const REFUSED: [(&str, &[Patch], &[&str]); 4] = [
             (PIPES, "    room: usize,\n) -> Outcome", "    room: u32,\n) -> Outcome"),
             (PIPES, "outs.as_mut_slice(), room))", "outs.as_mut_slice(), room as usize))"),
         ],
-        &["poll", "usize", "u32"],
+        &["PipeTable.poll", "usize", "u32"],
     ),
     (
         "field",
@@ -156,16 +122,33 @@ const REFUSED: [(&str, &[Patch], &[&str]); 4] = [
     ),
 ];
 
+/// That a refusal is short, and has these words and where they come from.
+#[track_caller]
+fn assert_says(refusal: &str, name: &str, says: &[&str]) {
+    assert!(refusal.lines().count() <= 10, "{refusal}");
+    for part in says.iter().chain(&["another layout of the ABI"]) {
+        assert!(refusal.contains(part), "{name}: {part:?} is not in: {refusal}");
+    }
+}
+
 #[test]
 fn a_plugin_of_another_layout_is_refused_with_both_sides() {
     for (name, patches, says) in REFUSED {
-        let error = run(&plugin(name, patches)).unwrap_err();
+        let file = plugin(name, patches);
+        let error = run(&file).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Abi, "{error}");
         let text = error.to_string();
-        assert_eq!(error.kind(), ErrorKind::Abi, "{text}");
-        assert!(text.lines().count() <= 10, "{text}");
-        for part in says.iter().chain(&["another layout of the ABI", "once", &format!("changed-{name}")]) {
-            assert!(text.contains(part), "{name}: {part:?} is not in: {text}");
-        }
+        assert_says(&text, name, says);
+        assert_says(&text, name, &["once", &format!("changed-{name}")]);
+        // The kit says the same, and runs no check that could only say it again.
+        let output = forebay(&[], &["plugins", "test", "--json", file.to_str().unwrap()]);
+        let report = json(&output);
+        let rows = report["rows"].as_array().unwrap();
+        let failed = |row: &&serde_json::Value| row["verdict"] != "passed" && row["verdict"] != "skipped";
+        let failed: Vec<_> = rows.iter().filter(failed).collect();
+        assert_eq!((output.status.code(), failed.len()), (Some(1), 1), "{report:#}");
+        assert_eq!(failed[0]["check"], "layout", "{report:#}");
+        assert_says(failed[0]["detail"].as_str().unwrap(), name, says);
     }
 }
 
@@ -188,7 +171,10 @@ use forebay_core::abi::abi_stable::std_types::{ROption, RStr};
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
-    let plugin = library::load(std::path::Path::new(&args[1]), &args[2]).unwrap_or_else(|error| panic!("{error}"));
+    let plugin = library::load(std::path::Path::new(&args[1]), &args[2]).unwrap_or_else(|error| {
+        println!("{error}");
+        std::process::exit(1);
+    });
     let mut place = ROption::RNone;
     unsafe { plugin.pipe()(RStr::from(args[3].as_str()), RStr::from("{}"), &mut place) };
     let pipe = place.into_option().unwrap();
@@ -199,25 +185,69 @@ fn main() {
 }
 "#;
 
+/// Builds a host from changed sources.
+fn host(name: &str, patches: &[Patch]) -> PathBuf {
+    let manifest = format!(
+        "[package]\nname = \"changed-{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
+         [dependencies]\nforebay-core.workspace = true\nlibloading = \"0.9\"\n"
+    );
+    let library = fs::read_to_string(root().join("loader/src/registry/library.rs")).unwrap();
+    let files = [("src/main.rs", HOST), ("src/library.rs", &library)];
+    Cargo::apart(&crate_on(&root(), name, patches, &manifest, &files)).build(&format!("changed-{name}"))
+}
+
+/// Whether a host takes a plugin, and what it printed.
+fn host_runs(host: &Path, plugin: &Path, entry: &str, pipe: &str) -> (bool, String) {
+    let (host, plugin) = (host.to_owned(), plugin.to_owned());
+    let args = [entry.to_owned(), pipe.to_owned()];
+    let output = within_deadline(move || Command::new(&host).arg(plugin).args(args).output().unwrap());
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    (output.status.success(), text)
+}
+
 #[test]
 fn a_host_with_more_in_its_tables_takes_a_plugin_of_today() {
-    within_deadline(|| {
-        let manifest = "[package]\nname = \"newer-host\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
-                        [dependencies]\nforebay-core.workspace = true\nlibloading = \"0.9\"\n";
-        let library = fs::read_to_string(root().join("loader/src/registry/library.rs")).unwrap();
-        let files = [("src/main.rs", HOST), ("src/library.rs", &library)];
-        let folder = changed("host", &LONGER, manifest, &files);
-        let host = Cargo::apart(&folder).build("newer-host");
-        let run = |plugin: &Path, entry: &str, pipe: &str| {
-            let output = Command::new(&host).arg(plugin).args([entry, pipe]).output().unwrap();
-            let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-            (output.status.success(), text)
-        };
-        let rogue = plugin_file("forebay-rogue");
-        assert_eq!(run(&rogue, "forebay_plugin_forebay_rogue", "rogue_source"), (true, "0 0\n".to_owned()));
-        // It is as strict as ever with what is not at the end.
-        let (fits, text) =
-            run(&plugin(REFUSED[0].0, REFUSED[0].1), "forebay_plugin_changed_reordered", "once");
-        assert!(!fits && text.contains("another layout"), "{text}");
-    });
+    let host = host("host", &LONGER);
+    let rogue = plugin_file("forebay-rogue");
+    let ran = host_runs(&host, &rogue, "forebay_plugin_forebay_rogue", "rogue_source");
+    assert_eq!(ran, (true, "0 0\n".to_owned()));
+    // It is as strict as ever with what is not at the end.
+    let (name, patches, says) = REFUSED[0];
+    let (fits, text) = host_runs(&host, &plugin(name, patches), "forebay_plugin_changed_reordered", "once");
+    assert!(!fits, "{text}");
+    assert_says(&text, name, says);
+}
+
+/// No enum of ours crosses, only numbers. So this gives the context one, with or without a last variant.
+macro_rules! with_mood {
+    ($last:literal) => {
+        [
+            (CONTEXT, "    pub node: u64,\n", "    pub node: u64,\n    /// New.\n    pub mood: Mood,\n"),
+            (
+                CONTEXT,
+                "/// The context of one call. It",
+                concat!(
+                    "/// New.\n#[repr(u8)]\n#[derive(StableAbi, Clone)]\npub enum Mood {\n    /// .\n    Calm,\n    /// .\n    Wild,\n",
+                    $last,
+                    "}\n\n/// The context of one call. It"
+                ),
+            ),
+        ]
+    };
+}
+
+#[test]
+fn a_plugin_with_a_variant_more_is_refused_by_its_name() {
+    let host = host("mood-host", &with_mood!(""));
+    let runs = |name: &str, patches: &[Patch]| {
+        host_runs(&host, &plugin(name, patches), &format!("forebay_plugin_changed_{name}"), "once")
+    };
+    assert_eq!(runs("mood", &with_mood!("")), (true, "0 0\n".to_owned()));
+    let (fits, text) = runs("variant", &with_mood!("    /// .\n    Odd,\n"));
+    assert!(!fits, "{text}");
+    assert_says(
+        &text,
+        "variant",
+        &["PipeTable.reset, Context.mood (Mood)", "variants Calm, Wild", "Calm, Wild, Odd"],
+    );
 }

@@ -58,6 +58,24 @@ impl Cargo {
         self
     }
 
+    /// With an environment variable, such as a setting of the profile `dev`.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// What cargo prints of the crate and all that it depends on, as JSON.
+    ///
+    /// # Panics
+    /// With cargo's words, when it fails.
+    #[must_use]
+    pub fn metadata(mut self) -> serde_json::Value {
+        let output = self.command.args(["metadata", "--format-version=1"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
     /// Runs the tests of the crate instead of building it: what cargo printed, and whether they passed.
     pub fn test(mut self) -> (String, bool) {
         let output = self.command.arg("test").args(&self.args).output().unwrap();
@@ -99,4 +117,77 @@ pub fn write(path: &Path, bytes: &[u8]) {
 #[must_use]
 pub fn lock_file() -> PathBuf {
     root().join("Cargo.lock")
+}
+
+/// A change of the sources: a file, a piece of it, and what takes its place.
+pub type Patch = (&'static str, &'static str, &'static str);
+
+/// Makes a workspace with the sources of `forebay-core` in the folder `from`, changed, and a crate on them; gives the crate's folder.
+///
+/// All parts lie in a folder of the workspace with its name: cargo tells crates of several workspaces that share a
+/// folder for what it builds by their place in the workspace alone.
+#[must_use]
+pub fn crate_on(
+    from: &Path,
+    name: &str,
+    patches: &[Patch],
+    manifest: &str,
+    files: &[(&str, &str)],
+) -> PathBuf {
+    let workspace = beside("apart").join("sources").join(name);
+    let house = workspace.join(name);
+    let read = |path: &str| fs::read_to_string(from.join(path)).unwrap();
+    let mut sources =
+        vec!["core/Cargo.toml".to_owned(), "core/build.rs".to_owned(), "core/abi/Cargo.toml".to_owned()];
+    for part in ["core/src", "core/abi/src"] {
+        files_below(from, part, &mut sources);
+    }
+    for path in &sources {
+        let mut text = read(path);
+        for (_, from, to) in patches.iter().filter(|patch| patch.0 == path) {
+            assert_eq!(text.matches(from).count(), 1, "{name}: {path} holds {from:?} once");
+            text = text.replace(from, to);
+        }
+        write(&house.join(path), text.as_bytes());
+    }
+    let ours = read("Cargo.toml");
+    let inherited = &ours[ours.find("[workspace.package]").unwrap()..ours.find("[profile").unwrap()];
+    let inherited = inherited.replace("path = \"", &format!("path = \"{name}/"));
+    let members = ["core", "core/abi", "it"].map(|member| format!("\"{name}/{member}\"")).join(", ");
+    write(
+        &workspace.join("Cargo.toml"),
+        format!("[workspace]\nresolver = \"3\"\nmembers = [{members}]\n{inherited}").as_bytes(),
+    );
+    if !workspace.join("Cargo.lock").exists() {
+        fs::copy(lock_file(), workspace.join("Cargo.lock")).unwrap();
+    }
+    write(&house.join("it/Cargo.toml"), manifest.as_bytes());
+    for (path, text) in files {
+        write(&house.join("it").join(path), text.as_bytes());
+    }
+    house.join("it")
+}
+
+/// Adds the paths of all files below a folder in `root`.
+fn files_below(root: &Path, folder: &str, paths: &mut Vec<String>) {
+    for entry in fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap()) {
+        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        match entry.file_type().unwrap().is_dir() {
+            true => files_below(root, &path, paths),
+            false => paths.push(path),
+        }
+    }
+}
+
+/// The dynamic symbols that a library defines.
+///
+/// # Panics
+/// When `nm` fails, or is not there.
+#[must_use]
+pub fn exported(library: &Path) -> Vec<String> {
+    let output =
+        Command::new("nm").args(["-D", "--defined-only", "--format=posix"]).arg(library).output().unwrap();
+    assert!(output.status.success(), "{}: {}", library.display(), String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect()
 }

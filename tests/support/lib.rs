@@ -23,7 +23,7 @@ use std::{
 use forebay_loader::{Registry, Search};
 
 pub use crate::{
-    build::{Cargo, beside, lock_file, write},
+    build::{Cargo, Patch, beside, crate_on, exported, lock_file, write},
     gate::Gate,
     graphs::{placed, random_graph, unordered, with_random_graphs},
     runs::{
