@@ -1,8 +1,9 @@
-//! What was built by others keeps loading: with other settings and versions, and beside plugins that bring the same
+//! What was built by others keeps loading: against releases before, with other settings and versions, and beside plugins that bring the same
 //! library along.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod bundled;
+mod releases;
 mod skew;
 
 use std::{
@@ -54,7 +55,7 @@ fn given(file: &Path) -> Vec<String> {
         let builder = Loader::builder(line("ticks 12 | sums | decode")).executor(Executor::Threads(2));
         builder
             .build(&registry)
-            .unwrap_or_else(|error| panic!("{error}"))
+            .unwrap_or_else(|error| panic!("{error}\nwhat may change: core/abi/README.md"))
     };
     let mut lines = Vec::new();
     let (mut first, mut second) = (loader(), loader());

@@ -3,7 +3,7 @@
 //! Nothing here opens, decodes or schedules anything. A plugin author meets these types through
 //! `forebay-core`; only the host's loader and the code that `export_plugin!` writes use the tables.
 //!
-//! Rules that keep it loadable (the test `layout` holds every size and offset, typed by hand):
+//! Rules that keep it loadable (`README.md` has what may change, and when; the test `layout` holds every size and offset, typed by hand):
 //! - what can be freed carries its own release function, and the fields needed to free it never move;
 //! - tables are prefix types: new entries go to the end, and a missing entry means "cannot";
 //! - values are told apart by numbers, never by Rust enums, so an unknown one can be held and freed;
