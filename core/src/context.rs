@@ -183,6 +183,7 @@ impl AnyDecoder {
     ///
     /// # Errors
     /// The decoder's own, and `Panic`.
+    #[inline]
     pub fn decode(&self, bytes: &Buffer, wanted: &Wanted<'_>, cx: &Context<'_>) -> Result<Value> {
         let mut value = Value::NULL;
         let wanted = abi::Wanted { dtype: wanted.dtype, extension: RStr::from(wanted.extension) };

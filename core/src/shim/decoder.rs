@@ -13,10 +13,10 @@ use forebay_abi::{
 };
 
 use super::{
-    guard::{Instance, catch, guard},
+    guard::{Instance, guard},
     outcome,
 };
-use crate::{Context, Decoder, Options, Result, Wanted, descriptor::Described, export::DecoderEntry};
+use crate::{Context, Decoder, Error, Options, Result, Wanted, descriptor::Described, export::DecoderEntry};
 
 /// The entry of a decoder.
 #[must_use]
@@ -37,6 +37,11 @@ pub trait Decodes: Send + Sync + 'static {
     /// # Errors
     /// Any.
     fn decode(&self, bytes: &Buffer, wanted: &Wanted, cx: &Context) -> Result<Value>;
+
+    /// Says whose an error is that came of decoding, also that of a panic. It does not panic itself.
+    fn blame(&self, error: Error) -> Error {
+        error
+    }
 }
 
 /// A decoder, and the plugin it is of: an error says both, since the pipe that called may be of another.
@@ -51,8 +56,11 @@ impl<T: Decoder> Decodes for Owned<T> {
     }
 
     fn decode(&self, bytes: &Buffer, wanted: &Wanted, cx: &Context) -> Result<Value> {
-        let value = catch(|| self.decoder.decode(bytes, wanted, cx));
-        value.map_err(|error| error.context("decoder", format!("{} of {}", T::INFO.name, self.plugin)))
+        self.decoder.decode(bytes, wanted, cx)
+    }
+
+    fn blame(&self, error: Error) -> Error {
+        error.context("decoder", format!("{} of {}", T::INFO.name, self.plugin))
     }
 }
 
@@ -116,8 +124,9 @@ unsafe extern "C" fn decode<T: Decodes>(
     // SAFETY: as above.
     let this = unsafe { &*this.cast::<Instance<T>>() };
     let wanted = Wanted { dtype: wanted.dtype, extension: wanted.extension.as_str() };
-    this.with(|decodes| {
-        let value = decodes.decode(bytes, &wanted, &Context::new(cx));
-        outcome(value.map(|value| *place = value))
-    })
+    let decoded = this.attempt(|decodes| {
+        *place = decodes.decode(bytes, &wanted, &Context::new(cx))?;
+        Ok(())
+    });
+    outcome(decoded.map_err(|error| this.value.blame(error)))
 }

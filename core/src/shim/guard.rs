@@ -20,18 +20,25 @@ thread_local! {
 }
 
 /// Runs `call`; a panic becomes a failed outcome of kind `Panic`.
+#[inline]
 pub(crate) fn guard(call: impl FnOnce() -> Outcome) -> Outcome {
     catch(|| Ok(call())).unwrap_or_else(|error| Outcome::failed(error.into()))
 }
 
 /// Runs `call`; a panic becomes an error of kind `Panic`.
+///
+/// Cost: every call of a plugin comes through here. In a library the address of what belongs to a thread is asked of a function,
+/// so it is asked once.
+#[inline]
 pub(crate) fn catch<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(note_places);
-    let outer = GUARDED.replace(true);
-    let result = catch_unwind(AssertUnwindSafe(call));
-    GUARDED.set(outer);
-    result.unwrap_or_else(|payload| Err(describe(&*payload)))
+    GUARDED.with(|guarded| {
+        let outer = guarded.replace(true);
+        let result = catch_unwind(AssertUnwindSafe(call));
+        guarded.set(outer);
+        result.unwrap_or_else(|payload| Err(describe(&*payload)))
+    })
 }
 
 /// As [`catch`], within a call that is guarded already: costs nothing where nothing panics.
@@ -55,6 +62,7 @@ fn note_places() {
     }));
 }
 
+#[cold]
 fn describe(payload: &(dyn Any + Send)) -> Error {
     let message = payload
         .downcast_ref::<&str>()
@@ -84,13 +92,25 @@ impl<T> Instance<T> {
     /// A panic in here poisons nothing: what is shared is stateless, and other threads' samples must not
     /// depend on who panicked first.
     pub(crate) fn with(&self, call: impl FnOnce(&T) -> Outcome) -> Outcome {
-        if self.poisoned.load(Ordering::Acquire) { poisoned() } else { guard(|| call(&self.value)) }
+        if self.poisoned.load(Ordering::Acquire) {
+            return Outcome::failed(poisoned().into());
+        }
+        guard(|| call(&self.value))
+    }
+
+    /// As [`with`](Instance::with), for who has more to say of an error.
+    #[inline]
+    pub(crate) fn attempt(&self, call: impl FnOnce(&T) -> Result<()>) -> Result<()> {
+        if self.poisoned.load(Ordering::Acquire) {
+            return Err(poisoned());
+        }
+        catch(|| call(&self.value))
     }
 
     /// Runs `call` with the value, guarded.
     pub(crate) fn with_mut(&mut self, call: impl FnOnce(&mut T) -> Outcome) -> Outcome {
         if *self.poisoned.get_mut() {
-            return poisoned();
+            return Outcome::failed(poisoned().into());
         }
         let mut done = false;
         let outcome = guard(|| {
@@ -103,6 +123,7 @@ impl<T> Instance<T> {
     }
 }
 
-fn poisoned() -> Outcome {
-    Outcome::failed(Error::new(ErrorKind::Panic, "takes no calls since it panicked").into())
+#[cold]
+fn poisoned() -> Error {
+    Error::new(ErrorKind::Panic, "takes no calls since it panicked")
 }

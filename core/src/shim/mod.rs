@@ -39,6 +39,7 @@ use crate::{Error, Result};
 ///
 /// # Errors
 /// The fault's.
+#[inline]
 pub fn check(outcome: Outcome) -> Result<u32> {
     match outcome {
         Outcome { code: code::ERROR, fault: ROption::RSome(fault), .. } => {
@@ -50,6 +51,7 @@ pub fn check(outcome: Outcome) -> Result<u32> {
 }
 
 /// An outcome for a result without one of its own.
+#[inline]
 pub(crate) fn outcome(result: Result<()>) -> Outcome {
     match result {
         Ok(()) => Outcome::of(code::READY, 0),

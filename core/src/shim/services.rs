@@ -41,6 +41,7 @@ pub(crate) fn probe(decoder: &Decoder, head: RSlice<'_, u8>, extension: RStr<'_>
     unsafe { decoder.table().probe()(decoder.instance(), head, extension) }
 }
 
+#[inline]
 pub(crate) fn decode(
     decoder: &Decoder,
     cx: &Context,

@@ -90,7 +90,11 @@ impl shim::Decodes for CDecoder {
     }
 
     fn decode(&self, bytes: &Buffer, wanted: &Wanted, cx: &Context) -> Result<Value> {
-        self.opened.decode(bytes, wanted, cx).map_err(|error| error.context("decoder", &self.place))
+        self.opened.decode(bytes, wanted, cx)
+    }
+
+    fn blame(&self, error: Error) -> Error {
+        error.context("decoder", &self.place)
     }
 }
 
