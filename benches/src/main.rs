@@ -12,6 +12,7 @@ mod measure;
 mod paths;
 mod photos;
 mod pipes;
+mod plugins;
 mod remote;
 mod scratch;
 #[path = "../../plugins/remote/tests/store/server.rs"]
@@ -30,7 +31,7 @@ use forebay_loader::{
     Error, Executor, Graph, Loader, LoaderBuilder, Registry, Result, Search, serve_if_worker,
 };
 
-const USAGE: &str = "usage: bench engine|manifests|workers|steps|skew|paths|kills|idle|remote, bench pipes [CASES], \
+const USAGE: &str = "usage: bench engine|manifests|workers|steps|skew|paths|kills|idle|remote, bench pipes [CASES], bench plugins [FOREBAY], \
                      bench tar|photos|snapshots FOLDER, bench startup FOREBAY, or bench formats FOLDER PYTHON [CASES]";
 
 fn main() -> ExitCode {
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         },
         ("engine", None) => engine::run(),
         ("pipes", cases) => pipes::run(&cases.unwrap_or_default().to_string_lossy()),
+        ("plugins", forebay) => plugins::run(forebay.as_deref()),
         ("manifests", None) => manifests::run(),
         ("workers", None) => workers::run(),
         ("steps", None) => steps::run(),

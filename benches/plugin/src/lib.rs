@@ -1,8 +1,11 @@
-//! Maps of a known cost, for the benches.
+//! Maps of a known cost, and a decoder that costs nothing, for the benches.
 
 use std::{thread, time::Duration};
 
-use forebay_core::{Context, DType, DataPipe, Map, PipeInfo, Result, Sample, Tensor, TensorExt, options};
+use forebay_core::{
+    Buffer, Context, DType, DataPipe, Decoder, DecoderInfo, Map, NoOptions, PipeInfo, Result, Sample, Tensor,
+    TensorExt, Value, Wanted, options,
+};
 
 options! {
     /// Options of `bench_wait`.
@@ -72,6 +75,25 @@ impl Map for BenchFill {
     }
 }
 
+/// Gives the length of its bytes: what is left of a call is the call.
+#[derive(Debug)]
+pub struct BenchLength;
+
+impl Decoder for BenchLength {
+    const INFO: DecoderInfo =
+        DecoderInfo { name: "bench_length", summary: "The length of the bytes", ..DecoderInfo::DEFAULT };
+    type Options = NoOptions;
+
+    fn new(_: NoOptions) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn decode(&self, bytes: &Buffer, _: &Wanted, _: &Context) -> Result<Value> {
+        Ok((bytes.len() as u64).into())
+    }
+}
+
 forebay_core::export_plugin! {
     maps: [BenchFill, BenchWait],
+    decoders: [BenchLength],
 }
