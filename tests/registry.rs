@@ -8,7 +8,9 @@ use std::{
     process::Command,
 };
 
+use forebay_core::{Buffer, Value, View, Wanted};
 use forebay_loader::{Error, ErrorKind, Graph, Loader, Registry, Result, Rng, Search, registry::Manifest};
+use forebay_testkit::Host;
 use forebay_tests::{PLUGINS, copy, folder_of, line, plugin_file, plugins, registry};
 
 /// The most lines of anything that says why.
@@ -65,6 +67,21 @@ fn a_plugin_is_loaded_when_it_is_used_and_not_before() {
     assert_eq!(count("range 3", &registry).unwrap(), 3);
     assert!(pipes.is_loaded() && is_mapped(pipes.path().unwrap()));
     assert!(!rogue.is_loaded() && !is_mapped(rogue.path().unwrap()));
+}
+
+#[test]
+fn buffers_cross_the_boundary_both_ways_without_a_copy() {
+    let folder = folder_of(&["forebay-rogue"]);
+    let decoder = look(folder.path()).choose("rogue", b"@", None).unwrap();
+    let sent = Buffer::from(vec![b'@'; 100 << 10]);
+    let host = Host::new();
+    let value = decoder.decode(&sent, &Wanted::default(), &host.context()).unwrap();
+    let View::List([back, seen, own, lies]) = value.view() else { panic!("{value:?}") };
+    let place = |value: &Value| value.as_bytes().unwrap().as_ptr().addr() as i64;
+    let here = sent.as_ptr().addr() as i64;
+    assert_eq!((seen.as_i64(), place(back)), (Some(here), here), "where it was sent from");
+    assert_eq!(Some(place(own)), lies.as_i64(), "where the plugin made it");
+    assert_eq!(*own.as_bytes().unwrap().as_slice(), *vec![b'!'; 100 << 10]);
 }
 
 #[test]
