@@ -56,7 +56,4 @@ fn a_plugin_from_outside_is_found_checked_and_used() {
 fn the_example_is_as_small_as_it_says() {
     let folder = root().join("examples/hello_plugin");
     assert!(fs::read_to_string(folder.join("src/lib.rs")).unwrap().lines().count() <= 40);
-    let manifest: toml::Table = fs::read_to_string(folder.join("Cargo.toml")).unwrap().parse().unwrap();
-    let dependencies: Vec<_> = manifest["dependencies"].as_table().unwrap().keys().collect();
-    assert_eq!(dependencies, ["forebay-core"]);
 }
