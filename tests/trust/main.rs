@@ -178,6 +178,24 @@ fn what_anyone_may_write_is_refused_in_every_mode() {
 }
 
 #[test]
+fn what_lies_below_a_folder_that_anyone_may_write_to_is_refused() {
+    let above = tempfile::tempdir().unwrap();
+    let folder = above.path().join("a/b");
+    fs::create_dir_all(&folder).unwrap();
+    let file = copy(&plugin_file("forebay-pipes"), &folder);
+    let link = above.path().join("link");
+    symlink(&folder, &link).unwrap();
+    for place in [&folder, &file, &link] {
+        mode(above.path(), 0o777);
+        let registry = look(place, Trust::Open);
+        let reason = &refused(&registry).reason;
+        assert!(reason.message().contains(&format!("chmod o-w {}", above.path().display())), "{reason}");
+        mode(above.path(), 0o1777);
+        assert_eq!(names(&look(place, Trust::Open)), ["forebay-pipes"]);
+    }
+}
+
+#[test]
 fn what_is_locked_is_loaded_from_the_bytes_that_were_compared() {
     let folder = folder_of(&["forebay-pipes"]);
     let file = library(folder.path(), "forebay-pipes");

@@ -154,8 +154,8 @@ fn allows(item: &str, manifest: &Manifest, path: &Path) -> bool {
     real(Path::new(item)).zip(real(path)).is_some_and(|(item, path)| path.starts_with(item))
 }
 
-/// Refuses a file that anyone may write to, or whose folder anyone may put another into; folders further up are their
-/// owners' business. In a folder such as /tmp, where anyone may make files but only their makers replace them, a file is
+/// Refuses a file that anyone may write to, or in whose place anyone may put another: into its folder, or by another folder in the place of one
+/// further up. In a folder such as /tmp, where anyone may make files but only their makers replace them, a file is
 /// as good as any if it was `named`, and not found because it was there.
 ///
 /// # Errors
@@ -178,7 +178,18 @@ pub(super) fn guard(path: &Path, named: bool) -> Result<()> {
     };
     folder_of(path, named)?;
     // Where a link leads, the link named it.
-    folder_of(&fs::canonicalize(path)?, true)
+    let real = fs::canonicalize(path)?;
+    folder_of(&real, true)?;
+    for above in real.ancestors().skip(2) {
+        let found = mode(above)?;
+        if found & OTHERS != 0 && found & STICKY == 0 {
+            let above = above.display();
+            return Err(Error::invalid(format!(
+                "anyone may put another folder in the place of the one it is in: chmod o-w {above}, or move it to a folder of your own"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Says of an error that it is about trust.
