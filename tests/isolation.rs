@@ -118,6 +118,7 @@ fn a_sandbox_is_kept_to_what_the_graph_names() {
             (format!("tcp at='{address}'"), inside),
             ("udp at='127.0.0.1:0'".to_owned(), inside),
             (format!("unix at='{}'", socket.display()), inside),
+            ("pair".to_owned(), inside),
             ("run at='/bin/true'".to_owned(), inside),
             (format!("memory bytes={}", 6_u64 << 30), "OutOfMemory"),
             ("environment at='HOME'".to_owned(), "NotFound"),
@@ -235,6 +236,51 @@ fn a_crash_as_an_epoch_is_broken_off_is_outlived() {
             loader.finish().unwrap();
         }
     });
+}
+
+#[test]
+fn what_is_isolated_is_never_called_here_instead() {
+    within_deadline(|| {
+        // A value that only its own process can read comes from there, or goes there.
+        for text in ["range 9 | rogue_stream fault=opaque on=threads | increment on=sandboxed"] {
+            for level in ["in-process", "rogue=on-crash"] {
+                let registry = isolated(level);
+                let (error, _) = error_of(&line(text), &registry, on(Executor::Threads(2)));
+                let told = error.to_string();
+                assert!(
+                    error.kind() == ErrorKind::Unsupported && told.contains("is isolated in one"),
+                    "{told}"
+                );
+            }
+        }
+        // What a graph has in a sandbox is not even made here.
+        let registry = isolated("in-process");
+        let mut loader =
+            build(&line("range 9 | rogue_map on=sandboxed"), &registry, on(Executor::Threads(2))).unwrap();
+        assert_eq!(outcome(&mut loader, 0, |_, _| {}), (truth("range 9"), None));
+        let rogue =
+            registry.plugins().iter().find(|record| record.manifest().name == "forebay-rogue").unwrap();
+        assert!(!rogue.is_loaded());
+    });
+}
+
+#[test]
+fn commands_that_look_at_some_samples_isolate_too() {
+    let folder = forebay_tests::root().join("examples/photos");
+    let (folder, shards) = (folder.display().to_string(), format!("{}/*.tar", folder.display()));
+    let fields = |path: &str, isolate: &[&str]| {
+        let told = forebay(&[], &[&["head", path, "--json"], isolate].concat());
+        assert!(told.status.success(), "{told:?}");
+        json(&told)["samples"].clone()
+    };
+    // Who may not be asked is judged by its manifest, which is enough for shards.
+    for (path, level) in [
+        (&folder, "on-crash"),
+        (&shards, "process,files=in-process"),
+        (&shards, "sandboxed,files=in-process"),
+    ] {
+        assert!(fields(path, &["--isolate", level]) == fields(path, &[]), "{path} {level}");
+    }
 }
 
 #[test]

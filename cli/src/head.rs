@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args as Arguments;
-use forebay_loader::{Executor, Loader, Sample};
+use forebay_loader::{Loader, Sample};
 use serde_json::json;
 
 use crate::{
@@ -32,7 +32,7 @@ pub(crate) fn head(args: &Args, plugins: &open::Plugins) -> Result {
     let registry = open::registry(plugins)?;
     let Input { graph, survey } = open::input(&args.path, &registry)?;
     let mut loader =
-        Loader::builder(graph).executor(Executor::Inline).build(&registry).map_err(Stop::early)?;
+        Loader::builder(graph).executor(registry.modest_executor()).build(&registry).map_err(Stop::early)?;
     let mut coverage = survey.map(|survey| Coverage::new(survey, &registry));
     let mut samples = Vec::new();
     let mut shown = 0;

@@ -261,6 +261,7 @@ impl LoaderBuilder {
             epochs,
             deaths: 0,
             trouble: None,
+            waited: Duration::ZERO,
         })
     }
 

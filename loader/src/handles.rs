@@ -76,7 +76,7 @@ impl PipeHandle {
 
     fn parts(&self) -> (*mut (), PipeTableRef) {
         // Invariant: the pipe is taken only by `free`, which consumes the handle, and by its drop; one that stands for another process's
-        // pipe is in no segment that runs here, as `Registry::check_places` sees to.
+        // pipe is in no segment that runs here, as `Registry::check_isolation` sees to.
         match &self.pipe {
             Some(pipe) => (pipe.instance, pipe.table),
             None => unreachable!("a pipe was called that is not here"),
@@ -151,7 +151,10 @@ impl PipeHandle {
 
     /// How sure the pipe is, from 0 to 255, that a file with this head is its own.
     pub(crate) fn probe(&self, head: &[u8], extension: &str) -> Result<u8> {
-        let (instance, table) = self.parts();
+        // Of one that is elsewhere no more is known than of one that cannot tell.
+        let Some((instance, table)) = self.pipe.as_ref().map(|pipe| (pipe.instance, pipe.table)) else {
+            return Ok(128);
+        };
         // SAFETY: as for `map`.
         let detail = check(unsafe { table.probe()(instance, RSlice::from(head), RStr::from(extension)) })?;
         Ok(u8::try_from(detail).unwrap_or(u8::MAX))

@@ -64,6 +64,8 @@ pub struct Loader {
     pub(crate) deaths: usize,
     /// An error that had no other way out; what is asked for next fails with it.
     pub(crate) trouble: Option<Error>,
+    /// How long the consumer waited for runs that another took the place of.
+    pub(crate) waited: Duration,
 }
 
 /// How far the consumer is.
@@ -291,7 +293,7 @@ impl Loader {
             nodes: self.nodes.iter().map(NodeInfo::read).collect(),
             threads: self.run.threads(),
             seconds: (self.ran + current).as_secs_f64(),
-            consumer_wait: self.run.waited().as_secs_f64(),
+            consumer_wait: (self.waited + self.run.waited()).as_secs_f64(),
             blocks_fresh,
             blocks_reused,
         }

@@ -12,10 +12,12 @@ use crate::{
     Registry,
     audit::{Log, Tap},
     executor::{Arrivals, Blame, Body, Chain, Grain, Link, Origin, Pace, Parallel, Trail, Usher},
-    graph::{Catalog, Graph, Node, PipeSpec, above},
+    graph::{Catalog, Graph, Node, On, PipeSpec, above},
+    handles::PipeHandle,
     host::{Destination, Host, NodeContext, Stacker},
     plan::{Plan, Segment, replaces},
     record::Records,
+    registry::Level,
     snapshot::{Course, Stop},
     stats::{Counters, NodeInfo},
 };
@@ -89,7 +91,11 @@ impl Maker<'_> {
         };
         let (tap, options) = self.options(at, spec);
         let blame = Blame { pipe: node.name.clone(), plugin: format!("{plugin} in {file}") };
-        let pipe = self.registry.make_pipe(&node.pipe, &options).map_err(|error| blame.on(error))?;
+        // What a graph has in a sandbox is not made outside of one.
+        let pipe = match node.on() {
+            Some(On::Sandboxed) if !self.host.is_worker() => PipeHandle::elsewhere(),
+            _ => self.registry.make_pipe(&node.pipe, &options).map_err(|error| blame.on(error))?,
+        };
         let known = self.known.iter().find(|known| known.node == node.name);
         let counters =
             known.map_or_else(|| Arc::new(Counters::default()), |known| Arc::clone(&known.counters));
@@ -105,7 +111,9 @@ impl Maker<'_> {
         // Among ranks of another number nothing can be made again and skipped, so these mark every sample.
         let exact = stop.dealt && !spec.is_parallel();
         let origin = Origin::fresh(stop.inputs.len(), stop.outputs);
+        let confined = self.registry.level_of(node) != Level::InProcess || node.on() == Some(On::Sandboxed);
         Ok(Link {
+            confined,
             node: at,
             pipe,
             rewinds: spec.rewinds,

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use self::look::{extension, look};
 use crate::{
-    Executor, Loader, Registry,
+    Loader, Registry,
     graph::{Catalog as _, Draft, Graph, ON_ERROR, PipeSpec},
     registry::Opener,
 };
@@ -211,7 +211,7 @@ impl FileKind {
 /// The files at a path, in order.
 fn list(path: &str, registry: &Registry) -> Result<Vec<Value>> {
     let graph = Graph::builder().pipe(FILES).option("paths", path).option("open", "none").build()?;
-    let mut loader = Loader::builder(graph).executor(Executor::Inline).build(registry)?;
+    let mut loader = Loader::builder(graph).executor(registry.modest_executor()).build(registry)?;
     let mut paths = Vec::new();
     for sample in loader.epoch(0) {
         paths.extend(sample?.take("path"));

@@ -5,7 +5,7 @@ use std::time::Instant;
 use forebay_core::{Error, Result};
 
 use crate::{
-    Loader, Plan,
+    Loader, Plan, Snapshot,
     executor::Death,
     graph::On,
     launch::{Keeps, Parts},
@@ -31,18 +31,13 @@ impl Loader {
         }
         self.pause_clock();
         let snapshot = self.snapshot()?;
-        self.host.expect_losses_again();
-        let resumed = self.resume(&snapshot).map(drop);
-        match &resumed {
-            Ok(()) => self.begun = Some(Instant::now()),
-            Err(_) => self.host.start(), // What comes next is no epoch that went on.
-        }
-        resumed
+        self.go_on(&snapshot)
     }
 
     /// Goes on after a crash on a thread, with what crashed in worker processes.
     fn outlive_crash(&mut self, error: &Error) -> Result<()> {
         let Some(segment) = self.run.fallen() else { return Err(error.clone()) };
+        let _watched = self.run.watched();
         let movable = self.recipe.movable(self.parts(), &self.plan.segments[segment]);
         let names: Vec<_> = movable.iter().map(|&at| self.graph.nodes()[at].name.as_str()).collect();
         let error = error.clone().context("pipe", names.join(" | "));
@@ -62,10 +57,18 @@ impl Loader {
             places.fold(Error::new(error.kind(), message), |told, (name, value)| told.context(name, value))
         });
         moved?;
+        self.go_on(&snapshot)
+    }
+
+    /// Goes on from a snapshot within the epoch that it was taken in.
+    fn go_on(&mut self, snapshot: &Snapshot) -> Result<()> {
         self.host.expect_losses_again();
-        self.resume(&snapshot).map(drop)?;
-        self.begun = Some(Instant::now());
-        Ok(())
+        let resumed = self.resume(snapshot).map(drop);
+        match &resumed {
+            Ok(()) => self.begun = Some(Instant::now()),
+            Err(_) => self.host.start(), // What comes next is no epoch that went on.
+        }
+        resumed
     }
 
     /// Has what crashed in this segment run in worker processes: another run takes the place of this one, and waits for its start.
@@ -75,11 +78,12 @@ impl Loader {
             self.graph.move_node(at, On::Process);
         }
         retired?;
-        let executor = self.recipe.executor;
-        self.plan = Plan::new(&self.graph, &self.registry, executor)?;
+        let plan = Plan::new(&self.graph, &self.registry, self.recipe.executor)?;
         let keeps = Keeps { host: &self.host, audit: self.audit.as_ref(), records: &self.records };
-        let launched = self.recipe.launch(self.parts(), keeps, &self.nodes)?;
-        (self.run, self.nodes) = (launched.run, launched.nodes);
+        let parts = Parts { plan: &plan, ..self.parts() };
+        let launched = self.recipe.launch(parts, keeps, &self.nodes)?;
+        self.waited += self.run.waited();
+        (self.run, self.nodes, self.plan) = (launched.run, launched.nodes, plan);
         Ok(())
     }
 

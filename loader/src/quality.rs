@@ -6,7 +6,7 @@ use forebay_core::{Error, Result, Rng};
 use serde::Serialize;
 
 use crate::{
-    Executor, Loader, Registry,
+    Loader, Registry,
     graph::{Catalog as _, Graph, Node},
 };
 
@@ -93,7 +93,8 @@ struct Given {
 fn uids(graph: &Graph, registry: &Registry, seed: u64) -> Result<Given> {
     let mut given = Given { uids: Vec::new(), files: Vec::new() };
     let mut known: HashMap<String, u32> = HashMap::new();
-    let mut loader = Loader::builder(graph.clone()).executor(Executor::Inline).seed(seed).build(registry)?;
+    let mut loader =
+        Loader::builder(graph.clone()).executor(registry.modest_executor()).seed(seed).build(registry)?;
     for sample in loader.epoch(0) {
         let sample = sample?;
         let origin = sample.key().origin.as_str();

@@ -1,7 +1,12 @@
 //! The worker processes of a loader: what all have in common, and the line to each.
 
 use std::{
-    env, os::unix::process::CommandExt as _, path::PathBuf, process::Command, sync::Arc, time::Duration,
+    env,
+    os::unix::process::CommandExt as _,
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
 };
 
 use forebay_core::{Chunk, Error, ErrorKind, Result};
@@ -101,7 +106,7 @@ impl Worker {
         command.env(WORKER, &who).process_group(0);
         if self.setup().sandbox.is_some() {
             command.env_clear().envs(KEPT.iter().filter_map(|name| Some((name, env::var_os(name)?))));
-            command.env(WORKER, &who);
+            command.env(WORKER, &who).stdout(Stdio::null());
         }
         let child = ends.spawn(command)?;
         self.shared.adopt(self.index, child);
@@ -130,6 +135,11 @@ impl Worker {
     pub(super) fn hear_ready(&mut self) -> Result<()> {
         if self.line()?.ready {
             return Ok(());
+        }
+        if let Some(limit) = self.setup().sandbox.as_ref().map(|_| PATIENT)
+            && !self.line()?.connection.receiver.wait(limit)?
+        {
+            return Err(self.overdue(limit));
         }
         match self.hear()? {
             (Reply::Ready, _) => {

@@ -64,6 +64,11 @@ impl Shared {
         workers.retain(|_| !index.next().is_some_and(|worker| guard.crashes.has(worker)));
     }
 
+    /// Whether any thread crashed, told or not.
+    pub(super) fn has_crashed(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.crashes.has_any())
+    }
+
     pub(super) fn end_listening(&self) {
         self.guard.iter().for_each(|guard| guard.crashes.end());
     }

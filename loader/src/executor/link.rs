@@ -22,6 +22,8 @@ use crate::{
 
 /// A node, made and ready to run.
 pub(crate) struct Link {
+    /// Whether its pipe is isolated: where it runs in other processes, it is never called in this one instead.
+    pub(crate) confined: bool,
     /// Its place in the graph's list.
     pub(crate) node: usize,
     pub(crate) pipe: PipeHandle,

@@ -47,7 +47,11 @@ pub(crate) use self::{
     trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},
     usher::Usher,
 };
-use crate::{host::Host, plan::Plan, stall::Watch};
+use crate::{
+    host::{Host, crash::Watched},
+    plan::Plan,
+    stall::Watch,
+};
 
 /// Where the work of a graph runs. The samples are the same wherever it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +168,11 @@ pub(crate) trait Run: Send {
 
     /// The segment whose pipes crashed on a thread, which is lost with them: nothing goes on before that runs elsewhere.
     fn fallen(&self) -> Option<usize> {
+        None
+    }
+
+    /// Has the program end, until this is dropped, if what goes on after a crash does not come to an end.
+    fn watched(&self) -> Option<Watched> {
         None
     }
 

@@ -25,6 +25,7 @@ pub(crate) struct Parallel {
 }
 
 pub(crate) struct SharedMap {
+    confined: bool,
     pub(crate) node: usize,
     pipe: PipeHandle,
     /// Whether it is a flat map; then it is the only one.
@@ -76,6 +77,7 @@ impl Parallel {
         let lane = Lane::new(&links, usher);
         let contexts = links.iter().map(|link| link.cx.clone()).collect();
         let share = |link: Link| SharedMap {
+            confined: link.confined,
             node: link.node,
             pipe: link.pipe,
             expands: link.expands,
@@ -207,6 +209,11 @@ impl Parallel {
     /// The counters of the first and of the last node.
     pub(crate) fn ends(&self) -> Option<(Arc<Counters>, Arc<Counters>)> {
         Some((Arc::clone(&self.maps.first()?.counters), Arc::clone(&self.maps.last()?.counters)))
+    }
+
+    /// Who must not be called in this process in place of another.
+    pub(crate) fn confined(&self) -> Option<&Blame> {
+        self.maps.iter().find(|map| map.confined).map(|map| &map.blame)
     }
 
     /// Whether somebody else holds a clone.

@@ -121,10 +121,10 @@ impl Driver {
 
     /// Works on a chunk in this process: something in it can be used by no other.
     fn serve_here(&mut self, at: usize) -> Result<()> {
-        let Some(mut flight) = self.flights.remove(at) else { return Ok(()) };
+        let Some(flight) = self.flights.remove(at) else { return Ok(()) };
         let mut out = Chunk::new();
         let begin = Instant::now();
-        let mapped = flight.task.parallel.run(flight.task.first, &mut flight.task.chunk, &mut out);
+        let mapped = run_here(&flight.task, flight.task.first, &mut flight.task.chunk.clone(), &mut out);
         self.hand_in(flight, out, mapped, begin.elapsed());
         Ok(())
     }
@@ -173,7 +173,7 @@ impl Driver {
                 }
                 Alone::Here => {
                     let mut chunk = Chunk::new();
-                    mapped.add(at, given, flight.task.parallel.run(first, &mut one, &mut chunk));
+                    mapped.add(at, given, run_here(&flight.task, first, &mut one, &mut chunk));
                     all.take_from(&mut chunk, usize::MAX);
                 }
                 Alone::Killed(map, error) => {
@@ -363,6 +363,14 @@ impl Shared {
 /// takes about 8 ms; a quarter of that cost a tenth more CPU a photograph.
 fn spent(done: &Done) -> Duration {
     Duration::from_nanos(done.work.iter().map(|(_, _, nanos)| nanos).sum()) / 16
+}
+
+/// Works on samples in this process, since something in them can be used by no other; not by pipes that are isolated.
+fn run_here(task: &Task, first: u64, input: &mut Chunk, out: &mut Chunk) -> Mapped {
+    let Some(blame) = task.parallel.confined() else { return task.parallel.run(first, input, out) };
+    let error =
+        Error::unsupported("a value can be used by no other process, and the pipe is isolated in one");
+    Mapped { taken: input.len(), failed: Some(blame.on(error)), ..Mapped::default() }
 }
 
 /// The names of the samples that were lost.

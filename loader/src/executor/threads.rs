@@ -33,7 +33,11 @@ use super::{
 };
 use crate::{
     graph::On,
-    host::{Host, crash::Enlisted, stopped},
+    host::{
+        Host,
+        crash::{Enlisted, Watched},
+        stopped,
+    },
     stall::Watch,
 };
 
@@ -296,8 +300,11 @@ impl Run for Threads {
         self.shared.lock().fallen()
     }
 
+    fn watched(&self) -> Option<Watched> {
+        self.shared.guard.as_ref().map(|guard| guard.crashes.watched())
+    }
+
     fn retire(&mut self) -> Result<()> {
-        let _watched = self.shared.guard.as_ref().map(|guard| guard.crashes.watched());
         self.shared.host.pause(true);
         let retired = self.finish();
         self.shared.host.pause(false);
@@ -310,7 +317,7 @@ impl Run for Threads {
         self.ready.clear();
         self.stop();
         let mut table = self.shared.lock();
-        let fallen = table.fallen().is_some();
+        let fallen = table.fallen().is_some() || self.shared.has_crashed();
         let (bodies, trash) = (table.take_bodies(), table.take_trash());
         drop(table);
         drop(trash);

@@ -17,19 +17,21 @@ use std::{
         atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use forebay_core::Result;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
+/// What is told when nothing goes on.
+const STUCK: &[u8] = b"forebay: a plugin crashed, and what goes on without it did not come to an end: it may have taken a lock of the whole program along; isolate it as `process`\n";
 /// What a crash is known by.
 const SIGNALS: [i32; 7] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGSYS, libc::SIGTRAP];
 /// For the handler, since the thread's own stack may be used up.
 const STACK: usize = 64 << 10;
-/// How long it may take to go on without the plugin.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take to go on without the plugin: other pipes finish what they are at first.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 thread_local! {
     /// Of the thread that a handler runs on.
@@ -112,15 +114,15 @@ impl Crashes {
     pub(crate) fn wait(&self) -> Option<Crash> {
         loop {
             let _ = rustix::io::read(&*self.bell, &mut [0; 8]); // Interrupted, it looks and waits again.
-            if self.over.load(Ordering::Acquire) {
-                return None;
-            }
             for (worker, post) in self.posts.iter().enumerate() {
                 let signal = post.signal.load(Ordering::Acquire);
                 if signal != 0 && !post.told.swap(true, Ordering::AcqRel) {
                     let segment = post.segment.load(Ordering::Acquire).saturating_sub(1);
                     return Some(Crash { worker, segment, signal });
                 }
+            }
+            if self.over.load(Ordering::Acquire) {
+                return None;
             }
         }
     }
@@ -136,6 +138,11 @@ impl Crashes {
     /// Whether this thread crashed, and never ends.
     pub(crate) fn has(&self, worker: usize) -> bool {
         self.posts.get(worker).is_some_and(|post| post.signal.load(Ordering::Acquire) != 0)
+    }
+
+    /// Whether any thread crashed.
+    pub(crate) fn has_any(&self) -> bool {
+        self.posts.iter().any(|post| post.signal.load(Ordering::Acquire) != 0)
     }
 
     /// Ends the program if what goes on until this is dropped does not end soon.
@@ -154,20 +161,29 @@ impl Crashes {
     /// The life of the watchman, who takes no memory and no lock.
     fn watch(&self) {
         loop {
-            let _ = rustix::io::read(&self.watched[0], &mut [0; 8]);
+            // Interrupted, it begins to wait again.
+            if rustix::io::read(&self.watched[0], &mut [0; 8]).is_err() {
+                continue;
+            }
             if self.over.load(Ordering::Acquire) {
                 return;
             }
-            let nanos = self.patience.subsec_nanos().into();
-            let patience = Timespec { tv_sec: self.patience.as_secs().cast_signed(), tv_nsec: nanos };
-            let mut ends = [PollFd::new(&self.watched[1], PollFlags::IN)];
-            match poll(&mut ends, Some(&patience)) {
-                Ok(0) => {
-                    let line = b"forebay: a plugin crashed while it held a lock of the whole program, which cannot go on; isolate it as `process`\n";
-                    let _ = rustix::io::write(rustix::stdio::stderr(), line);
-                    std::process::abort();
+            let begun = Instant::now();
+            loop {
+                let left = self.patience.saturating_sub(begun.elapsed());
+                let nanos = left.subsec_nanos().into();
+                let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: nanos };
+                match poll(&mut [PollFd::new(&self.watched[1], PollFlags::IN)], Some(&left)) {
+                    Ok(0) => {
+                        let _ = rustix::io::write(rustix::stdio::stderr(), STUCK);
+                        std::process::abort();
+                    }
+                    Ok(_) => {
+                        let _ = rustix::io::read(&self.watched[1], &mut [0; 8]);
+                        break;
+                    }
+                    Err(_) => {}
                 }
-                _ => drop(rustix::io::read(&self.watched[1], &mut [0; 8])),
             }
         }
     }
@@ -233,6 +249,9 @@ fn install() -> io::Result<()> {
             // SAFETY: as above.
             let mut new: libc::sigaction = unsafe { std::mem::zeroed() };
             new.sa_sigaction = on_signal as *const () as usize;
+            // One that has stopped does nothing else.
+            // SAFETY: it is a set of signals.
+            unsafe { libc::sigfillset(&raw mut new.sa_mask) };
             new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
             // SAFETY: the handler does only what a handler may; see there.
             if unsafe { libc::sigaction(signal, &raw const new, ptr::null_mut()) } != 0 {
@@ -249,8 +268,11 @@ fn install() -> io::Result<()> {
 /// It may come between any two instructions, so it takes no lock and no memory.
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let post = POST.get();
+    // SAFETY: the system gives one with each signal.
+    let told = unsafe { (*info).si_code } == libc::SI_USER;
     // SAFETY: what a thread's `Enlisted` keeps alive, and takes away before it goes.
     if let Some(post) = unsafe { post.as_ref() }
+        && !told // By another program, to whichever thread.
         && post.segment.load(Ordering::Acquire) != 0
         && post.signal.compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire).is_ok()
     {
@@ -266,8 +288,9 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
     let known = SIGNALS.iter().position(|&known| known == signal);
     let Some(before) = BEFORE.get().zip(known).and_then(|(before, at)| before.get(at)) else { return };
     match before.sa_sigaction {
-        libc::SIG_IGN => {}
-        libc::SIG_DFL => {
+        libc::SIG_IGN if told => {}
+        // What a thread does itself cannot be ignored.
+        libc::SIG_IGN | libc::SIG_DFL => {
             // SAFETY: as the system would have done.
             unsafe {
                 libc::signal(signal, libc::SIG_DFL);

@@ -106,6 +106,11 @@ impl Host {
         Self::with_pool(registry, limits, Pool::shared(KEEP_IN_WORKER, heap), worker)
     }
 
+    /// Whether this is a worker process.
+    pub(crate) fn is_worker(&self) -> bool {
+        self.worker.1 > 0
+    }
+
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }

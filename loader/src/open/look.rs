@@ -4,7 +4,7 @@ use forebay_core::{ENDLESS, Error, Result, Value, scheme_of};
 
 use super::{FILES, FileKind, plain};
 use crate::{
-    Executor, Graph, Level, Loader, Registry,
+    Graph, Loader, Registry,
     graph::Draft,
     registry::{HEAD, Opener},
 };
@@ -111,10 +111,7 @@ fn begins(file: &str, unpacker: &Opener, registry: &Registry) -> Option<Vec<u8>>
     let files = Draft::new(FILES).option("paths", plain(file)).option("open", "none");
     let unpacker = Draft::new(&unpacker.pipe).option(FIRST, HEAD as u64);
     let graph = Graph::builder().node(files.inputs([""; 0])).node(unpacker).build().ok()?;
-    // What is isolated is so here too.
-    let isolated = registry.plugins().iter().any(|record| record.level() != Level::InProcess);
-    let executor = if isolated { Executor::Threads(1) } else { Executor::Inline };
-    let mut loader = Loader::builder(graph).executor(executor).build(registry).ok()?;
+    let mut loader = Loader::builder(graph).executor(registry.modest_executor()).build(registry).ok()?;
     let sample = loader.epoch(0).next()?.ok()?;
     sample.get("bytes").and_then(Value::as_bytes).map(|bytes| bytes.to_vec())
 }

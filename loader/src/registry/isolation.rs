@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Record, Registry};
 use crate::{
-    Graph, Plan,
+    Executor, Graph, Plan,
     graph::{Node, On},
 };
 
@@ -132,10 +132,16 @@ impl Isolation {
         text.and_then(str::parse).map_err(|error| error.context("variable", VARIABLE))
     }
 
-    /// That of a plugin.
+    /// Only these, in a sandbox.
+    pub(crate) fn sandboxing(names: &[String]) -> Self {
+        let named = names.iter().map(|name| (name.clone(), Level::Sandboxed)).collect();
+        Self { others: Level::InProcess, named }
+    }
+
+    /// That of a plugin; of several that were said of it by short and by long name the farthest.
     pub(super) fn of(&self, record: &Record) -> Level {
-        let named = self.named.iter().find(|(name, _)| record.is_called(name));
-        named.map_or(self.others, |(_, level)| *level)
+        let named = self.named.iter().filter(|(name, _)| record.is_called(name));
+        named.map(|(_, level)| *level).max().unwrap_or(self.others)
     }
 
     /// Refuses a name that no plugin has: nobody would be kept away.
@@ -158,6 +164,19 @@ impl Registry {
     #[must_use]
     pub fn isolation(&self) -> &Isolation {
         &self.0.isolation
+    }
+
+    /// The plugins that only workers in a sandbox may load.
+    pub(crate) fn sandboxed(&self) -> Vec<String> {
+        let sandboxed = self.0.plugins.iter().filter(|record| record.level == Level::Sandboxed);
+        sandboxed.map(|record| record.manifest.name.clone()).collect()
+    }
+
+    /// What to look at some samples with: the caller's own thread, or one more where plugins are isolated.
+    #[must_use]
+    pub fn modest_executor(&self) -> Executor {
+        let isolated = self.0.plugins.iter().any(|record| record.level != Level::InProcess);
+        if isolated { Executor::Threads(1) } else { Executor::Inline }
     }
 
     /// How far a node is kept away.
@@ -213,7 +232,8 @@ impl Record {
     }
 
     /// Whether only worker processes may load it.
-    pub(crate) fn is_withheld(&self) -> bool {
+    #[must_use]
+    pub fn is_withheld(&self) -> bool {
         self.level.withholds()
     }
 

@@ -58,18 +58,20 @@ impl OpenerSlot {
         self.magic.iter().any(|magic| begins(magic, head))
     }
 
+    fn is_named(&self, extension: &str) -> bool {
+        self.extensions.iter().any(|known| known.eq_ignore_ascii_case(extension))
+    }
+
     fn may_open(&self, extension: &str, head: &[u8]) -> bool {
-        let named = || self.extensions.iter().any(|known| known.eq_ignore_ascii_case(extension));
         self.magic.iter().any(|magic| magic.1.is_empty() || begins(magic, head))
-            || (self.magic.is_empty() && named())
+            || (self.magic.is_empty() && self.is_named(extension))
     }
 }
 
 impl Registry {
     /// The pipes that open files with this extension, but none that begins so.
     pub(crate) fn strangers(&self, extension: &str, head: &[u8]) -> Vec<&str> {
-        let named =
-            |slot: &&OpenerSlot| slot.extensions.iter().any(|known| known.eq_ignore_ascii_case(extension));
+        let named = |slot: &&OpenerSlot| slot.is_named(extension);
         let slots = self.0.openers.iter().filter(named).filter(|slot| !slot.may_open(extension, head));
         slots.map(|slot| self.0.plugins[slot.plugin].manifest.pipes[slot.index].name.as_str()).collect()
     }
@@ -99,7 +101,13 @@ impl Registry {
             };
             let score = match record.is_withheld() {
                 true if slot.begins(head) => u8::MAX,
-                true => UNASKED,
+                true => {
+                    if slot.is_named(extension) {
+                        UNASKED
+                    } else {
+                        0
+                    }
+                }
                 false => sure(&slot.made, &pipe)?,
             };
             if score == 0 {

@@ -13,7 +13,7 @@ use self::{
     sandbox::Sandbox,
 };
 use crate::{
-    Executor, Graph, Registry, Search,
+    Executor, Graph, Isolation, Registry, Search,
     audit::Log,
     executor::{Body, Chain, Lost, Parallel},
     graph::{COMMON, Catalog as _, Node, PipeSpec},
@@ -82,6 +82,7 @@ pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, solo: Option<SoloSetup>) 
     };
     Ok(Setup {
         solo: solo.clone(),
+        withheld: if sandboxed { Vec::new() } else { registry.sandboxed() },
         sandbox: sandbox.transpose()?,
         graph: graph.with_options(needed).to_json()?,
         // How many there are says nothing about how a graph is cut.
@@ -195,7 +196,8 @@ struct Worker {
 
 /// The plugins of the loader, which must be the same files, and trusted here as they were there.
 fn registry_of(setup: &Setup) -> Result<Registry> {
-    let nowhere = Search::nowhere().trust(setup.trust.clone());
+    let nowhere =
+        Search::nowhere().trust(setup.trust.clone()).isolation(Isolation::sandboxing(&setup.withheld));
     let files = setup.plugins.iter().rev();
     let registry = Registry::new(files.fold(nowhere, |search, stamp| search.first(stamp.file())))?;
     for stamp in &setup.plugins {

@@ -28,6 +28,8 @@ pub(crate) struct Setup {
     pub(crate) executor: String,
     /// The files of the plugins.
     pub(crate) plugins: Vec<Stamp>,
+    /// Those that are loaded in a sandbox only, and this is none.
+    pub(crate) withheld: Vec<String>,
     /// Which of them may be loaded.
     pub(crate) trust: Trust,
     /// The pipes that are closures of the loader's program.

@@ -19,7 +19,7 @@ use libc::c_long;
 use rustix::process::{Resource, Rlimit, getpid, getrlimit, setrlimit};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompFilter,
-    SeccompRule, apply_filter,
+    SeccompRule, apply_filter, sock_filter,
 };
 use serde::{Deserialize, Serialize};
 
@@ -54,10 +54,20 @@ const SYSTEM: [&str; 18] = [
 pub(crate) const KEPT: [&str; 8] =
     ["PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "RUST_BACKTRACE", "RUST_MIN_STACK", "GLIBC_TUNABLES"];
 
+// Newer than `libc` knows, and the same on all machines.
+const FCHMODAT2: c_long = 452;
+const SETXATTRAT: c_long = 463;
+const REMOVEXATTRAT: c_long = 466;
+const FILE_SETATTR: c_long = 469;
+/// Of a number: a call of the x32 kind, which goes by other numbers on the same machine.
+#[cfg(target_arch = "x86_64")]
+const X32: u32 = 0x4000_0000;
+
 /// What is refused whatever it is asked for.
 const REFUSED: &[c_long] = &[
     // Sockets, and whatever else reaches another process.
     libc::SYS_socket,
+    libc::SYS_socketpair,
     libc::SYS_connect,
     libc::SYS_bind,
     libc::SYS_listen,
@@ -75,11 +85,15 @@ const REFUSED: &[c_long] = &[
     libc::SYS_pidfd_getfd,
     libc::SYS_shmget,
     libc::SYS_shmat,
+    libc::SYS_shmctl,
     libc::SYS_msgget,
     libc::SYS_msgsnd,
     libc::SYS_msgrcv,
+    libc::SYS_msgctl,
     libc::SYS_semget,
     libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
     // Other programs.
@@ -93,6 +107,11 @@ const REFUSED: &[c_long] = &[
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
     libc::SYS_setrlimit,
+    libc::SYS_setpriority,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+    libc::SYS_ioprio_set,
     libc::SYS_personality,
     // What changes files without opening them.
     libc::SYS_fchmod,
@@ -106,6 +125,11 @@ const REFUSED: &[c_long] = &[
     libc::SYS_lremovexattr,
     libc::SYS_fremovexattr,
     libc::SYS_utimensat,
+    libc::SYS_truncate,
+    FCHMODAT2,
+    SETXATTRAT,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
     // The system.
@@ -126,6 +150,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_swapoff,
     libc::SYS_reboot,
     libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
@@ -156,7 +181,7 @@ const OLDER: &[c_long] = &[
     libc::SYS_iopl,
     libc::SYS_ioperm,
     libc::SYS_modify_ldt,
-    libc::SYS_kexec_file_load,
+    libc::SYS_creat,
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[c_long] = &[];
@@ -182,8 +207,10 @@ impl Sandbox {
     ) -> Result<Self> {
         let mut named = BTreeSet::new();
         for node in graph.nodes() {
-            node.options.values().for_each(|value| paths_in(value, &mut named));
+            let source = node.inputs.is_empty();
+            node.options.values().for_each(|value| paths_in(value, source, &mut named));
         }
+        named.remove(Path::new("/")); // As a separator says, or the first group of a file.
         if named.len() > PATHS {
             let folder = |path: &PathBuf| match path.parent() {
                 Some(folder) if !path.is_dir() => folder.to_owned(),
@@ -252,29 +279,51 @@ impl Sandbox {
     }
 }
 
-/// The files and folders that a value names, of a pattern the folder that all it may match lies in.
-fn paths_in(value: &serde_json::Value, found: &mut BTreeSet<PathBuf>) {
+/// The files and folders that a value names; of a `source` also those that patterns match in.
+fn paths_in(value: &serde_json::Value, source: bool, found: &mut BTreeSet<PathBuf>) {
     match value {
-        serde_json::Value::String(text) => found.extend(path_of(text)),
-        serde_json::Value::Array(items) => items.iter().for_each(|item| paths_in(item, found)),
-        serde_json::Value::Object(members) => members.values().for_each(|item| paths_in(item, found)),
+        serde_json::Value::String(text) => found.extend(path_of(text, source)),
+        serde_json::Value::Array(items) => items.iter().for_each(|item| paths_in(item, source, found)),
+        serde_json::Value::Object(members) => {
+            members.values().for_each(|item| paths_in(item, source, found));
+        }
         _ => {}
     }
 }
 
-fn path_of(text: &str) -> Option<PathBuf> {
+fn path_of(text: &str, source: bool) -> Option<PathBuf> {
     let text = text.strip_prefix("file://").unwrap_or(text);
-    // As it stands first: a name may have a bracket in it.
+    // As it stands first: a name may have a bracket in it. A word is more often a name than a folder.
     if let Ok(path) = std::fs::canonicalize(text) {
-        return Some(path);
+        return (source || text.contains('/') || path.is_file()).then_some(path);
     }
-    let fixed = &text[..text.find(['*', '?', '[', '{'])?];
+    let fixed = &text[..text.find(['*', '?', '[', '{']).filter(|_| source)?];
     let folder = match fixed.rfind('/') {
         Some(0) => "/",
         Some(end) => &fixed[..end],
         None => ".",
     };
     std::fs::canonicalize(folder).ok()
+}
+
+/// Of `fcntl`: who gets signals of a descriptor, and which.
+const F_SETSIG: i32 = 10;
+const F_SETOWN_EX: i32 = 15;
+
+/// Refuses calls of the x32 kind, which the other filters know by no number: four instructions of the classic BPF.
+#[cfg(target_arch = "x86_64")]
+fn x32() -> BpfProgram {
+    let refuse = libc::SECCOMP_RET_ERRNO | libc::EACCES.cast_unsigned();
+    [
+        // The number, which comes first in what a filter sees; by it to the third line or to the fourth.
+        (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32),
+        (libc::BPF_RET | libc::BPF_K, 0, 0, refuse),
+        (libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ]
+    // Invariant: a code has 16 bits.
+    .map(|(code, jt, jf, k)| sock_filter { code: code as u16, jt, jf, k })
+    .to_vec()
 }
 
 /// The filters: one for what may not be done, and one for what is answered as if the kernel did not know it.
@@ -294,15 +343,24 @@ fn filters() -> Result<Vec<BpfProgram>, seccompiler::Error> {
     when(libc::SYS_tgkill, (0, Len::Dword), Op::Ne, own.into())?;
     // Limits are read, and not set: a new one is given by its address.
     when(libc::SYS_prlimit64, (2, Len::Qword), Op::Ne, 0)?;
-    // What types into the terminal.
-    when(libc::SYS_ioctl, (1, Len::Dword), Op::Eq, libc::TIOCSTI)?;
-    when(libc::SYS_ioctl, (1, Len::Dword), Op::Eq, libc::TIOCLINUX)?;
+    // What types into the terminal, or has the kernel send signals to others.
+    for request in [libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSPGRP, 0x8901, 0x8902] {
+        when(libc::SYS_ioctl, (1, Len::Dword), Op::Eq, request)?;
+    }
+    for command in [libc::F_SETOWN, F_SETSIG, F_SETOWN_EX] {
+        when(libc::SYS_fcntl, (1, Len::Dword), Op::Eq, u64::from(command.cast_unsigned()))?;
+    }
+    // What Landlock lets through before Linux 6.2.
+    let truncate = u64::from(libc::O_TRUNC.cast_unsigned());
+    when(libc::SYS_openat, (2, Len::Dword), Op::MaskedEq(truncate), truncate)?;
+    #[cfg(target_arch = "x86_64")]
+    when(libc::SYS_open, (1, Len::Dword), Op::MaskedEq(truncate), truncate)?;
     let arch = env::consts::ARCH.try_into()?;
     let filter = |rules, errno: i32| -> Result<BpfProgram, seccompiler::Error> {
         let answer = SeccompAction::Errno(errno.cast_unsigned());
         Ok(SeccompFilter::new(rules, SeccompAction::Allow, answer, arch)?.try_into()?)
     };
     // Its arguments are in memory, where no filter looks; the C library then does without it.
-    let unknown = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-    Ok(vec![filter(refused, libc::EACCES)?, filter(unknown, libc::ENOSYS)?])
+    let unknown = BTreeMap::from([(libc::SYS_clone3, Vec::new()), (libc::SYS_openat2, Vec::new())]);
+    Ok(vec![filter(refused, libc::EACCES)?, filter(unknown, libc::ENOSYS)?, x32()])
 }

@@ -18,7 +18,7 @@ options! {
     pub struct RogueReachOptions {
         /// What it tries.
         what: String = "read", one_of [
-            "read", "list", "write", "remove", "chmod", "link", "tcp", "udp", "unix", "run", "memory", "thread", "environment"
+            "read", "list", "write", "remove", "chmod", "link", "tcp", "udp", "unix", "pair", "run", "memory", "thread", "environment"
         ];
         /// The file, folder, address or variable; behind a `@` no path that the graph names.
         at: String = "";
@@ -56,6 +56,7 @@ impl RogueReach {
             "tcp" => TcpStream::connect(at.parse::<SocketAddr>().map_err(io::Error::other)?).map(drop),
             "udp" => UdpSocket::bind(at).map(drop),
             "unix" => UnixStream::connect(at).map(drop),
+            "pair" => UnixStream::pair().map(drop),
             "run" => Command::new(at).status().map(drop),
             "memory" => {
                 let bytes = usize::try_from(self.0.bytes).map_err(io::Error::other)?;
