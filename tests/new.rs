@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 use forebay_tests::{
     Cargo,
     command::{forebay, json},
-    lock_file,
+    lock_file, root,
 };
 use tempfile::TempDir;
 
@@ -58,6 +58,35 @@ fn its_own_test_passes_and_fails_with_what_it_breaks() {
     let checked = "if numbers.len() != height * width * 4";
     assert!(whole.contains(checked));
     fs::write(&code, whole.replace(checked, "if numbers[0] == 7")).unwrap();
+    let (said, passed) = Cargo::apart(&crate_folder).test();
+    assert!(!passed && said.contains("FAILED    damage"), "{said}");
+}
+
+#[test]
+fn the_guide_leads_to_a_working_decoder() {
+    let guide = fs::read_to_string(root().join("examples/README.md")).unwrap();
+    let code = guide.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let folder = TempDir::new().unwrap();
+    new(folder.path(), "depth-maps", "decoder");
+    let crate_folder = folder.path().join("depth-maps");
+    fs::write(crate_folder.join("src/lib.rs"), code).unwrap();
+    fs::remove_file(crate_folder.join("tests/data/two-by-three.grid")).unwrap();
+    let numbers = [0.5_f32, 0.25, 0.125, 1.0, 2.0, 3.0].map(f32::to_le_bytes);
+    let sample = crate_folder.join("tests/data/ramp.pfm");
+    fs::write(&sample, [b"Pf\n3 2\n-1.0\n", numbers.as_flattened()].concat()).unwrap();
+    let (said, passed) = Cargo::apart(&crate_folder).test();
+    assert!(passed && said.contains("1 passed"), "{said}");
+
+    let library = Cargo::apart(&crate_folder).build("libdepth_maps.so");
+    let output = forebay(&[], &["head", "--plugin", library.to_str().unwrap(), sample.to_str().unwrap()]);
+    let told = "  pfm  float32  [2, 3]  1 2 3 0.5 0.25 0.125\n";
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with(told), "{output:?}");
+    assert!(guide.contains(told));
+
+    // What the guide has the reader break.
+    let broken = code.replace("wanted == Some(pixels.len())", "wanted.is_some()");
+    assert_ne!(code, broken);
+    fs::write(crate_folder.join("src/lib.rs"), broken).unwrap();
     let (said, passed) = Cargo::apart(&crate_folder).test();
     assert!(!passed && said.contains("FAILED    damage"), "{said}");
 }
