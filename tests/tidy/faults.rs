@@ -29,7 +29,7 @@ const HOUSE: [(&str, &str); 14] = [
         "[package]\nname = 'the-tar'\nlicense.workspace = true\n[lints]\nworkspace = true\n\
          [lib]\ncrate-type = ['cdylib', 'rlib']\n[dependencies]\ncore = '1'",
     ),
-    ("plugins/tar/README.md", ""),
+    ("plugins/tar/README.md", "```text\n```\n```\nthe_tar::a();\n```\n"),
     ("plugins/tar/src/lib.rs", "//! T.\nI { name: \"untar\", extensions: &[\"tgz\", \"tar\"] }"),
     ("README.md", ""),
     ("Cargo.toml", ""),
@@ -120,6 +120,10 @@ fn a_bare_plugin_is_found() {
     assert_found(found, "crate-type must be cdylib and rlib");
     let found = house_with("plugins/zip/README.md", |_| String::new());
     assert_eq!(found.len(), 2, "{found:#?}");
+    for bare in ["", "```text\n```\n", "```sh\n```\n"] {
+        let found = house_with("plugins/tar/README.md", |_| bare.to_owned());
+        assert_found(found, "plugins/tar/README.md: no example in Rust");
+    }
 }
 
 #[test]

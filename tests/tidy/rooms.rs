@@ -60,8 +60,19 @@ pub(crate) fn every_plugin_is_furnished(repo: &Repo) -> Report {
         if !is_kind("cdylib") || !is_kind("rlib") {
             problems.push(format!("{}/Cargo.toml: crate-type must be cdylib and rlib", plugin.folder));
         }
+        let readme = repo.files.get(&format!("{}/README.md", plugin.folder));
+        if readme.is_some_and(|readme| !shows_its_use(readme)) {
+            problems.push(format!("{}/README.md: no example in Rust of the crate by itself", plugin.folder));
+        }
     }
     looked_at(folders.len(), problems)
+}
+
+/// Whether some fenced block is Rust that is built with the docs.
+fn shows_its_use(readme: &str) -> bool {
+    // Of two fences the first says what the block is; rustdoc takes silence for Rust.
+    let fences = readme.lines().filter_map(|line| line.strip_prefix("```"));
+    fences.step_by(2).any(|language| matches!(language, "" | "rust" | "no_run"))
 }
 
 /// The crate that may hold lints of its own: unsafe is its business.

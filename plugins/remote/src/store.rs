@@ -97,6 +97,36 @@ impl Store for RemoteStore {
 impl RemoteStore {
     /// A store with these settings instead of the environment's.
     ///
+    /// ```
+    /// # use std::io::{BufRead, BufReader, Write};
+    /// # let server = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// # let host = server.local_addr()?;
+    /// # std::thread::spawn(move || {
+    /// #     let file = std::fs::read("../../tests/mutations/seeds/birds.csv").unwrap();
+    /// #     for stream in server.incoming().flatten() {
+    /// #         let lines = BufReader::new(&stream).lines().map_while(Result::ok);
+    /// #         let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    /// #         let range = head.iter().find_map(|line| line.to_ascii_lowercase().strip_prefix("range: bytes=").map(str::to_owned));
+    /// #         let whole = (200, 0, file.len(), String::new());
+    /// #         let (status, from, to, said) = range.map_or(whole, |range| {
+    /// #             let (from, to) = range.split_once('-').unwrap();
+    /// #             let (from, to) = (from.parse().unwrap(), (to.parse::<usize>().unwrap() + 1).min(file.len()));
+    /// #             (206, from, to, format!("Content-Range: bytes {from}-{}/{}\r\n", to - 1, file.len()))
+    /// #         });
+    /// #         let body = if head[0].starts_with("HEAD") { &[][..] } else { &file[from..to] };
+    /// #         let said = format!("HTTP/1.1 {status} OK\r\nContent-Length: {}\r\n{said}Connection: close\r\n\r\n", to - from);
+    /// #         let _ = (&stream).write_all(&[said.as_bytes(), body].concat());
+    /// #     }
+    /// # });
+    /// use forebay_core::Store;
+    /// use forebay_remote::{RemoteStore, Settings};
+    ///
+    /// let store = RemoteStore::with(Settings { attempts: 3, ..Settings::default() })?;
+    /// let url = format!("http://{host}/birds.csv");
+    /// assert_eq!((store.size(&url)?, &*store.read_range(&url, 5, 4)?), (111, &b"legs"[..]));
+    /// # Ok::<(), forebay_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `Io`, when the folder of the cache cannot be made.
     pub fn with(settings: Settings) -> Result<Self> {
