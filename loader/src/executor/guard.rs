@@ -5,7 +5,8 @@ use std::{sync::Arc, thread::JoinHandle};
 use forebay_core::{Error, ErrorKind, Result};
 
 use super::{children::signal_text, solo::Death, threads::Shared};
-use crate::host::crash::{Crash, Crashes, Enlisted, PATIENCE};
+use crate::host::crash::{Crash, Crashes, PATIENCE};
+pub(super) use crate::host::crash::{Enlisted, Watched};
 
 /// How many work where.
 #[derive(Clone, Copy)]

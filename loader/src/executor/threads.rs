@@ -24,7 +24,7 @@ use super::{
     Body, Chain, Job, Run,
     children::Children,
     crew::Crew,
-    guard::{Counts, Guard, guarded},
+    guard::{Counts, Enlisted, Guard, Watched, guarded},
     remote::Driver,
     segment::Item,
     solo::{Death, Solo},
@@ -33,11 +33,7 @@ use super::{
 };
 use crate::{
     graph::On,
-    host::{
-        Host,
-        crash::{Enlisted, Watched},
-        stopped,
-    },
+    host::{Host, stopped},
     stall::Watch,
 };
 
