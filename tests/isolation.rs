@@ -22,24 +22,15 @@ fn isolated(isolation: &str) -> Registry {
 
 /// The levels that this machine has: all, unless its kernel knows no sandbox, which must be said as such.
 fn levels<'a>(levels: &[&'a str]) -> Vec<&'a str> {
-    let (error, samples) = error_or_all(&line("range 9"), &isolated("sandboxed"));
-    let Some(error) = error else { return levels.to_vec() };
+    let mut loader = build(&line("range 9"), &isolated("sandboxed"), on(Executor::Threads(1))).unwrap();
+    let (Run { samples, .. }, Some(error)) = outcome(&mut loader, 0, |_, _| {}) else {
+        return levels.to_vec();
+    };
     assert!(
         samples == 0 && error.kind() == ErrorKind::Unsupported && error.message().starts_with("no sandbox: ")
     );
     println!("NOT TESTED: sandboxes, which this machine has not: {error}");
     levels.iter().copied().filter(|level| !level.contains("sandboxed")).collect()
-}
-
-/// The error that ended a run, and how many samples came before.
-fn error_or_all(
-    graph: &forebay_loader::Graph,
-    registry: &Registry,
-) -> (Option<forebay_loader::Error>, usize) {
-    let mut loader = build(graph, registry, on(Executor::Threads(1))).unwrap();
-    let mut samples = 0;
-    let error = loader.epoch(0).find_map(|sample| sample.map(|_| samples += 1).err());
-    (error, samples)
 }
 
 fn on(executor: Executor) -> Setting {
@@ -223,12 +214,7 @@ fn a_thread_that_crashes_is_outlived() {
                     let got = outcome(&mut loader, 0, |_, _| {});
                     assert_eq!(got, (truth.clone(), None), "{text} on {executor}, time {epoch}");
                 }
-                let log: Vec<_> = loader.take_log().into_iter().map(|(_, line)| line).collect();
-                let told = log.iter().find(|line| line.contains("it crashed with signal "));
-                let told = told.unwrap_or_else(|| panic!("{text} on {executor}: {log:?}"));
-                for part in ["rogue", "(SIG", "worker processes from here on"] {
-                    assert!(told.contains(part), "{told}");
-                }
+                assert_told(&loader, text);
                 let moved = loader.plan().segments.iter().filter(|segment| segment.on == On::Process).count();
                 assert!(moved > 0, "{text}");
                 loader.finish().unwrap();
@@ -265,9 +251,23 @@ fn a_crash_as_an_epoch_is_broken_off_is_outlived() {
             let begun = loader.epoch(7).take(taken).map(Result::unwrap).count();
             assert_eq!(begun, taken);
             assert_eq!(outcome(&mut loader, 0, |_, _| {}), (truth.clone(), None), "{taken}");
+            assert_told(&loader, text);
             loader.finish().unwrap();
         }
     });
+}
+
+/// The log has one crash on a thread for each fault, whenever that was noticed.
+#[track_caller]
+fn assert_told(loader: &Loader, text: &str) {
+    let log: Vec<_> = loader.take_log().into_iter().map(|(_, line)| line).collect();
+    let told: Vec<_> = log.iter().filter(|line| line.contains("it crashed with signal ")).collect();
+    assert_eq!(told.len(), text.matches("fault=").count(), "{text}: {log:?}");
+    for told in told {
+        for part in ["rogue", "(SIG", "worker processes from here on"] {
+            assert!(told.contains(part), "{told}");
+        }
+    }
 }
 
 #[test]

@@ -114,8 +114,8 @@ impl Loader {
         self.begun = Some(Instant::now());
         // Again where something crashed as the epoch before was broken off.
         loop {
-            if let Some(segment) = self.run.fallen()
-                && let Err(error) = self.relocate(segment)
+            if let Some(fallen) = self.run.fallen()
+                && let Err(error) = self.relocate(fallen)
             {
                 self.trouble.get_or_insert(error);
                 break;

@@ -6,7 +6,7 @@ use forebay_core::{Error, Result};
 
 use crate::{
     Loader, Plan, Snapshot,
-    executor::Death,
+    executor::{Death, Fallen},
     graph::On,
     launch::{Keeps, Parts},
 };
@@ -18,8 +18,12 @@ const PATIENCE: usize = 15;
 impl Loader {
     /// Goes on after the death of a worker that had state: as after a snapshot, from where the consumer is.
     pub(crate) fn outlive(&mut self, death: Death) -> Result<()> {
-        if death.moves.is_some() {
-            return self.outlive_crash(&death.error);
+        if let Some(fallen) = self.run.fallen() {
+            let _watched = self.run.watched();
+            self.pause_clock();
+            let snapshot = self.snapshot()?;
+            self.relocate(fallen)?;
+            return self.go_on(&snapshot);
         }
         self.deaths += if death.crashed { PATIENCE / CRASHED } else { 1 };
         if self.deaths >= PATIENCE {
@@ -34,32 +38,6 @@ impl Loader {
         self.go_on(&snapshot)
     }
 
-    /// Goes on after a crash on a thread, with what crashed in worker processes.
-    fn outlive_crash(&mut self, error: &Error) -> Result<()> {
-        let Some(segment) = self.run.fallen() else { return Err(error.clone()) };
-        let _watched = self.run.watched();
-        let movable = self.recipe.movable(self.parts(), &self.plan.segments[segment]);
-        let names: Vec<_> = movable.iter().map(|&at| self.graph.nodes()[at].name.as_str()).collect();
-        let error = error.clone().context("pipe", names.join(" | "));
-        let plugins = movable.iter().filter_map(|&at| self.registry.plugin_of(&self.graph.nodes()[at].pipe));
-        let mut plugins: Vec<_> =
-            plugins.map(|record| format!("{} in {}", record.label(), record.file())).collect();
-        plugins.dedup();
-        let error = error.context("plugin", plugins.join(", "));
-        let note = format!("{error}\n  next: it runs in worker processes from here on, which may crash");
-        self.host.note(2, note);
-        self.pause_clock();
-        let snapshot = self.snapshot()?;
-        let moved = self.relocate(segment).map_err(|why| {
-            let message =
-                format!("{}, and cannot go on in worker processes: {}", error.message(), why.message());
-            let places = error.contexts().iter().chain(why.contexts());
-            places.fold(Error::new(error.kind(), message), |told, (name, value)| told.context(name, value))
-        });
-        moved?;
-        self.go_on(&snapshot)
-    }
-
     /// Goes on from a snapshot within the epoch that it was taken in.
     fn go_on(&mut self, snapshot: &Snapshot) -> Result<()> {
         self.host.expect_losses_again();
@@ -71,10 +49,31 @@ impl Loader {
         resumed
     }
 
-    /// Has what crashed in this segment run in worker processes: another run takes the place of this one, and waits for its start.
-    pub(crate) fn relocate(&mut self, segment: usize) -> Result<()> {
+    /// Has what crashed run in worker processes, and says so: another run takes the place of this one, and waits for its start.
+    pub(crate) fn relocate(&mut self, Fallen { segment, error }: Fallen) -> Result<()> {
+        let _watched = self.run.watched();
+        let movable = self.recipe.movable(self.parts(), &self.plan.segments[segment]);
+        let names: Vec<_> = movable.iter().map(|&at| self.graph.nodes()[at].name.as_str()).collect();
+        let error = error.context("pipe", names.join(" | "));
+        let plugins = movable.iter().filter_map(|&at| self.registry.plugin_of(&self.graph.nodes()[at].pipe));
+        let mut plugins: Vec<_> =
+            plugins.map(|record| format!("{} in {}", record.label(), record.file())).collect();
+        plugins.dedup();
+        let error = error.context("plugin", plugins.join(", "));
+        let note = format!("{error}\n  next: it runs in worker processes from here on, which may crash");
+        self.host.note(2, note);
+        self.launch_again(&movable).map_err(|why| {
+            let message =
+                format!("{}, and cannot go on in worker processes: {}", error.message(), why.message());
+            let places = error.contexts().iter().chain(why.contexts());
+            places.fold(Error::new(error.kind(), message), |told, (name, value)| told.context(name, value))
+        })
+    }
+
+    /// Has these nodes run in worker processes.
+    fn launch_again(&mut self, moved: &[usize]) -> Result<()> {
         let retired = self.run.retire();
-        for at in self.recipe.movable(self.parts(), &self.plan.segments[segment]) {
+        for &at in moved {
             self.graph.move_node(at, On::Process);
         }
         retired?;

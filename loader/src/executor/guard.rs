@@ -4,7 +4,7 @@ use std::{sync::Arc, thread::JoinHandle};
 
 use forebay_core::{Error, ErrorKind, Result};
 
-use super::{children::signal_text, solo::Death, threads::Shared};
+use super::{children::signal_text, threads::Shared};
 use crate::host::crash::{Crash, Crashes, PATIENCE};
 pub(super) use crate::host::crash::{Enlisted, Watched};
 
@@ -15,6 +15,13 @@ pub(crate) struct Counts {
     pub(crate) threads: usize,
     /// Threads for what waits for files or servers.
     pub(crate) own: usize,
+}
+
+/// A segment that a thread crashed over, and how: it is lost with the thread, and is to go on in worker processes.
+#[derive(Clone)]
+pub(crate) struct Fallen {
+    pub(crate) segment: usize,
+    pub(crate) error: Error,
 }
 
 /// What is outlived.
@@ -51,7 +58,7 @@ impl Shared {
             let mut table = self.lock();
             let worker = crash.worker.checked_sub(guard.threads).unwrap_or(crash.worker);
             let given = table.given_to(crash.segment, worker);
-            table.fall(death(crash, given));
+            table.fall(fallen(crash, given));
             drop(table);
             self.output.notify_all();
         }
@@ -76,7 +83,7 @@ impl Shared {
 }
 
 /// What is told of a thread that crashed over so many samples.
-fn death(crash: Crash, (samples, first): (usize, Option<forebay_core::Key>)) -> Death {
+fn fallen(crash: Crash, (samples, first): (usize, Option<forebay_core::Key>)) -> Fallen {
     let mut error = Error::new(ErrorKind::Worker, format!("it crashed with {}", signal_text(crash.signal)));
     if let Some(first) = first {
         error = match samples {
@@ -84,7 +91,7 @@ fn death(crash: Crash, (samples, first): (usize, Option<forebay_core::Key>)) -> 
             _ => error.context("samples", format!("{samples} from {first} on")),
         };
     }
-    Death { error, crashed: true, moves: Some(crash.segment) }
+    Fallen { segment: crash.segment, error }
 }
 
 /// Calls `work` on a segment, on a thread whose crash is told if there is a guard.

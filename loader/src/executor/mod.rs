@@ -36,7 +36,7 @@ pub(crate) use self::{
     chain::{Chain, Stop},
     crew::{BATCHES, Crew, Post},
     grain::Grain,
-    guard::Counts,
+    guard::{Counts, Fallen},
     inline::{Bell, Inline},
     lane::Lane,
     link::{Blame, Link},
@@ -167,7 +167,7 @@ pub(crate) trait Run: Send {
     }
 
     /// The segment whose pipes crashed on a thread, which is lost with them: nothing goes on before that runs elsewhere.
-    fn fallen(&self) -> Option<usize> {
+    fn fallen(&self) -> Option<Fallen> {
         None
     }
 

@@ -37,8 +37,6 @@ pub(crate) struct Death {
     pub(crate) error: Error,
     /// Whether it ended by its own doing.
     pub(crate) crashed: bool,
-    /// The segment that is to go on in worker processes; none where one was there already.
-    pub(crate) moves: Option<usize>,
 }
 
 /// Has a worker's chain come back, from any thread, at any time: one call too many does no harm.
@@ -205,7 +203,7 @@ impl Solo {
             self.worker.shared.host().note(2, note);
             self.worker.start()?;
         }
-        Ok(Death { error, crashed, moves: None })
+        Ok(Death { error, crashed })
     }
 }
 

@@ -14,6 +14,7 @@ use self::output::Ahead;
 use super::{
     Body, Chain, Job, Parallel,
     chain::Stop,
+    guard::Fallen,
     segment::{Edge, Item, Kind, Segment},
     solo::Death,
     trail::Origin,
@@ -49,7 +50,7 @@ pub(crate) struct Table {
     /// Who died with state that was needed, so that the epoch must be started again where the consumer is.
     death: Option<Death>,
     /// The segment that a thread crashed over.
-    fallen: Option<usize>,
+    fallen: Option<Fallen>,
 }
 
 /// What a worker has.

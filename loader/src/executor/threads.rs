@@ -24,7 +24,7 @@ use super::{
     Body, Chain, Job, Run,
     children::Children,
     crew::Crew,
-    guard::{Counts, Enlisted, Guard, Watched, guarded},
+    guard::{Counts, Enlisted, Fallen, Guard, Watched, guarded},
     remote::Driver,
     segment::Item,
     solo::{Death, Solo},
@@ -292,8 +292,8 @@ impl Run for Threads {
         self.shared.children().ids()
     }
 
-    fn fallen(&self) -> Option<usize> {
-        self.shared.lock().fallen()
+    fn fallen(&self) -> Option<Fallen> {
+        self.shared.lock().fallen().cloned()
     }
 
     fn watched(&self) -> Option<Watched> {

@@ -142,7 +142,7 @@ impl Crashes {
 
     /// Whether any thread crashed.
     pub(crate) fn has_any(&self) -> bool {
-        self.posts.iter().any(|post| post.signal.load(Ordering::Acquire) != 0)
+        (0..self.posts.len()).any(|worker| self.has(worker))
     }
 
     /// Ends the program if what goes on until this is dropped does not end soon.

@@ -33,9 +33,13 @@ pub enum Level {
 impl Level {
     const ALL: [Self; 4] = [Self::InProcess, Self::OnCrash, Self::Process, Self::Sandboxed];
 
-    /// Whether the program itself must not load it.
-    pub(super) fn withholds(self) -> bool {
-        self >= Self::Process
+    /// Where it must run; none where the program itself may load it.
+    pub(super) fn place(self) -> Option<On> {
+        match self {
+            Self::Sandboxed => Some(On::Sandboxed),
+            Self::Process => Some(On::Process),
+            Self::OnCrash | Self::InProcess => None,
+        }
     }
 }
 
@@ -202,7 +206,7 @@ impl Registry {
                 Some(On::Sandboxed) => Level::Sandboxed,
                 _ => self.level_of(node),
             };
-            if level.withholds() || level > Level::InProcess && segment.on == On::Caller {
+            if level.place().is_some() || level > Level::InProcess && segment.on == On::Caller {
                 let message = format!(
                     "`{}` is to be isolated ({level}), and the executor inline runs everything on the caller's thread: \
                      expected threads:N or processes:N",
@@ -212,15 +216,6 @@ impl Registry {
             }
         }
         Ok(())
-    }
-
-    /// Where a node must run.
-    pub(super) fn place_of(&self, node: &Node) -> Option<On> {
-        match self.level_of(node) {
-            Level::Sandboxed => Some(On::Sandboxed),
-            Level::Process => Some(On::Process),
-            Level::OnCrash | Level::InProcess => None,
-        }
     }
 }
 
@@ -234,7 +229,7 @@ impl Record {
     /// Whether only worker processes may load it.
     #[must_use]
     pub fn is_withheld(&self) -> bool {
-        self.level.withholds()
+        self.level.place().is_some()
     }
 
     /// The error of who would load it all the same.

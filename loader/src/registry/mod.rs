@@ -345,7 +345,7 @@ impl Catalog for Registry {
     }
 
     fn isolates(&self, node: &Node) -> Option<On> {
-        self.place_of(node)
+        self.level_of(node).place()
     }
 }
 

@@ -53,9 +53,13 @@ impl OpenerSlot {
         })
     }
 
-    /// Whether it lists the bytes that the head has.
-    fn begins(&self, head: &[u8]) -> bool {
-        self.magic.iter().any(|magic| begins(magic, head))
+    /// How sure it counts as where it may not be asked: by what its manifest says.
+    fn unasked(&self, extension: &str, head: &[u8]) -> u8 {
+        match self.magic.iter().any(|magic| begins(magic, head)) {
+            true => u8::MAX,
+            false if self.is_named(extension) => UNASKED,
+            false => 0,
+        }
     }
 
     fn is_named(&self, extension: &str) -> bool {
@@ -100,14 +104,7 @@ impl Registry {
                 score.map_err(|error| record.blame(error).context("pipe", pipe))
             };
             let score = match record.is_withheld() {
-                true if slot.begins(head) => u8::MAX,
-                true => {
-                    if slot.is_named(extension) {
-                        UNASKED
-                    } else {
-                        0
-                    }
-                }
+                true => slot.unasked(extension, head),
                 false => sure(&slot.made, &pipe)?,
             };
             if score == 0 {

@@ -3,7 +3,7 @@
 use forebay_core::{Key, Waker};
 
 use super::{
-    super::{Chain, chain::Stop, segment::Kind, solo::Death},
+    super::{Chain, Fallen, chain::Stop, segment::Kind, solo::Death},
     Table, Work,
 };
 
@@ -36,15 +36,15 @@ impl Table {
 
     /// A thread crashed over this segment, and keeps all that it had. What waits for the consumer is still delivered, and nothing else runs
     /// before the segment runs elsewhere.
-    pub(crate) fn fall(&mut self, death: Death) {
+    pub(crate) fn fall(&mut self, fallen: Fallen) {
         self.paused = true;
-        self.fallen = self.fallen.or(death.moves);
-        self.death.get_or_insert(death);
+        self.death.get_or_insert_with(|| Death { error: fallen.error.clone(), crashed: true });
+        self.fallen.get_or_insert(fallen);
     }
 
     /// The segment that a thread crashed over, which is lost with it.
-    pub(crate) fn fallen(&self) -> Option<usize> {
-        self.fallen
+    pub(crate) fn fallen(&self) -> Option<&Fallen> {
+        self.fallen.as_ref()
     }
 
     /// What a worker was given: of how many samples which was the first.
