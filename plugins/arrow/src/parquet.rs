@@ -210,9 +210,12 @@ impl ParquetFile {
             };
             shielded(|| builder.build().map_err(of_parquet))
         };
-        let whole = piece.skip == 0 && piece.rows == group.num_rows() as u64;
-        let span = (!whole)
-            .then(|| vec![RowSelector::skip(piece.skip as usize), RowSelector::select(piece.rows as usize)]);
+        let behind = (group.num_rows() as u64).saturating_sub(piece.skip.saturating_add(piece.rows));
+        // To its end: where one of two selections is shorter, their intersection has the rest of the other.
+        let span = (piece.skip > 0 || behind > 0).then(|| {
+            let [skip, rows, behind] = [piece.skip, piece.rows, behind].map(|count| count as usize);
+            vec![RowSelector::skip(skip), RowSelector::select(rows), RowSelector::skip(behind)]
+        });
         let span = span.map(RowSelection::from);
         times::check(&self.footer, &all, |footer, leaves| open(footer, leaves, span.clone()))
             .map_err(|error| error.context("row_group", at))?;
@@ -229,7 +232,9 @@ impl ParquetFile {
                 (pages, span) => pages.or(span),
             };
             let compared = self.leaves(&Some(filter.columns()))?;
-            let passed = passed(open(&self.footer, compared, looked_at.clone())?, filter)?;
+            let count = looked_at.as_ref().map_or(piece.rows as usize, RowSelection::row_count);
+            let passed = passed(open(&self.footer, compared, looked_at.clone())?, filter, count)
+                .map_err(|error| error.context("row_group", at))?;
             let passed = spread(&passed, looked_at.as_ref(), piece);
             let slices =
                 passed.set_slices().map(|(from, to)| from + piece.skip as usize..to + piece.skip as usize);
@@ -298,9 +303,8 @@ fn spread(passed: &BooleanBuffer, looked_at: Option<&RowSelection>, piece: Piece
         if selector.skip {
             all.append_n(selector.row_count, false);
         } else {
-            let count = selector.row_count.min(passed.len() - at);
-            all.append_buffer(&passed.slice(at, count));
-            at += count;
+            all.append_buffer(&passed.slice(at, selector.row_count));
+            at += selector.row_count;
         }
     }
     let (skip, rows) = (piece.skip as usize, piece.rows as usize);
@@ -308,14 +312,23 @@ fn spread(passed: &BooleanBuffer, looked_at: Option<&RowSelection>, piece: Piece
     all.finish().slice(skip, rows)
 }
 
-/// Which rows that a reader gives pass.
-fn passed(reader: ParquetRecordBatchReader, filter: &Predicate) -> Result<BooleanBuffer> {
+/// Which of the `count` rows that a reader gives pass.
+fn passed(mut reader: ParquetRecordBatchReader, filter: &Predicate, count: usize) -> Result<BooleanBuffer> {
     let mut passed = BooleanBufferBuilder::new(0);
-    let mut reader = reader;
-    while let Some(batch) = shielded(|| reader.next().transpose().map_err(crate::errors::of_arrow))? {
+    while passed.len() <= count
+        && let Some(batch) = shielded(|| reader.next().transpose().map_err(crate::errors::of_arrow))?
+    {
         passed.append_buffer(&filter.evaluate(&batch)?);
     }
-    Ok(passed.finish())
+    match passed.len() {
+        found if found < count => {
+            Err(Error::corrupt(format!("{found} values to compare, and {count} rows by the footer")))
+        }
+        found if found > count => {
+            Err(Error::corrupt(format!("more values to compare than {count} rows by the footer")))
+        }
+        _ => Ok(passed.finish()),
+    }
 }
 
 /// Where a column chunk lies, which must be within the file.
@@ -369,5 +382,42 @@ fn view_type(kind: &DataType) -> DataType {
         DataType::Map(entries, sorted) => DataType::Map(view_field(entries), *sorted),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(view_field).collect()),
         other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::{Buffer, ErrorKind};
+    use parquet::{
+        arrow::ArrowWriter,
+        file::{
+            metadata::{ParquetMetaDataReader, ParquetMetaDataWriter},
+            properties::WriterProperties,
+        },
+    };
+
+    use crate::tests::{birds, rows};
+
+    #[test]
+    fn a_footer_that_counts_otherwise_than_its_columns_is_an_error() {
+        // With an index of its pages no more than are said are looked at.
+        let plain = WriterProperties::builder().set_offset_index_disabled(true).build();
+        let batch = birds(0, 100);
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(plain)).unwrap();
+        writer.write(&batch).unwrap();
+        let bytes = writer.into_inner().unwrap();
+        let footer =
+            ParquetMetaDataReader::new().parse_and_finish(&bytes::Bytes::copy_from_slice(&bytes)).unwrap();
+        for (count, says) in [(60, "more values to compare than 60"), (140, "100 values to compare, and 140")]
+        {
+            let group = footer.row_group(0).clone().into_builder().set_num_rows(count).build().unwrap();
+            let footer = footer.clone().into_builder().set_row_groups(vec![group]).build();
+            let mut other = bytes.clone();
+            ParquetMetaDataWriter::new(&mut other, &footer).finish().unwrap();
+            let error =
+                rows(&Buffer::from(other), r#"{"columns": ["id"], "filter": "id >= 0"}"#).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+            assert!(error.to_string().contains(says), "{error}");
+        }
     }
 }

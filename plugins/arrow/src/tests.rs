@@ -28,7 +28,7 @@ use crate::{
 const LIMIT: u64 = Limits::DEFAULT.bytes;
 
 /// Columns of every kind that has a rule of its own.
-fn birds(from: i32, count: i32) -> RecordBatch {
+pub(crate) fn birds(from: i32, count: i32) -> RecordBatch {
     let numbers = || from..from + count;
     let ids: ArrayRef = Arc::new(Int32Array::from_iter_values(numbers()));
     let gaps: ArrayRef =
@@ -119,7 +119,7 @@ fn pieces(bytes: &Buffer, options: &str) -> Result<Vec<Sample>> {
     std::iter::from_fn(|| items.next_sample().transpose()).collect()
 }
 
-fn rows(bytes: &Buffer, options: &str) -> Result<Vec<Sample>> {
+pub(crate) fn rows(bytes: &Buffer, options: &str) -> Result<Vec<Sample>> {
     let pipe = ReadRows::default();
     let mut out = Vec::new();
     for piece in pieces(bytes, options)? {
