@@ -15,24 +15,34 @@ use forebay_tests::{
 };
 use serde_json::Value;
 
-/// Each of `tests/faulty/examples`: which check sees it, how that ends, and what it says. Plugins of another layout are in `tests/layouts.rs`,
-/// which builds them.
+/// Each of `tests/faulty/examples`: which check of what sees it, how that ends, and what it says. Plugins of another layout are in
+/// `tests/layouts.rs`, which builds them.
 const FAULTS: &[(&str, &str, &str, &str)] = &[
-    ("aborts", "runs", "died", "SIGABRT"),
-    ("crashes", "runs", "died", "SIGSEGV"),
-    ("forgets", "state", "failed", "after sample 2 it gives 38 more, others from number 0 on"),
-    ("hoards", "damage", "died", "memory allocation of"),
-    ("leaks", "memory", "failed", "never freed"),
-    ("lies", "once", "failed", "NOT exactly once"),
-    ("loops", "damage", "died", "SIGXCPU"),
-    ("miscounts", "runs", "failed", "says that it has 101 samples, and has 100"),
-    ("mixes", "apart", "failed", "of two that run in turns"),
-    ("panics", "damage", "failed", "index out of bounds"),
-    ("panics_in_drop", "runs", "failed", "on purpose"),
-    ("prints", "decode", "failed", "decoding 9 bytes"),
-    ("repeats", "again", "failed", "a run after another epoch"),
-    ("shares_out", "ranks", "failed", "3 ranks lack 1"),
-    ("unsure", "probe", "failed", "is surer of"),
+    ("aborts", "pipe runs", "died", "SIGABRT"),
+    ("carries", "pipe threads", "failed", "on one thread parts at sample 0"),
+    ("crashes", "pipe runs", "died", "SIGSEGV"),
+    ("cuts", "store reads", "failed", "1 bytes from 1 are not those of the whole"),
+    ("differs", "pipe workers", "failed", "in two processes parts at sample 0"),
+    ("forgets", "pipe state", "failed", "after sample 2 it gives 38 more, others from number 0 on"),
+    ("hoards", "decoder damage", "died", "memory allocation of"),
+    ("invents", "store refuses", "failed", "which is not there, is no error"),
+    ("keeps", "pipe memory", "failed", "never freed"),
+    ("knows_threads", "decoder threads", "failed", "on several threads"),
+    ("leaks", "decoder memory", "failed", "never freed"),
+    ("lies", "pipe once", "failed", "NOT exactly once"),
+    ("lingers", "pipe stop", "died", "SIGXCPU"),
+    ("loops", "decoder damage", "died", "SIGXCPU"),
+    ("miscounts", "pipe runs", "failed", "says that it has 101 samples, and has 100"),
+    ("mixes", "pipe apart", "failed", "of two that run in turns"),
+    ("panics", "decoder damage", "failed", "index out of bounds"),
+    ("panics_in_drop", "pipe runs", "failed", "on purpose"),
+    ("prints", "decoder decode", "failed", "decoding 9 bytes"),
+    ("repeats", "pipe again", "failed", "a run after another epoch"),
+    ("shares_out", "pipe ranks", "failed", "3 ranks lack 1"),
+    ("shows", "plugin symbols", "failed", "crc32_of_everyone"),
+    ("silent", "plugin manifest", "failed", "pipe faulty has no summary"),
+    ("unsure", "decoder probe", "failed", "is surer of"),
+    ("wavers", "decoder decode", "failed", "gives another value the second time"),
 ];
 
 /// The folder of `faulty`, built.
@@ -55,11 +65,32 @@ fn test(library: &Path, args: &[&str]) -> (i32, Value) {
     (output.status.code().unwrap(), json(&output))
 }
 
-/// The rows of a report that did not pass: the check, how it ended, and what it said.
-fn failures(report: &Value) -> Vec<[&str; 3]> {
+/// The rows of a report that did not pass: the check and of what, how it ended, and what it said.
+fn failures(report: &Value) -> Vec<[String; 3]> {
     let rows = report["rows"].as_array().unwrap_or_else(|| panic!("{report}")).iter();
-    let rows = rows.map(|row| ["check", "verdict", "detail"].map(|name| row[name].as_str().unwrap()));
-    rows.filter(|[_, verdict, _]| !matches!(*verdict, "passed" | "skipped")).collect()
+    let rows = rows.map(|row| {
+        let [subject, check, verdict, detail] =
+            ["subject", "check", "verdict", "detail"].map(|name| row[name].as_str().unwrap());
+        let kind = subject.split(' ').next().unwrap();
+        [format!("{kind} {check}"), verdict.to_owned(), detail.to_owned()]
+    });
+    rows.filter(|[_, verdict, _]| !matches!(verdict.as_str(), "passed" | "skipped")).collect()
+}
+
+/// All checks there are, each with what it is of.
+fn checks() -> Vec<String> {
+    let output = forebay(&[], &["plugins", "test", "--checks", "--json"]);
+    let told = json(&output);
+    let checks = told.as_array().unwrap().iter();
+    checks.map(|row| format!("{} {}", row["kind"].as_str().unwrap(), row["name"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn every_check_fails_a_plugin() {
+    let checks = checks();
+    let seen = |check: &&String| FAULTS.iter().any(|fault| fault.1 == check.as_str());
+    let unseen: Vec<_> = checks.iter().filter(|check| !seen(check)).collect();
+    assert_eq!(unseen, ["plugin layout"], "of {checks:?}");
 }
 
 #[test]
@@ -73,8 +104,11 @@ fn every_faulty_plugin_fails_the_check_of_what_it_breaks() {
     for (name, check, ends, says) in FAULTS {
         let library = faulty().join(format!("lib{name}{DLL_SUFFIX}"));
         let reads = fs::read_to_string(root().join(format!("tests/faulty/examples/{name}.rs"))).unwrap();
-        let data: &[&str] =
-            if reads.contains("decoders:") { &["--data", sample.to_str().unwrap()] } else { &[] };
+        let data: &[&str] = match () {
+            () if reads.contains("decoders:") => &["--data", sample.to_str().unwrap()],
+            () if reads.contains("stores:") => &["--data", "faulty://file"],
+            () => &[],
+        };
         let (code, report) = test(&library, &[&["--seconds", "5"], data].concat());
         let failures = failures(&report);
         let seen = failures

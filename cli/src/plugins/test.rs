@@ -40,7 +40,7 @@ pub(crate) struct Args {
 
 /// Tests a library.
 pub(crate) fn test(args: &Args, plugins: &Plugins) -> Result {
-    let Some(library) = args.library.as_ref().filter(|_| !args.checks) else { return checks() };
+    let Some(library) = args.library.as_ref().filter(|_| !args.checks) else { return checks(args.json) };
     if !library.is_file() {
         return Err(Stop::Usage(Error::invalid("no such file").context("plugin", library.display())));
     }
@@ -63,7 +63,10 @@ pub(crate) fn test(args: &Args, plugins: &Plugins) -> Result {
     if report.passed() { Ok(()) } else { Err(Stop::No) }
 }
 
-fn checks() -> Result {
+fn checks(as_json: bool) -> Result {
+    if as_json {
+        return print::json(&CHECKS);
+    }
     print::text(|out| {
         for (kind, title) in [
             (Kind::Plugin, "of every plugin"),

@@ -12,6 +12,7 @@ use forebay_loader::{
     graph::{Catalog as _, Class, MagicSpec, PipeSpec},
     registry::{HEAD, Manifest, Record},
 };
+use serde::Serialize;
 
 use super::Kit;
 
@@ -34,7 +35,8 @@ pub(super) enum Subject {
 }
 
 /// Which checks a subject has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Those of whole plugins.
     Plugin,
@@ -160,7 +162,7 @@ fn pipes(
     let mut untried = Vec::new();
     for pipe in openers.into_iter().chain(others) {
         // Its files are not left over, whatever graph it is in.
-        let graphs = simplest(registry, pipe, files);
+        let graphs = simplest(registry, manifest, pipe, files);
         if tested.contains(&pipe.name) {
             continue;
         }
@@ -173,9 +175,11 @@ fn pipes(
     Ok(())
 }
 
-/// The graphs that a pipe can be tried in without being told of any.
-fn simplest(registry: &Registry, pipe: &PipeSpec, files: &mut Files) -> Vec<String> {
-    let name = &pipe.name;
+/// The graphs that a pipe of this plugin can be tried in without being told of any.
+fn simplest(registry: &Registry, plugin: &Manifest, pipe: &PipeSpec, files: &mut Files) -> Vec<String> {
+    // Another plugin's may have its name.
+    let is_found = registry.plugin_of(&pipe.name).is_some_and(|record| record.manifest().name == plugin.name);
+    let name = &if is_found { pipe.name.clone() } else { format!("{}:{}", plugin.name, pipe.name) };
     if let Some(opens) = &pipe.opens {
         let mut own = files.of(&opens.extensions, &opens.magic);
         // `files` reads such names as patterns.

@@ -6,12 +6,14 @@ mod plugin;
 mod store;
 
 use forebay_loader::Error;
+use serde::Serialize;
 
 pub(crate) use self::plugin::LAYOUT;
 use super::bench::Bench;
 use super::subject::Kind;
 
 /// One promise of plugins, and how it is checked.
+#[derive(Serialize)]
 pub struct Check {
     /// Its name.
     pub name: &'static str,
@@ -19,6 +21,7 @@ pub struct Check {
     pub kind: Kind,
     /// What is promised.
     pub promise: &'static str,
+    #[serde(skip)]
     pub(super) run: fn(&Bench) -> Found,
 }
 
@@ -55,6 +58,8 @@ pub const CHECKS: &[Check] = &[
     decoder::THREADS,
     decoder::MEMORY,
     pipe::RUNS,
+    // What cannot be given up would hang in those behind it.
+    pipe::STOP,
     pipe::AGAIN,
     pipe::THREADS,
     pipe::WORKERS,
@@ -62,7 +67,6 @@ pub const CHECKS: &[Check] = &[
     pipe::RANKS,
     pipe::APART,
     pipe::ONCE,
-    pipe::STOP,
     pipe::MEMORY,
     store::READS,
     store::REFUSES,
