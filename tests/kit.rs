@@ -127,9 +127,10 @@ fn plugins_of_ours_pass_every_check() {
         names.iter().flat_map(|name| ["--data".to_owned(), format!("tests/mutations/seeds/{name}")]).collect()
     };
     let pieces = "files tests/mutations/seeds/pax.tar | tar_pieces samples=1 | untar_pieces";
+    let folder = tempfile::tempdir().unwrap();
+    let writer = format!("range 40 | write_tar '{}/{{:05}}.tar' shard_size=7", folder.path().display());
     for (plugin, args, more) in [
-        // A writer's files are those of one run.
-        ("forebay-tar", seeds(&["pax.tar", "gnu.tar"]), &["--skip", "write_tar", "--graph", pieces][..]),
+        ("forebay-tar", seeds(&["pax.tar", "gnu.tar"]), &["--graph", &writer, "--graph", pieces][..]),
         ("forebay-msgpack", seeds(&["doc.msgpack"]), &[]),
         ("forebay-tfrecord", seeds(&["examples.tfrecord"]), &[]),
         (
@@ -142,6 +143,7 @@ fn plugins_of_ours_pass_every_check() {
         let (code, report) = test(&plugin_file(plugin), &args);
         assert_eq!((code, failures(&report)), (0, Vec::new()), "{plugin}");
     }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 6, "shards of seven samples");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// A graph in one line with a pipe of the plugin; can be given several times
     #[arg(long, value_name = "GRAPH")]
     graph: Vec<String>,
-    /// A pipe, decoder or store that is not tested, by its name: one that writes files, say; can be given several times
+    /// A pipe, decoder or store that is not tested, by its name: one that needs a server, say; can be given several times
     #[arg(long, value_name = "NAME")]
     skip: Vec<String>,
     /// How many seconds of the processor a check may take

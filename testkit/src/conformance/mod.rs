@@ -104,7 +104,7 @@ impl Kit {
         self
     }
 
-    /// Without one of the plugin's things, by its name: one that writes files, say, or that needs a server.
+    /// Without one of the plugin's things, by its name: one that needs a server, say.
     #[must_use]
     pub fn skip(mut self, name: impl Into<String>) -> Self {
         self.skip.push(name.into());

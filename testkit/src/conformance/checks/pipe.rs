@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, thread, time::Duration};
 
-use forebay_loader::{ErrorKind, Executor, Loader, audit, graph::Catalog as _};
+use forebay_loader::{
+    ErrorKind, Executor, Loader, audit,
+    graph::{Catalog as _, Class, PipeSpec, Uids},
+};
 
 use super::{Check, Found, Kind, Miss, decoder::grows, expect};
 use crate::conformance::bench::{Bench, Given, MOST, digest, given, take};
@@ -130,10 +133,16 @@ pub(super) const STATE: Check = Check {
         for (executor, other) in [(executors[0], executors[1]), (executors[1], executors[0])] {
             let mut first = loader(executor)?;
             let mut epoch = first.epoch(0);
-            for at in (1..=whole.samples.len()).take_while(|at| *at < 3 || !bench.is_late()) {
-                places = places.max(at);
+            let mut snapshots = Vec::new();
+            for _ in 0..whole.samples.len() {
                 epoch.next().transpose()?;
-                let snapshot = epoch.snapshot()?;
+                snapshots.push(epoch.snapshot()?);
+            }
+            drop(epoch);
+            // Of what writes files one must be gone before another goes on.
+            first.finish()?;
+            for (at, snapshot) in (1..).zip(snapshots).take_while(|(at, _)| *at < 3 || !bench.is_late()) {
+                places = places.max(at);
                 let rest = take(loader(other)?.remainder(&snapshot)?, whole.samples.len() - at)?;
                 goes_on(&rest.samples, &whole.samples[at..], || format!("after sample {at}"))?;
                 // What it saves right after it was restored leads to the same place.
@@ -163,10 +172,8 @@ pub(super) const RANKS: Check = Check {
     run: |bench| {
         let registry = bench.registry()?;
         let graph = bench.graph()?;
-        let merged = graph
-            .nodes()
-            .iter()
-            .find(|node| registry.pipe(&node.pipe).is_some_and(|spec| !spec.stacks.is_empty()));
+        let merged =
+            graph.nodes().iter().find(|node| registry.pipe(&node.pipe).is_some_and(makes_one_of_several));
         if let Some(node) = merged {
             return Err(Miss::Skipped(format!(
                 "`{}` makes one of several, which are others on each rank",
@@ -213,6 +220,12 @@ pub(super) const RANKS: Check = Check {
         Ok(format!("2 to {most} ranks, {} samples", wanted.len()))
     },
 };
+
+/// Whether what it gives depends on which samples come one after the other.
+fn makes_one_of_several(spec: &PipeSpec) -> bool {
+    let makes = spec.class == Class::Stream && spec.uids == Uids::Made && !spec.samples;
+    makes || !spec.stacks.is_empty()
+}
 
 /// How often each sample came.
 fn counted(shares: &[Given]) -> BTreeMap<&str, usize> {
