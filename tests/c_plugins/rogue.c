@@ -116,6 +116,7 @@ static int32_t probe(void *instance, const uint8_t *head, size_t len, const char
 typedef struct {
     char what[32];
     int64_t at, count;
+    uint64_t salt;
     double scale;
 } Source;
 
@@ -126,6 +127,7 @@ static int32_t open_source(const ForebayOptions *options, void **instance, Foreb
     Source *source = calloc(1, sizeof *source);
     strcpy(source->what, what);
     source->count = options->integer(options, "count", -1);
+    source->salt = (uint64_t)options->integer(options, "salt", -1);
     source->scale = options->number(options, "scale", -1) + (double)options->integer(options, "missing", 0);
     *instance = source;
     return FOREBAY_OK;
@@ -154,7 +156,7 @@ static int32_t next(void *instance, ForebayHost *host, ForebayError *error) {
     if (strcmp(source->what, "columns") == 0)
         columns(host, host->add_field(host, FOREBAY_ROOT, "columns"));
     host->put_float(host, host->add_field(host, FOREBAY_ROOT, at % 3 ? "value" : "other"), (double)at * source->scale);
-    host->put_uint(host, host->add_field(host, FOREBAY_ROOT, "seed"), host->seed + host->epoch);
+    host->put_uint(host, host->add_field(host, FOREBAY_ROOT, "seed"), host->seed + host->epoch + source->salt);
     host->set_number(host, (uint64_t)at * 10);
     return FOREBAY_OK;
 }
@@ -233,4 +235,5 @@ PLUGIN(
     "pipes": [{"name": "rogue_source", "class": CLASS, "summary": "Does what it is told", "options": [
         {"name": "what", "kind": "str", "default": "well"},
         {"name": "count", "kind": "uint", "default": 7, "doc": "How many samples, \"each\" with a value"},
+        {"name": "salt", "kind": "uint", "default": 0},
         {"name": "scale", "kind": "float", "default": 1.5}]}])

@@ -130,6 +130,11 @@ fn a_source_has_its_options_its_numbers_and_its_columns() {
     assert_eq!(samples[1].get("columns").unwrap().arrow().unwrap().length, 3);
     drop(samples);
     assert_eq!(released(&registry), 8);
+    // Above what a signed integer holds.
+    let graph = line(&format!("rogue_source count=1 salt={}", u64::MAX));
+    let mut loader = Loader::builder(graph).seed(40).build(&registry).unwrap();
+    let sample = loader.epoch(2).next().unwrap().unwrap();
+    assert_eq!(sample.get("seed").unwrap().view(), View::UInt(42_u64.wrapping_add(u64::MAX)));
 }
 
 #[test]

@@ -172,6 +172,7 @@ typedef struct ForebayOptions {
   // A text; null for an option that is none.
   const char *(*text)(const struct ForebayOptions *options, const char *name);
   // A whole number or truth; `otherwise` for an option that is none.
+  // Of one above INT64_MAX it is what `(uint64_t)` makes it again.
   int64_t (*integer)(const struct ForebayOptions *options, const char *name, int64_t otherwise);
   // A number; `otherwise` for an option that is none.
   double (*number)(const struct ForebayOptions *options, const char *name, double otherwise);

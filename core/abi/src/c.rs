@@ -190,6 +190,7 @@ pub struct ForebayOptions {
     /// A text; null for an option that is none.
     pub text: unsafe extern "C" fn(options: *const ForebayOptions, name: *const c_char) -> *const c_char,
     /// A whole number or truth; `otherwise` for an option that is none.
+    /// Of one above INT64_MAX it is what `(uint64_t)` makes it again.
     pub integer:
         unsafe extern "C" fn(options: *const ForebayOptions, name: *const c_char, otherwise: i64) -> i64,
     /// A number; `otherwise` for an option that is none.

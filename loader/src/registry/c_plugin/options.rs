@@ -81,7 +81,7 @@ unsafe extern "C" fn get_text(options: *const ForebayOptions, name: *const c_cha
 unsafe extern "C" fn integer(options: *const ForebayOptions, name: *const c_char, otherwise: i64) -> i64 {
     let found = with(options, name, |given, name| match given.values.get(name)? {
         Value::Bool(truth) => Some((*truth).into()),
-        other => other.as_i64(),
+        other => other.as_i64().or(other.as_u64().map(u64::cast_signed)),
     });
     found.unwrap_or(otherwise)
 }
