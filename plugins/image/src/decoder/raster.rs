@@ -14,6 +14,7 @@ use image::{ColorType, ImageDecoder, ImageFormat, Limits};
 use crate::decoder::check_size;
 use crate::decoder::ico::png_inside;
 use crate::moving::Moving;
+use crate::moving::png::check_palette;
 use crate::orientation::{self, Layout};
 use crate::tiff::Tiff;
 use crate::{pixels, scratch};
@@ -128,6 +129,9 @@ impl<'a> Other<'a> {
         if let Some([height, width]) = declared_size(format, bytes) {
             check_size([height, width], max_pixels)?;
             most = height * width;
+        }
+        if format == Format::Png {
+            check_palette(bytes)?;
         }
         let mut decoder = decoder(format, bytes, limits(most)).map_err(|error| broken(format, error))?;
         let (width, height) = decoder.dimensions();

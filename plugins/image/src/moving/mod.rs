@@ -1,6 +1,6 @@
 //! Animations of WebP and PNG: each frame is a still of its own, which is put upon those before it.
 
-mod png;
+pub(crate) mod png;
 mod webp;
 
 use forebay_core::{Error, Result};

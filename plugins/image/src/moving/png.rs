@@ -1,4 +1,4 @@
-//! The chunks of an animated PNG: Portable Network Graphics (Third Edition), sections 5 and 11.3.6.
+//! The chunks of a PNG, of an animated one above all: Portable Network Graphics (Third Edition), sections 5 and 11.3.6.
 
 use forebay_core::{Error, Result};
 use image::metadata::Orientation;
@@ -29,15 +29,31 @@ struct Chunk<'a> {
 
 /// The number of frames in the chunk `acTL`, which comes before the pixels.
 pub(super) fn count(bytes: &[u8]) -> Option<u32> {
-    let mut at = bytes.starts_with(SIGNATURE).then_some(8)?;
-    loop {
-        let Chunk { name, whole, data, .. } = chunk(bytes, at).ok()?;
-        match name {
-            b"acTL" => return Some(number(data, 0)?).filter(|count| *count > 0),
-            b"IDAT" | b"IEND" => return None,
-            _ => at += whole.len(),
+    let found = before_pixels(bytes).find(|chunk| chunk.name == b"acTL")?;
+    Some(number(found.data, 0)?).filter(|count| *count > 0)
+}
+
+/// Refuses a palette that is no list of colours (section 11.2.2), which the image crate takes as it is, and panics over.
+pub(crate) fn check_palette(bytes: &[u8]) -> Result<()> {
+    let odd = |chunk: &Chunk<'_>| chunk.name == b"PLTE" && !chunk.data.len().is_multiple_of(3);
+    match before_pixels(bytes).find(odd) {
+        Some(chunk) => {
+            let len = chunk.data.len();
+            Err(chunk.broken(&format!("has {len} bytes, expected three for each colour")))
         }
+        None => Ok(()),
     }
+}
+
+/// The chunks before the first with pixels, as far as they are whole.
+fn before_pixels(bytes: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
+    let mut at = bytes.starts_with(SIGNATURE).then_some(SIGNATURE.len());
+    std::iter::from_fn(move || {
+        let chunk = chunk(bytes, at?).ok()?;
+        at = at.map(|at| at + chunk.whole.len());
+        (!matches!(chunk.name, b"IDAT" | b"IEND")).then_some(chunk)
+    })
+    .fuse()
 }
 
 /// Finds the first `count` frames.
@@ -192,4 +208,37 @@ fn checksum(bytes: &[u8]) -> u32 {
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().copied().map(u32::from_be_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use forebay_core::ErrorKind;
+
+    use super::*;
+    use crate::decoder::raster::Raster;
+
+    #[test]
+    fn a_palette_that_is_no_list_of_colours_is_refused() {
+        let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(&[0, 0b0001_1000].repeat(4)).unwrap();
+        let pixels = packer.finish().unwrap();
+        let file = |palette: &[u8]| {
+            let mut file = SIGNATURE.to_vec();
+            // 4 by 4, 2 bits, of a palette.
+            put(b"IHDR", &[0, 0, 0, 4, 0, 0, 0, 4, 2, 3, 0, 0, 0], &mut file);
+            put(b"PLTE", palette, &mut file);
+            put(b"IDAT", &pixels, &mut file);
+            put(b"IEND", &[], &mut file);
+            file
+        };
+        let mut out = [0; 48];
+        Raster::open(Format::Png, &file(&[9; 9]), 100).unwrap().read(&mut out).unwrap();
+        assert_eq!(out, [9; 48]);
+        for len in [1, 2, 4, 10, 13, 767] {
+            let error = Raster::open(Format::Png, &file(&vec![9; len]), 100).err().unwrap();
+            assert_eq!((error.kind(), error.get("byte")), (ErrorKind::Corrupt, Some("33")), "{error}");
+        }
+    }
 }
