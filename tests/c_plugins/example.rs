@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use forebay_core::{AnyDecoder, Buffer, DType, View};
 use forebay_loader::{ErrorKind, Executor, Registry, Snapshot};
 use forebay_testkit::Damage;
-use forebay_tests::{Setting, build, line, read, root};
+use forebay_tests::{Setting, build, command::forebay, line, read, root};
 
 use super::{compile, decode, registry_of};
 
@@ -124,6 +124,68 @@ fn damaged_volumes_are_refused_or_read() {
         failed += usize::from(error.is_some());
     }
     assert!(failed > 130, "{failed}");
+}
+
+#[test]
+fn the_examples_pass_the_conformance_kit() {
+    let folder = tempfile::tempdir().unwrap();
+    let sample = root().join("examples/c_plugin/sample.nii").display().to_string();
+    let ramp = folder.path().join("ramp.pfm").display().to_string();
+    fs::write(&ramp, pfm("Pf", "3 2", "-1", &[0, 1, 2, 3, 4, 5].map(|n| (n as f32).to_le_bytes()))).unwrap();
+    let slices = format!("nifti_slices '{sample}'");
+    for (file, args) in
+        [("nifti.c", &["--data", &sample, "--graph", &slices][..]), ("pfm.c", &["--data", &ramp])]
+    {
+        let library = compile(&root().join("examples/c_plugin").join(file), folder.path(), &[]);
+        let output = forebay(&[], &[&["plugins", "test", library.to_str().unwrap()], args].concat());
+        let report = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && report.contains("checks passed"), "{file}: {report} {output:?}");
+    }
+}
+
+/// A float map of this header and these numbers.
+fn pfm(kind: &str, sides: &str, scale: &str, numbers: &[[u8; 4]]) -> Vec<u8> {
+    [format!("{kind}\n{sides}\n{scale}\n").as_bytes(), numbers.as_flattened()].concat()
+}
+
+#[test]
+fn float_maps_of_either_byte_order_are_tensors_with_the_highest_row_first() {
+    let folder = tempfile::tempdir().unwrap();
+    compile(&root().join("examples/c_plugin/pfm.c"), folder.path(), &[]);
+    let registry = registry_of(folder.path());
+    let decoder = registry.choose("pfm", b"Pf\n", None).unwrap();
+    let numbers = [0.5_f32, 0.25, -8.0, 1.0, 2.0, 3.0];
+    for (kind, sides, shape) in [
+        ("Pf", "3 2", &[2, 3][..]),
+        ("Pf", "1 6", &[6, 1]),
+        ("PF", "1 2", &[2, 1, 3]),
+        ("PF ", "2 1\r", &[1, 2, 3]),
+    ] {
+        for (scale, bytes) in [("-1.0", numbers.map(f32::to_le_bytes)), ("2", numbers.map(f32::to_be_bytes))]
+        {
+            let value = decode(&decoder, pfm(kind, sides, scale, &bytes), "pfm").unwrap();
+            let tensor = value.as_tensor().unwrap();
+            assert_eq!((tensor.dtype(), tensor.shape()), (DType::F32, shape));
+            let mut rows: Vec<_> = numbers.chunks(6 / shape[0] as usize).collect();
+            rows.reverse();
+            let wanted: Vec<u8> = rows.concat().iter().flat_map(|number| number.to_ne_bytes()).collect();
+            assert_eq!(tensor.data()[..], *wanted, "{kind} {sides} {scale}");
+        }
+    }
+    for (kind, sides, scale, says) in [
+        ("Pg", "3 2", "1", "found `Pg`"),
+        ("Pf", "3", "1", "expected a width and a height"),
+        ("Pf", "3 -2", "1", "expected a width and a height"),
+        ("Pf", "3 2 1", "1", "expected a width and a height"),
+        ("Pf", "999999999 999999999", "1", "found 24 bytes of numbers"),
+        ("Pf", "1000000000 2", "1", "expected a width and a height"),
+        ("Pf", "3 2", "one", "expected a number"),
+        ("Pf", &"3".repeat(80), "1", "the header is cut off behind byte 3"),
+    ] {
+        let bytes = pfm(kind, sides, scale, &numbers.map(f32::to_le_bytes));
+        let error = decode(&decoder, bytes, "pfm").unwrap_err();
+        assert!(error.kind() == ErrorKind::Corrupt && error.message().contains(says), "{sides}: {error}");
+    }
 }
 
 /// Twenty volumes, no two alike.
