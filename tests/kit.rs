@@ -104,10 +104,12 @@ fn every_faulty_plugin_fails_the_check_of_what_it_breaks() {
     for (name, check, ends, says) in FAULTS {
         let library = faulty().join(format!("lib{name}{DLL_SUFFIX}"));
         let reads = fs::read_to_string(root().join(format!("tests/faulty/examples/{name}.rs"))).unwrap();
-        let data: &[&str] = match () {
-            () if reads.contains("decoders:") => &["--data", sample.to_str().unwrap()],
-            () if reads.contains("stores:") => &["--data", "faulty://file"],
-            () => &[],
+        let data: &[&str] = if reads.contains("decoders:") {
+            &["--data", sample.to_str().unwrap()]
+        } else if reads.contains("stores:") {
+            &["--data", "faulty://file"]
+        } else {
+            &[]
         };
         let (code, report) = test(&library, &[&["--seconds", "5"], data].concat());
         let failures = failures(&report);

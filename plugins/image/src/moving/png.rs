@@ -48,12 +48,12 @@ pub(crate) fn check_palette(bytes: &[u8]) -> Result<()> {
 /// The chunks before the first with pixels, as far as they are whole.
 fn before_pixels(bytes: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
     let mut at = bytes.starts_with(SIGNATURE).then_some(SIGNATURE.len());
-    std::iter::from_fn(move || {
+    let chunks = std::iter::from_fn(move || {
         let chunk = chunk(bytes, at?).ok()?;
-        at = at.map(|at| at + chunk.whole.len());
-        (!matches!(chunk.name, b"IDAT" | b"IEND")).then_some(chunk)
-    })
-    .fuse()
+        at = Some(chunk.at + chunk.whole.len());
+        Some(chunk)
+    });
+    chunks.take_while(|chunk| !matches!(chunk.name, b"IDAT" | b"IEND"))
 }
 
 /// Finds the first `count` frames.
