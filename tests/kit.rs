@@ -81,7 +81,7 @@ fn failures(report: &Value) -> Vec<[String; 3]> {
 fn checks() -> Vec<String> {
     let output = forebay(&[], &["plugins", "test", "--checks", "--json"]);
     let told = json(&output);
-    let checks = told.as_array().unwrap().iter();
+    let checks = told["checks"].as_array().unwrap().iter();
     checks.map(|row| format!("{} {}", row["kind"].as_str().unwrap(), row["name"].as_str().unwrap())).collect()
 }
 

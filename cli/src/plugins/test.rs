@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args as Arguments;
 use forebay_loader::Error;
 use forebay_testkit::conformance::{CHECKS, Kind, Kit, SECONDS};
+use serde_json::json;
 
 use crate::{
     open::Plugins,
@@ -65,7 +66,7 @@ pub(crate) fn test(args: &Args, plugins: &Plugins) -> Result {
 
 fn checks(as_json: bool) -> Result {
     if as_json {
-        return print::json(&CHECKS);
+        return print::json(&json!({ "checks": CHECKS }));
     }
     print::text(|out| {
         for (kind, title) in [
