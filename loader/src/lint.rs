@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{
     Registry,
-    graph::{Catalog, Class, Graph, Node, On, PipeSpec},
+    graph::{Action, Catalog, Class, Graph, Node, On, PipeSpec},
     plan::Plan,
 };
 
@@ -138,6 +138,15 @@ impl Look<'_> {
         }
         if let Some(repeat) = self.nearest(at, |spec| spec.rewinds && spec.inputs == (1, 1)) {
             say(format!("every pass of `{repeat}` is kept by itself; put it behind `{name}`"));
+        }
+        if let Some(&from) =
+            self.above[at].iter().find(|&&from| self.node(from).on_error().action != Action::Fail)
+        {
+            let from = &self.node(from).name;
+            say(format!(
+                "what fails in `{from}` once, as a read may, is missing from what is kept for as long as that is; fill `{name}` without \
+                 `on_error`, or clear it once the cause is gone"
+            ));
         }
     }
 

@@ -1,0 +1,109 @@
+//! What `explain` says of graphs that run, and are slower, larger or less random than they look.
+#![expect(clippy::unwrap_used, reason = "a helper of tests")]
+
+use forebay_tests::{
+    command::{forebay, json},
+    within_deadline,
+};
+use serde_json::Value;
+
+/// Each node with what is said of it.
+fn lints(graph: &str, executor: &str) -> Vec<(String, String)> {
+    let output = forebay(&[], &["explain", graph, "--executor", executor, "--json"]);
+    let text = |lint: &Value, key: &str| lint[key].as_str().unwrap().to_owned();
+    let found = json(&output);
+    found["lints"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|lint| (text(lint, "node"), text(lint, "message")))
+        .collect()
+}
+
+/// Graphs, the executor, the node that something is said of, and what it is about; each beside the same graph put right.
+const BITES: &[(&str, &str, &str, &str, &str)] = &[
+    (
+        "range 9 | shard | shuffle 4",
+        "inline",
+        "shuffle",
+        "put `shuffle` before `shard`",
+        "range 9 | shuffle 4 | shard",
+    ),
+    (
+        "range 9 | batch 3 | shuffle 4",
+        "inline",
+        "shuffle",
+        "batches of `batch`",
+        "range 9 | shuffle 4 | batch 3",
+    ),
+    (
+        "range 9 | map 'x=value' | shuffle 4",
+        "inline",
+        "shuffle",
+        "what `map` makes of each sample",
+        "range 9 | shuffle 4 | map 'x=value'",
+    ),
+    (
+        "range 9 | random_sampler | shuffle 4",
+        "inline",
+        "shuffle",
+        "`random_sampler` gives samples in random order already",
+        "range 9 | sequential_sampler | shuffle 4",
+    ),
+    ("range 9 | batch 3 | shard", "inline", "shard", "whole batches of `batch`", "range 9 | shard | batch 3"),
+    (
+        "range 9 | shuffle 4 | cache",
+        "inline",
+        "cache",
+        "`shuffle` gives one order, which is kept",
+        "range 9 | cache | shuffle 4",
+    ),
+    (
+        "range 9 | repeat 2 | cache",
+        "inline",
+        "cache",
+        "every pass of `repeat` is kept by itself",
+        "range 9 | cache | repeat 2",
+    ),
+    (
+        "range 9 | map 'x=1/value' on_error=skip | cache folder=/tmp/kept",
+        "inline",
+        "cache",
+        "what fails in `map` once",
+        "range 9 | map 'x=1/value' | cache folder=/tmp/kept",
+    ),
+    (
+        "range 9 | map 'x=value' unordered=true | batch 3",
+        "threads:2",
+        "batch",
+        "the order in which `map` has them done",
+        "range 9 | map 'x=value' | batch 3",
+    ),
+    (
+        "range 9 | batch 3 | map 'x=value'",
+        "processes:2",
+        "map",
+        "whole batches of `batch` go to a process",
+        "range 9 | map 'x=value' | batch 3",
+    ),
+];
+
+#[test]
+fn what_bites_is_said_of_its_node_and_of_nothing_that_is_put_right() {
+    within_deadline(|| {
+        for (graph, executor, node, part, right) in BITES {
+            let found = lints(graph, executor);
+            let said = found.iter().filter(|(of, message)| of == node && message.contains(part)).count();
+            assert_eq!((said, found.len()), (1, 1), "{graph}: {found:?}");
+            assert_eq!(lints(right, executor), [], "{right}");
+        }
+    });
+}
+
+#[test]
+fn a_person_reads_them_below_the_graph() {
+    let output = forebay(&[], &["explain", "range 9 | shard | shuffle 4"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let below = text.split_once("\nmay not be meant\n").unwrap().1;
+    assert!(below.starts_with("  shuffle: each rank shuffles its own share"), "{text}");
+}
