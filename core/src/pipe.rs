@@ -137,13 +137,21 @@ pub trait Items: Send {
     /// Any.
     fn next(&mut self, cx: &Context) -> Result<Option<Sample>>;
 
-    /// As [`next`](Items::next), but into `sample`, whose memory can be used again; says whether there was one.
+    /// Adds samples to `out` until it has no room; says whether there may be more.
+    ///
+    /// Streams of many small samples write their own, which saves an allocation a sample. It gives what so many calls of
+    /// [`next`](Items::next) do, and what follows does not depend on which of both was called.
     ///
     /// # Errors
-    /// Any.
-    fn next_into(&mut self, sample: &mut Sample, cx: &Context) -> Result<bool> {
-        let next = self.next(cx)?;
-        Ok(next.map(|next| *sample = next).is_some())
+    /// As [`next`](Items::next); what was added before is delivered first.
+    fn fill(&mut self, out: &mut Output, cx: &Context) -> Result<bool> {
+        while out.room() > 0 {
+            match self.next(cx)? {
+                Some(mut sample) => out.push(&mut sample),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     /// Whether the calls after an error give what lies behind it, or the end. Otherwise the rest of the stream is lost with it.
@@ -268,6 +276,15 @@ impl<'a> Io<'a> {
         self.ports.get(input).is_none_or(|port| port.ended && port.chunk.is_empty())
     }
 
+    /// Lets `fill` add samples to the first output: as many as there is room for, and `most` at most.
+    pub(crate) fn fill<T>(&mut self, most: usize, fill: impl FnOnce(&mut Output) -> T) -> Option<T> {
+        let room = self.room.min(most);
+        let mut out = Output::new(self.outs.first_mut()?, room);
+        let filled = fill(&mut out);
+        self.room -= room - out.room;
+        Some(filled)
+    }
+
     /// Moves `sample` to the only output.
     #[inline]
     pub fn push(&mut self, sample: &mut Sample) {
@@ -328,7 +345,7 @@ impl<'a> Io<'a> {
     }
 }
 
-/// Where a [`Source`] adds its samples.
+/// Where a [`Source`], or a stream of [`Items`], adds its samples.
 pub struct Output<'a> {
     out: &'a mut Chunk,
     room: usize,
@@ -364,5 +381,32 @@ impl<'a> Output<'a> {
     ) {
         self.out.push(uid, key, schema, values);
         self.room = self.room.saturating_sub(1);
+    }
+
+    /// As [`push_row`](Output::push_row), for values that may not be there: at the first that is not, nothing is added.
+    ///
+    /// # Errors
+    /// That of the value.
+    #[inline]
+    pub fn try_push_row<E>(
+        &mut self,
+        uid: u64,
+        key: crate::Key,
+        schema: &Schema,
+        values: impl IntoIterator<Item = Result<Value, E>>,
+    ) -> Result<(), E> {
+        self.out.try_push(uid, key, schema, values)?;
+        self.room = self.room.saturating_sub(1);
+        Ok(())
+    }
+
+    /// The one sample that `fill` adds, for who writes `fill` alone; `None` when it adds none.
+    ///
+    /// # Errors
+    /// That of `fill`.
+    pub fn one<E>(fill: impl FnOnce(&mut Output) -> Result<bool, E>) -> Result<Option<Sample>, E> {
+        let mut out = Chunk::new();
+        fill(&mut Output::new(&mut out, 1))?;
+        Ok(out.pop())
     }
 }

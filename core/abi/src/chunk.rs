@@ -1,5 +1,7 @@
 //! Samples on their way between two pipes, in one flat piece of memory.
 
+use std::fmt;
+
 use abi_stable::{StableAbi, std_types::RVec};
 
 use crate::{Key, Sample, Schema, Value};
@@ -59,6 +61,31 @@ impl Chunk {
         self.push_known(uid, key, place, schema.len(), values);
     }
 
+    /// As [`push`](Chunk::push), for values that may not be there: at the first that is not, nothing is added.
+    ///
+    /// # Errors
+    /// That of the value.
+    ///
+    /// # Panics
+    /// As there.
+    #[inline(always)]
+    pub fn try_push<E>(
+        &mut self,
+        uid: u64,
+        key: Key,
+        schema: &Schema,
+        values: impl IntoIterator<Item = Result<Value, E>>,
+    ) -> Result<(), E> {
+        let (len, mut failed) = (self.rows.len(), None);
+        let values = values.into_iter().map_while(|value| value.map_err(|error| failed = Some(error)).ok());
+        self.push(uid, key, schema, values);
+        let Some(error) = failed else { return Ok(()) };
+        let first = self.rows[len].first as usize;
+        self.rows.truncate(len);
+        self.values.truncate(first);
+        Err(error)
+    }
+
     /// Adds a sample whose schema stands at `schema` in the chunk's list, and has so many names.
     #[inline(always)]
     fn push_known(
@@ -71,7 +98,10 @@ impl Chunk {
     ) {
         let first = self.values.len();
         assert!(first + width <= u32::MAX as usize, "a chunk holds at most 2^32 values");
-        self.values.extend(values.into_iter().take(width));
+        // To ask for room takes a call through a pointer each time, even where there is enough.
+        for value in values.into_iter().take(width) {
+            self.values.push(value);
+        }
         for _ in self.values.len()..first + width {
             self.values.push(Value::NULL);
         }
@@ -82,7 +112,9 @@ impl Chunk {
     #[inline]
     pub fn push_sample(&mut self, sample: &mut Sample) {
         let Sample { uid, key, schema, values, .. } = sample;
-        self.push(*uid, std::mem::take(key), schema, values.drain(..));
+        // No drain: it is put together in memory, and has to wait there before it is moved.
+        self.push(*uid, std::mem::take(key), schema, values.iter_mut().map(std::mem::take));
+        values.clear();
     }
 
     /// Moves the foremost sample into `sample`, whose memory is used again; says whether there was one.
@@ -138,17 +170,27 @@ impl Chunk {
     #[must_use]
     #[inline]
     pub fn peek(&self) -> Option<(u64, &Key, &Schema, &[Value])> {
-        self.samples().next()
+        self.get(0)
+    }
+
+    /// One of the samples left, counted from the foremost, to be looked at as by [`peek`](Chunk::peek).
+    #[must_use]
+    #[inline]
+    pub fn get(&self, at: usize) -> Option<(u64, &Key, &Schema, &[Value])> {
+        self.rows.get(self.head..)?.get(at).map(|row| self.parts(row))
     }
 
     /// All samples left, in order, to be looked at as by [`peek`](Chunk::peek).
     #[inline]
     pub fn samples(&self) -> impl Iterator<Item = (u64, &Key, &Schema, &[Value])> {
-        self.rows.get(self.head..).unwrap_or_default().iter().map(|row| {
-            let schema = &self.schemas[row.schema as usize];
-            let first = row.first as usize;
-            (row.uid, &row.key, schema, &self.values[first..first + schema.len()])
-        })
+        self.rows.get(self.head..).unwrap_or_default().iter().map(|row| self.parts(row))
+    }
+
+    #[inline]
+    fn parts<'c>(&'c self, row: &'c Row) -> (u64, &'c Key, &'c Schema, &'c [Value]) {
+        let schema = &self.schemas[row.schema as usize];
+        let first = row.first as usize;
+        (row.uid, &row.key, schema, &self.values[first..first + schema.len()])
     }
 
     /// The uids and keys of all samples left, in order.
@@ -352,6 +394,12 @@ impl Chunk {
     }
 }
 
+impl fmt::Debug for Chunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names().map(|(_, key)| key)).finish()
+    }
+}
+
 /// Lets the rows from `at` on go when it is dropped: those that a panic left unchanged.
 struct Undo<'a> {
     chunk: &'a mut Chunk,
@@ -377,106 +425,4 @@ pub struct Port {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn chunk(numbers: std::ops::Range<i64>) -> Chunk {
-        let schema = Schema::new(["n"]);
-        let mut chunk = Chunk::new();
-        for n in numbers {
-            chunk.push(n as u64, Key { index: n as u64, ..Key::default() }, &schema, [Value::from(n)]);
-        }
-        chunk
-    }
-
-    fn numbers(chunk: &mut Chunk, field: &str) -> Vec<(u64, u64, i64)> {
-        let samples = std::iter::from_fn(|| chunk.pop());
-        samples.map(|s| (s.uid(), s.key().index, s.get(field).and_then(Value::as_i64).unwrap())).collect()
-    }
-
-    #[test]
-    fn samples_come_out_as_they_went_in() {
-        let (mut one, mut other) = (chunk(0..3), chunk(3..10));
-        one.take_from(&mut other, 2);
-        assert_eq!((one.len(), other.len()), (5, 5));
-        assert_eq!(numbers(&mut one, "n"), (0..5).map(|n| (n as u64, n as u64, n)).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn a_sample_is_taken_apart_at_the_front() {
-        let mut two = chunk(5..7);
-        for n in 5_u64..7 {
-            let taken = two.pop_with(|uid, key, schema, values| {
-                (uid, std::mem::take(key).index, schema.len(), std::mem::take(&mut values[0]))
-            });
-            assert_eq!(taken, Some((n, n, 1, Value::from(n as i64))));
-        }
-        assert!(two.is_empty() && two.pop_with(|_, _, _, _| ()).is_none());
-    }
-
-    #[test]
-    fn map_into_changes_values_in_place_and_fields_at_any_point() {
-        for switch in 0..5 {
-            let (mut input, mut out) = (chunk(-1..4), Chunk::new());
-            input.advance(); // What was taken before is not touched.
-            let result: Result<(), ()> = input.map_into(&mut out, |sample| {
-                let n = sample.get("n").and_then(Value::as_i64).unwrap();
-                sample.set("n", n * 10);
-                if n >= switch {
-                    sample.set("more", 1_i64);
-                }
-                Ok(())
-            });
-            assert!(result.is_ok() && input.is_empty());
-            assert_eq!(
-                numbers(&mut out, "n"),
-                (0..4).map(|n| (n as u64, n as u64, n * 10)).collect::<Vec<_>>()
-            );
-        }
-    }
-
-    #[test]
-    fn a_panic_leaves_only_what_was_mapped() {
-        for grows in [false, true] {
-            let (mut input, mut out) = (chunk(0..5), Chunk::new());
-            let mapped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                input.map_into(&mut out, |sample| {
-                    if grows {
-                        sample.set("more", 1_i64);
-                    }
-                    assert!(sample.uid() != 3, "meant");
-                    Ok::<(), ()>(())
-                })
-            }));
-            assert!(mapped.is_err());
-            assert_eq!(numbers(&mut out, "n").len(), 3);
-        }
-    }
-
-    #[test]
-    fn a_chunk_that_never_drains_does_not_grow() {
-        let mut queue = chunk(0..1);
-        for n in 1..10_000 {
-            queue.take_from(&mut chunk(n..n + 1), 1);
-            assert_eq!(queue.pop().unwrap().uid(), n as u64 - 1);
-        }
-        assert!(queue.rows.len() < 200 && queue.values.len() < 200);
-    }
-
-    #[test]
-    fn map_into_leaves_what_comes_after_a_failure() {
-        for (fails, grows) in [(0, false), (2, false), (2, true), (3, true)] {
-            let (mut input, mut out) = (chunk(0..4), Chunk::new());
-            let result = input.map_into(&mut out, |sample| {
-                if grows {
-                    sample.set("more", 1_i64);
-                }
-                if sample.uid() == fails { Err(sample.uid()) } else { Ok(()) }
-            });
-            assert_eq!(result, Err(fails));
-            let uids = |chunk: &mut Chunk| numbers(chunk, "n").into_iter().map(|n| n.0).collect::<Vec<_>>();
-            assert_eq!(uids(&mut out), (0..fails).collect::<Vec<_>>());
-            assert_eq!(uids(&mut input), (fails + 1..4).collect::<Vec<_>>());
-        }
-    }
-}
+mod tests;

@@ -14,7 +14,7 @@ use super::{
     slots::{Slots, Turns, WithTurns},
 };
 use crate::{
-    Context, Error, ErrorKind, FlatMap, Io, Items, Options, Result, Sample,
+    Context, Error, ErrorKind, FlatMap, Io, Items, Options, Output, Result, Sample,
     descriptor::{Class, Described},
     export::PipeEntry,
 };
@@ -81,11 +81,14 @@ pub(super) fn open<T: FlatMap>(pipe: &T, sample: Sample, cx: &Context) -> Result
 }
 
 impl<I: Items> Open<I> {
-    /// The next answer, into `sample`; whether more may come after an error is told beside it.
-    pub(super) fn next(&mut self, sample: &mut Sample, cx: &Context) -> Result<bool, (Error, bool)> {
-        let next = catch_within(|| self.items.next_into(sample, cx));
-        self.given += u64::from(!matches!(next, Ok(false)));
-        next.map_err(|error| {
+    /// Adds what comes next to `out`, until there is no room or no more; says which. Whether more may come after an error is told
+    /// beside it.
+    pub(super) fn fill(&mut self, out: &mut Output, cx: &Context) -> Result<bool, (Error, bool)> {
+        let room = out.room();
+        let filled = catch_within(|| self.items.fill(out, cx));
+        self.given += (room - out.room()) as u64 + u64::from(filled.is_err());
+        // Where there is no room an end is not asked for: some know of it at their last sample, and others only behind it.
+        filled.map(|more| more || out.room() == 0).map_err(|error| {
             // What is left of a broken input cannot be told apart, unless the stream can.
             let goes_on = error.kind() != ErrorKind::Panic && self.items.goes_on();
             (error.context("sample", &self.key), goes_on)
@@ -102,11 +105,14 @@ impl<I: Items> Open<I> {
 
     /// Passes over so many answers, which were given before.
     pub(super) fn pass_over(&mut self, given: u64, cx: &Context) -> Result<()> {
-        let mut sample = Sample::default();
-        for at in 0..given {
-            match self.next(&mut sample, cx) {
+        let mut passed = Chunk::new();
+        while self.given < given {
+            passed.clear();
+            let most = (given - self.given).min(STRETCH) as usize;
+            match self.fill(&mut Output::new(&mut passed, most), cx) {
                 Ok(true) | Err((_, true)) => {}
                 Ok(false) => {
+                    let at = self.given;
                     let error = format!("the saved position is after {given} samples, found {at}");
                     return Err(Error::invalid(error));
                 }
@@ -136,10 +142,9 @@ impl<T: FlatMap> FlatMapOf<T> {
                 open
             }
         };
-        let mut sample = Sample::default();
         loop {
-            match open.next(&mut sample, cx) {
-                Ok(true) => out.push_sample(&mut sample),
+            match open.fill(&mut Output::new(out, STRETCH as usize), cx) {
+                Ok(true) => {}
                 Ok(false) => return Ok(()),
                 Err((error, false)) => return Err((error, None)),
                 Err((error, true)) => {
@@ -151,7 +156,7 @@ impl<T: FlatMap> FlatMapOf<T> {
                     return Err((error, Some(given)));
                 }
             }
-            if open.given % STRETCH == 0 && cx.cancelled() {
+            if cx.cancelled() {
                 return Err((Error::new(ErrorKind::Cancelled, "the run was stopped"), None));
             }
         }
@@ -189,18 +194,22 @@ impl<T: FlatMap> Calls for FlatMapOf<T> {
     }
 
     fn expand(&self, cx: &Context, input: &mut Chunk, at: &mut u64, out: &mut Chunk) -> Outcome {
-        while let Some(sample) = input.pop() {
-            let kept = sample.clone();
-            let Err((error, given)) = self.expand_one(sample, std::mem::take(at), out, cx) else { continue };
-            if let Some(given) = given {
-                // Back to the front, for the next call.
-                let mut whole = Chunk::new();
-                whole.push_sample(&mut { kept });
-                whole.take_from(input, usize::MAX);
-                *input = whole;
-                *at = given;
+        let mut done = Sample::default();
+        while let Some((uid, key, schema, values)) = input.peek() {
+            let sample = Sample::with_schema(uid, key.clone(), schema.clone(), values.to_vec());
+            match self.expand_one(sample, std::mem::take(at), out, cx) {
+                Err((error, Some(given))) => {
+                    // It stays at the front, for the next call.
+                    *at = given;
+                    return outcome(Err(error));
+                }
+                other => {
+                    input.pop_into(&mut done);
+                    if let Err((error, None)) = other {
+                        return outcome(Err(error));
+                    }
+                }
             }
-            return outcome(Err(error));
         }
         outcome(Ok(()))
     }

@@ -21,6 +21,15 @@ pub(super) struct Turns {
 impl Turns {
     /// One stream after the other.
     pub(super) const ONE: Self = Self { cycle: 1, block: 1 };
+
+    /// How many answers are left of a turn in which so many came.
+    fn left(self, given: u64) -> usize {
+        match self.cycle {
+            // Alone it is always its turn.
+            0 | 1 => usize::MAX,
+            _ => usize::try_from(self.block - given).unwrap_or(usize::MAX),
+        }
+    }
 }
 
 /// The options of a serial flat map: its own, and those of its turns.
@@ -139,7 +148,6 @@ impl<I: Items> Slots<I> {
         if !self.come_back(pipe, cx, io)? {
             return Ok(Step::NeedInput(0));
         }
-        let mut sample = Sample::default();
         while io.room() > 0 {
             if self.slots.len() <= self.at {
                 // More than one behind the last after a restore, where those before had ended.
@@ -147,21 +155,15 @@ impl<I: Items> Slots<I> {
             }
             let slot = &mut self.slots[self.at];
             if let Some((_, open)) = slot {
-                match open.next(&mut sample, cx) {
-                    Ok(true) => {
-                        io.push(&mut sample);
-                        self.gave();
-                    }
-                    Ok(false) => self.leave(),
-                    Err((error, goes_on)) => {
-                        if goes_on {
-                            self.gave()
-                        } else {
-                            self.leave()
-                        }
-                        return Err(error);
-                    }
+                let before = open.given;
+                let most = self.turns.left(self.given);
+                let Some(filled) = io.fill(most, |out| open.fill(out, cx)) else { return Ok(Step::End) };
+                let gave = open.given - before;
+                match filled {
+                    Ok(false) | Err((_, false)) => self.leave(),
+                    Ok(true) | Err((_, true)) => self.gave(gave),
                 }
+                filled.map_err(|(error, _)| error)?;
             } else if let Some(sample) = io.pop(0) {
                 self.taken += 1;
                 *slot = Some((self.taken - 1, open(pipe, sample, cx)?));
@@ -176,12 +178,11 @@ impl<I: Items> Slots<I> {
         Ok(Step::Ready)
     }
 
-    /// Counts an answer of the stream whose turn it is.
-    fn gave(&mut self) {
-        // Alone it is always its turn.
+    /// Counts answers of the stream whose turn it is.
+    fn gave(&mut self, answers: u64) {
         if self.turns.cycle > 1 {
-            self.given += 1;
-            if self.given == self.turns.block {
+            self.given += answers;
+            if self.given >= self.turns.block {
                 self.next_turn();
             }
         }

@@ -1,8 +1,8 @@
 //! `json_array`: a document that is an array, or has one, to the documents in it, one sample each.
 
 use forebay_core::{
-    Blob, Buffer, Context, DataPipe, Error, FlatMap, Items, Magic, OneOrMany, Opens, PipeInfo, Result,
-    Sample, State, StateExt as _, options,
+    Blob, Buffer, Context, DataPipe, Error, FlatMap, Items, Magic, OneOrMany, Opens, Output, PipeInfo,
+    Result, Sample, State, StateExt as _, options,
 };
 
 use crate::{
@@ -193,12 +193,19 @@ fn missing(scan: &Scan<'_>, step: &str) -> Error {
 
 impl Items for JsonArrayItems {
     fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
-        let mut sample = Sample::default();
-        Ok(self.next_into(&mut sample, cx)?.then_some(sample))
+        Output::one(|out| self.fill(out, cx))
     }
 
-    fn next_into(&mut self, sample: &mut Sample, _: &Context) -> Result<bool> {
-        self.item(sample).map_err(|error| error.context("file", &self.rows.whose().origin))
+    fn fill(&mut self, out: &mut Output, _: &Context) -> Result<bool> {
+        let mut sample = Sample::default();
+        while out.room() > 0 {
+            let item = self.item(&mut sample);
+            if !item.map_err(|error| error.context("file", &self.rows.whose().origin))? {
+                return Ok(false);
+            }
+            out.push(&mut sample);
+        }
+        Ok(true)
     }
 
     /// Where the next item starts, and its number.

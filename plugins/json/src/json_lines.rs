@@ -1,8 +1,8 @@
 //! `json_lines`: a block of lines to the documents in it, one sample each.
 
 use forebay_core::{
-    Buffer, Context, DataPipe, FlatMap, Items, Limits, OneOrMany, PipeInfo, Result, Sample, State, Str,
-    options,
+    Buffer, Context, DataPipe, FlatMap, Items, Limits, OneOrMany, Output, PipeInfo, Result, Sample, State,
+    Str, options,
 };
 
 use crate::{
@@ -122,8 +122,15 @@ impl Items for JsonLinesItems {
         Ok(self.next_row(&mut sample)?.then_some(sample))
     }
 
-    fn next_into(&mut self, sample: &mut Sample, _: &Context) -> Result<bool> {
-        self.next_row(sample)
+    fn fill(&mut self, out: &mut Output, _: &Context) -> Result<bool> {
+        let mut sample = Sample::default();
+        while out.room() > 0 {
+            if !self.next_row(&mut sample)? {
+                return Ok(false);
+            }
+            out.push(&mut sample);
+        }
+        Ok(true)
     }
 
     /// The next call begins behind the row that failed.

@@ -1,9 +1,10 @@
 //! `flat_map`: a sample for each item of a list that an expression gives.
 
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
 use forebay_core::{
-    Context, DataPipe, Error, Items, PipeInfo, Result, Sample, Schema, State, StateExt, Value, View, options,
+    Context, DataPipe, Error, Items, Output, PipeInfo, Result, Sample, Schema, State, StateExt, Value, View,
+    options,
 };
 
 use crate::{
@@ -125,26 +126,31 @@ pub struct Each {
 
 impl Items for Each {
     fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
-        let mut sample = Sample::default();
-        Ok(self.next_into(&mut sample, cx)?.then_some(sample))
+        Output::one(|out| self.fill(out, cx))
     }
 
-    fn next_into(&mut self, sample: &mut Sample, _: &Context) -> Result<bool> {
-        let at = self.next;
-        if at == self.count {
-            return Ok(false);
+    fn fill(&mut self, out: &mut Output, _: &Context) -> Result<bool> {
+        let Self { sample, shape, keep, names, items, count, next } = self;
+        let kept = if *keep { sample.values() } else { &[] };
+        while out.room() > 0 && *next < *count {
+            let at = *next;
+            *next += 1;
+            let item = || match items.view() {
+                View::List(items) => Ok(items.get(at).cloned().unwrap_or_default()),
+                View::Tensor(tensor) => tensor_row(tensor, at),
+                _ => Ok(Value::NULL),
+            };
+            let (uid, key) = names.at(sample, at);
+            if kept.is_empty() {
+                out.try_push_row(uid, key, &shape.schema, iter::once_with(item))?;
+            } else {
+                let before = kept.iter().take(shape.at).cloned().map(Ok);
+                let behind = kept.iter().skip(shape.at + 1).cloned().map(Ok);
+                let values = before.chain(iter::once_with(item)).chain(behind);
+                out.try_push_row(uid, key, &shape.schema, values)?;
+            }
         }
-        self.next += 1;
-        let item = match self.items.view() {
-            View::List(items) => items.get(at).cloned().unwrap_or_default(),
-            View::Tensor(tensor) => tensor_row(tensor, at)?,
-            _ => Value::NULL,
-        };
-        let (uid, key) = self.names.at(&self.sample, at);
-        let kept = if self.keep { self.sample.values() } else { &[] };
-        sample.refill(uid, key, &self.shape.schema, kept.iter().cloned());
-        sample.values_mut()[self.shape.at] = item;
-        Ok(true)
+        Ok(*next < *count)
     }
 
     fn state(&self) -> Result<State> {

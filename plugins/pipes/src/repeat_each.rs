@@ -1,7 +1,8 @@
 //! `repeat_each`: every sample several times.
 
 use forebay_core::{
-    Context, DataPipe, Error, FlatMap, Items, PipeInfo, Result, Sample, State, StateExt, options, random::mix,
+    Context, DataPipe, Error, FlatMap, Items, Output, PipeInfo, Result, Sample, State, StateExt, options,
+    random::mix,
 };
 
 /// Keeps the uids of copies apart from those that other pipes make of a uid and a number.
@@ -52,27 +53,26 @@ pub struct Copies {
 
 impl Items for Copies {
     fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
-        let mut sample = Sample::default();
-        Ok(self.next_into(&mut sample, cx)?.then_some(sample))
+        Output::one(|out| self.fill(out, cx))
     }
 
-    fn next_into(&mut self, sample: &mut Sample, _: &Context) -> Result<bool> {
-        if self.next == self.count {
-            return Ok(false);
+    fn fill(&mut self, out: &mut Output, _: &Context) -> Result<bool> {
+        while out.room() > 0 && self.next < self.count {
+            let sample = &mut self.sample;
+            let uid = match self.next {
+                0 => sample.uid(),
+                copy => mix(&[COPIES, sample.uid(), copy]),
+            };
+            self.next += 1;
+            if self.next == self.count {
+                let mut last = std::mem::take(sample);
+                last.set_uid(uid);
+                out.push(&mut last);
+            } else {
+                out.push_row(uid, sample.key().clone(), sample.schema(), sample.values().iter().cloned());
+            }
         }
-        let uid = match self.next {
-            0 => self.sample.uid(),
-            copy => mix(&[COPIES, self.sample.uid(), copy]),
-        };
-        self.next += 1;
-        if self.next == self.count {
-            *sample = std::mem::take(&mut self.sample);
-            sample.set_uid(uid);
-        } else {
-            let values = self.sample.values().iter().cloned();
-            sample.refill(uid, self.sample.key().clone(), self.sample.schema(), values);
-        }
-        Ok(true)
+        Ok(self.next < self.count)
     }
 
     fn state(&self) -> Result<State> {

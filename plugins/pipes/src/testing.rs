@@ -1,8 +1,8 @@
 //! Drivers for the tests of this crate that feed streams in every manner, and the checks that every stream passes.
 
 use forebay_core::{
-    Error, FlatMap, Io, Items as _, Key, Limits, Map, Port, Result, Sample, State, Step, Stream, Value,
-    abi::Chunk,
+    Error, FlatMap, Io, Items as _, Key, Limits, Map, Output, Port, Result, Sample, State, Step, Stream,
+    Value, abi::Chunk,
 };
 pub(crate) use forebay_testkit::Host;
 
@@ -57,12 +57,25 @@ pub(crate) fn expand(pipe: &impl FlatMap, input: &[Sample]) -> Result<Vec<Sample
     let mut out = Vec::new();
     for sample in input {
         let mut items = pipe.open(sample.clone(), &cx)?;
-        let (mut held, mut whole, mut places) = (Sample::default(), Vec::new(), vec![items.state()?]);
-        while items.next_into(&mut held, &cx)? {
-            whole.push(held.clone());
+        let (mut whole, mut places) = (Vec::new(), vec![items.state()?]);
+        while let Some(next) = items.next(&cx)? {
+            whole.push(next);
             places.push(items.state()?);
         }
         assert_eq!(items.next(&cx)?, None, "an end stays");
+        for room in [2, 7] {
+            let (mut items, mut filled) = (pipe.open(sample.clone(), &cx)?, Vec::new());
+            let mut chunk = Chunk::new();
+            loop {
+                let more = items.fill(&mut Output::new(&mut chunk, room), &cx)?;
+                let full = chunk.len() == room;
+                filled.extend(std::iter::from_fn(|| chunk.pop()));
+                if !more && !full {
+                    break;
+                }
+            }
+            assert_eq!(filled, whole, "{room} at a time");
+        }
         for (at, state) in places.iter().enumerate() {
             let mut items = pipe.open(sample.clone(), &cx)?;
             items.restore(state, &cx)?;

@@ -6,8 +6,8 @@ mod tests;
 use std::fmt::Write as _;
 
 use forebay_core::{
-    Context, DataPipe, Error, FlatMap, Items, Key, PipeInfo, Result, Sample, State, StateExt, Str, Tensor,
-    TensorExt, Value, View, abi::tag, options, random::mix,
+    Context, DataPipe, Error, FlatMap, Items, Key, Output, PipeInfo, Result, Sample, State, StateExt, Str,
+    Tensor, TensorExt, Value, View, abi::tag, options, random::mix,
 };
 
 use crate::stack::read_scalar;
@@ -79,7 +79,8 @@ impl Names {
     }
 
     /// Of the part of `sample` with this number.
-    #[inline]
+    // Always: a key that is handed over in memory has to wait there before it is read.
+    #[inline(always)]
     pub(crate) fn at(&mut self, sample: &Sample, at: usize) -> (u64, Key) {
         match at {
             0 => (sample.uid(), sample.key().clone()),
@@ -117,31 +118,19 @@ impl Open {
         Ok(Self { origin: as_origin(batch.key()), depth: deepest(&batch), batch, count, next: 0 })
     }
 
-    /// The next row, in the memory of `sample`; says whether there was one.
+    /// Adds this row to `out`.
     #[inline]
-    fn next_into(&mut self, sample: &mut Sample) -> Result<bool> {
-        let at = self.next;
-        if at == self.count {
-            return Ok(false);
-        }
-        self.next += 1;
-        self.row_into(at, sample)?;
-        Ok(true)
-    }
-
-    #[inline]
-    fn row_into(&self, at: usize, sample: &mut Sample) -> Result<()> {
+    fn push_row(&self, at: usize, out: &mut Output) -> Result<()> {
         let Self { batch, origin, depth, .. } = self;
         let (uid, key) = name_of_row(batch, origin, *depth, at);
-        let mut failed = Ok(());
-        let value = |value| {
-            row(value, at).unwrap_or_else(|error| {
-                failed = Err(error);
-                Value::NULL
-            })
-        };
-        sample.refill(uid, key, batch.schema(), batch.values().iter().map(value));
-        failed
+        out.try_push_row(uid, key, batch.schema(), batch.values().iter().map(|value| row(value, at)))
+    }
+
+    /// This row, to be split in turn.
+    fn row(&self, at: usize) -> Result<Sample> {
+        let (uid, key) = name_of_row(&self.batch, &self.origin, self.depth, at);
+        let values = self.batch.values().iter().map(|value| row(value, at)).collect::<Result<_>>()?;
+        Ok(Sample::with_schema(uid, key, self.batch.schema().clone(), values))
     }
 }
 
@@ -187,43 +176,51 @@ impl Rows {
         self.level.is_none_or(|level| self.open.len() < level)
     }
 
-    /// Opens a row, to be split in turn; says whether it is one that can be, and no sample.
-    fn enter(&mut self, row: &mut Sample) -> Result<bool> {
+    /// Opens a row, to be split in turn; gives it back where it is one that cannot be.
+    fn enter(&mut self, row: Sample) -> Result<Option<Sample>> {
         if self.level.is_some() {
-            self.open.push(Open::new(std::mem::take(row))?);
-            return Ok(true);
+            self.open.push(Open::new(row)?);
+            return Ok(None);
         }
         let kinds = [tag::TENSOR, tag::LIST, tag::STRUCT];
         if row.values().iter().any(|value| !kinds.contains(&value.tag())) {
-            return Ok(false);
+            return Ok(Some(row));
         }
         let open = Open::new(row.clone()).ok();
-        let is = open.is_some();
+        let back = open.is_none().then_some(row);
         self.open.extend(open);
-        Ok(is)
+        Ok(back)
     }
 }
 
 impl Items for Rows {
     fn next(&mut self, cx: &Context) -> Result<Option<Sample>> {
-        let mut sample = Sample::default();
-        Ok(self.next_into(&mut sample, cx)?.then_some(sample))
+        Output::one(|out| self.fill(out, cx))
     }
 
-    fn next_into(&mut self, sample: &mut Sample, _: &Context) -> Result<bool> {
-        loop {
-            let deeper = self.goes_deeper();
+    fn fill(&mut self, out: &mut Output, _: &Context) -> Result<bool> {
+        while out.room() > 0 {
+            let (deeper, depth) = (self.goes_deeper(), self.open.len());
             let Some(last) = self.open.last_mut() else { return Ok(false) };
-            if last.next_into(sample)? {
-                if !deeper || !self.enter(sample)? {
-                    return Ok(true);
+            let at = last.next;
+            if at == last.count {
+                if depth == 1 {
+                    return Ok(false);
                 }
-            } else if self.open.len() == 1 {
-                return Ok(false);
-            } else {
                 self.open.pop();
+                continue;
+            }
+            last.next += 1;
+            if !deeper {
+                last.push_row(at, out)?;
+            } else {
+                let row = last.row(at)?;
+                if let Some(mut sample) = self.enter(row)? {
+                    out.push(&mut sample);
+                }
             }
         }
+        Ok(true)
     }
 
     fn goes_on(&self) -> bool {
@@ -242,9 +239,7 @@ impl Items for Rows {
             if let Some(outer) = self.open.get(depth.wrapping_sub(1)) {
                 let at = outer.next.checked_sub(1);
                 let at = at.ok_or_else(|| Error::invalid("a position within a row of none"))?;
-                let mut row = Sample::default();
-                outer.row_into(at, &mut row)?;
-                self.open.push(Open::new(row)?);
+                self.open.push(Open::new(outer.row(at)?)?);
             }
             let Some(open) = self.open.get_mut(depth) else { break };
             if next > open.count {

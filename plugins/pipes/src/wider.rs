@@ -1,5 +1,7 @@
 //! Samples of a stream with more fields than they came with.
 
+use std::mem;
+
 use forebay_core::{Error, Io, Result, Sample, Schema, Str, Value};
 
 /// Takes samples and puts new fields behind theirs, in memory that is used again.
@@ -41,11 +43,9 @@ impl Wider {
                 &known.insert((schema.clone(), wide)).1
             }
         };
-        input.pop_into(sample);
-        sample.reshape(wide, |_, _, values| {
-            values.extend(added);
-            Ok::<_, Error>(())
-        })?;
+        input.pop_with(|uid, key, _, values| {
+            sample.refill(uid, mem::take(key), wide, values.iter_mut().map(mem::take).chain(added));
+        });
         Ok(true)
     }
 
