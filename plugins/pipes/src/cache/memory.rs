@@ -2,24 +2,42 @@
 
 use std::collections::VecDeque;
 
-use forebay_core::{Context, Result, Sample};
+use forebay_core::{Context, Result, Sample, abi::Chunk};
 
 use super::Kept;
+
+/// How many samples lie in one piece of memory: so many are kept without asking for memory for each.
+const BLOCK: u64 = 512;
 
 /// The last samples of a stream that are together no larger than a limit.
 #[derive(Debug)]
 pub(super) struct Memory {
     limit: u64,
-    /// The number of the first, and how many bytes all keep.
+    /// The numbers of the first and of the next, and how many bytes all keep.
     first: u64,
-    samples: VecDeque<Sample>,
+    end: u64,
     bytes: u64,
+    /// Those whose numbers begin with the same multiple of `BLOCK` are together, without those that were let go.
+    blocks: VecDeque<Chunk>,
     total: Option<u64>,
 }
 
 impl Memory {
     pub(super) fn new(limit: u64) -> Self {
-        Self { limit, first: 0, samples: VecDeque::new(), bytes: 0, total: None }
+        Self { limit, first: 0, end: 0, bytes: 0, blocks: VecDeque::new(), total: None }
+    }
+
+    /// Lets the first sample go; says whether there was one.
+    fn forget(&mut self) -> bool {
+        let Some(block) = self.blocks.front_mut() else { return false };
+        if let Some(sample) = block.pop() {
+            self.bytes -= size(&sample);
+            self.first += 1;
+        }
+        if self.first.is_multiple_of(BLOCK) || self.first == self.end {
+            self.blocks.pop_front();
+        }
+        true
     }
 }
 
@@ -34,31 +52,39 @@ impl Kept for Memory {
     }
 
     fn has(&self, at: u64) -> bool {
-        (self.first..self.end()).contains(&at)
+        (self.first..self.end).contains(&at)
     }
 
     fn end(&self) -> u64 {
-        self.first + self.samples.len() as u64
+        self.end
     }
 
     fn get(&mut self, at: u64, sample: &mut Sample, _: &Context) -> bool {
-        let kept = at.checked_sub(self.first).and_then(|at| self.samples.get(usize::try_from(at).ok()?));
-        kept.inspect(|kept| sample.clone_from(kept)).is_some()
+        let before = self.first / BLOCK;
+        // Of the first block those before `first` are gone.
+        let start = self.first.max(at - at % BLOCK);
+        let block = usize::try_from(at / BLOCK - before).ok().and_then(|block| self.blocks.get(block));
+        let kept = block.and_then(|block| block.get((at - start) as usize));
+        let Some((uid, key, schema, values)) = kept else { return false };
+        sample.refill(uid, key.clone(), schema, values.iter().cloned());
+        true
     }
 
     fn push(&mut self, sample: &Sample, _: &Context) {
         self.bytes += size(sample);
-        self.samples.push_back(sample.clone());
-        while self.bytes > self.limit
-            && let Some(first) = self.samples.pop_front()
-        {
-            self.bytes -= size(&first);
-            self.first += 1;
+        if self.blocks.is_empty() || self.end.is_multiple_of(BLOCK) {
+            self.blocks.push_back(Chunk::new());
         }
+        if let Some(block) = self.blocks.back_mut() {
+            let values = sample.values().iter().cloned();
+            block.push(sample.uid(), sample.key().clone(), sample.schema(), values);
+            self.end += 1;
+        }
+        while self.bytes > self.limit && self.forget() {}
     }
 
     fn close(&mut self, _: &Context) {
-        self.total = Some(self.end());
+        self.total = Some(self.end);
     }
 
     fn total(&self) -> Option<u64> {
