@@ -35,7 +35,11 @@ impl Length {
             self.known = Some((schema.clone(), self.expression.places(schema)));
         }
         let Some((_, places)) = &self.known else { return Ok(0) };
-        let value = self.expression.value(places, key, schema, values, &Draws::none())?;
+        let draws = Draws::none();
+        if let Some(length) = self.expression.quick(places, values, &draws).and_then(|found| found.count()) {
+            return Ok(length);
+        }
+        let value = self.expression.value(places, key, schema, values, &draws)?;
         let length = match value.view() {
             View::Int(length) => usize::try_from(length).ok(),
             View::UInt(length) => usize::try_from(length).ok(),

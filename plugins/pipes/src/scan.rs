@@ -123,6 +123,16 @@ impl Scan {
         let sample = wider.sample();
         made.clear();
         let draws = Draws::none();
+        let behind = sample.values().len() - names.len();
+        // One number alone, as most are, goes straight to both its places.
+        if let [running] = &mut expressions[..] {
+            let (expression, places) = running.of(sample.schema());
+            if let Some(given) = expression.quick(places, sample.values(), &draws) {
+                sample.values_mut()[behind] = given.into_value();
+                values[0] = given.into_value();
+                return Ok(());
+            }
+        }
         for (running, name) in expressions.iter_mut().zip(&*names) {
             let (expression, places) = running.of(sample.schema());
             if let Some(given) = expression.quick(places, sample.values(), &draws) {
@@ -133,8 +143,9 @@ impl Scan {
             let value = value.and_then(|value| small(&value).map(|()| value));
             made.push(value.map_err(|error| error.context("sets", name))?);
         }
-        let behind = sample.values().len() - made.len();
-        sample.values_mut()[behind..].clone_from_slice(made);
+        for (place, value) in sample.values_mut()[behind..].iter_mut().zip(&*made) {
+            *place = value.clone();
+        }
         std::mem::swap(values, made);
         Ok(())
     }

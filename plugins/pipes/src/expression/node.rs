@@ -115,7 +115,14 @@ impl Node {
             Self::List(nodes) => {
                 let mut items = Vec::with_capacity(nodes.len());
                 for node in nodes {
-                    items.push(node.value(row)?);
+                    // What most items are, straight to where they go.
+                    match node {
+                        Self::Field(at, name) => items.push(row.field(*at, name)?.clone()),
+                        Self::Literal(literal) if let Some(number) = literal.quick() => {
+                            items.push(number.into_value());
+                        }
+                        node => items.push(node.value(row)?),
+                    }
                 }
                 Ok(Value::list(items))
             }

@@ -122,6 +122,12 @@ impl Quick {
         given.map(Self::int)
     }
 
+    /// The integer, if it is one from 0 up.
+    #[inline]
+    pub(crate) fn count(self) -> Option<usize> {
+        usize::try_from(self.whole()?).ok()
+    }
+
     /// The integer, if it is one that has a sign or could have one.
     #[inline]
     fn whole(self) -> Option<i64> {
@@ -194,7 +200,7 @@ impl Node {
 
 impl Literal {
     #[inline]
-    fn quick(&self) -> Option<Quick> {
+    pub(super) fn quick(&self) -> Option<Quick> {
         Some(match self {
             Self::Bool(truth) => Quick::bool(*truth),
             Self::Int(number) => Quick::int(*number),

@@ -2,18 +2,31 @@
 
 use std::hint::black_box;
 
-/// How many bits of an index entry say where its hash is, from 1; those above are the hash's own, 0 is for none.
+/// How many bits of an entry say where its hash is, from 1; those above are the hash's own, 0 is for none.
 const PLACE: u32 = 40;
+const PLACES: u64 = (1 << PLACE) - 1;
+
+/// How many parts the index has.
+const PARTS: usize = 256;
 
 /// Different hashes of 128 bits.
 ///
 /// They lie one after the other, and are found by an index of 8 bytes an entry that is two thirds full at most: so of what is new only
-/// the index is looked into at random, and what a growing one leaves behind is small.
+/// the index is looked into at random, and what a growing one leaves behind is small. The index is in parts that grow by themselves, each
+/// within the cache and in memory that others left behind, without a look at the hashes.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     all: Vec<u128>,
-    /// A power of two of entries; a hash is at the place that its lower half says, or behind it.
-    index: Vec<u64>,
+    /// Of none before the first hash.
+    parts: Vec<Part>,
+}
+
+/// The entries of hashes that have the same upper bits.
+#[derive(Debug, Clone, Default)]
+struct Part {
+    /// A power of two of entries; one is at the place that its own bits say, or behind it.
+    entries: Vec<u64>,
+    len: usize,
 }
 
 impl Seen {
@@ -27,66 +40,86 @@ impl Seen {
 
     /// Whether this one is there.
     pub(super) fn contains(&self, hash: u128) -> bool {
-        !self.index.is_empty() && self.find(hash).is_ok()
+        self.parts
+            .get(part(hash))
+            .is_some_and(|part| part.len > 0 && part.find(own(hash), hash, &self.all).is_none())
     }
 
     /// Brings near what tells of these.
     pub(super) fn touch(&self, hashes: impl Iterator<Item = u128>) {
-        if let Some(last) = self.index.len().checked_sub(1) {
-            black_box(hashes.fold(0, |all, hash| all ^ self.index[hash as usize & last]));
-        }
+        let entry = |hash| {
+            let part = self.parts.get(part(hash))?;
+            part.entries.get(part.home(own(hash)))
+        };
+        black_box(hashes.filter_map(entry).fold(0, |all, entry| all ^ entry));
     }
 
     /// Adds one; says whether it is new.
     #[inline]
     pub(super) fn insert(&mut self, hash: u128) -> bool {
-        if self.index.len() < self.all.len() + self.all.len() / 2 + 2 {
-            self.grow();
+        if self.parts.is_empty() {
+            self.parts = vec![Part::default(); PARTS];
         }
-        let Err(vacant) = self.find(hash) else { return false };
+        let part = &mut self.parts[part(hash)];
+        if part.entries.len() < part.len + part.len / 2 + 2 {
+            part.grow();
+        }
+        let own = own(hash);
+        let Some(vacant) = part.find(own, hash, &self.all) else { return false };
         self.all.push(hash);
-        self.index[vacant] = tag(hash) | self.all.len() as u64;
+        part.entries[vacant] = own << PLACE | self.all.len() as u64;
+        part.len += 1;
         true
     }
+}
 
-    /// The entry of a hash, or the one that it would have. There is one at least.
+impl Part {
+    /// Where an entry with these bits is at best.
     #[inline]
-    fn find(&self, hash: u128) -> Result<usize, usize> {
-        let last = self.index.len() - 1;
-        let mut at = hash as usize & last;
+    fn home(&self, own: u64) -> usize {
+        own as usize & self.entries.len().wrapping_sub(1)
+    }
+
+    /// Where the entry of a hash would go; none where it is there. There is room.
+    #[inline]
+    fn find(&self, own: u64, hash: u128, all: &[u128]) -> Option<usize> {
+        let mut at = self.home(own);
         loop {
-            let entry = self.index[at];
+            let entry = self.entries[at];
             if entry == 0 {
-                return Err(at);
+                return Some(at);
             }
-            let place = (entry & PLACES) as usize - 1;
-            if entry & !PLACES == tag(hash) && self.all[place] == hash {
-                return Ok(at);
+            if entry >> PLACE == own && all[(entry & PLACES) as usize - 1] == hash {
+                return None;
             }
-            at = (at + 1) & last;
+            at = (at + 1) & (self.entries.len() - 1);
         }
     }
 
     #[cold]
     fn grow(&mut self) {
-        let len = (self.index.len() * 2).max(64);
-        self.index = vec![0; len];
-        for (hash, place) in self.all.iter().zip(1..) {
-            let mut at = *hash as usize & (len - 1);
-            while self.index[at] != 0 {
+        let len = (self.entries.len() * 2).max(16);
+        let before = std::mem::replace(&mut self.entries, vec![0; len]);
+        for entry in before.into_iter().filter(|entry| *entry != 0) {
+            let mut at = self.home(entry >> PLACE);
+            while self.entries[at] != 0 {
                 at = (at + 1) & (len - 1);
             }
-            self.index[at] = tag(*hash) | place;
+            self.entries[at] = entry;
         }
     }
 }
 
-const PLACES: u64 = (1 << PLACE) - 1;
-
-/// What an entry tells of its hash.
+/// Which part tells of a hash.
 #[inline]
-fn tag(hash: u128) -> u64 {
-    (hash >> 64) as u64 & !PLACES
+fn part(hash: u128) -> usize {
+    (hash >> 64) as usize % PARTS
+}
+
+/// What an entry has of its hash.
+#[inline]
+fn own(hash: u128) -> u64 {
+    hash as u64 & (u64::MAX >> PLACE)
 }
 
 #[cfg(test)]
