@@ -10,7 +10,7 @@ options! {
     /// Options of `prefetch`.
     pub struct PrefetchOptions {
         /// How many samples are held while their files are asked for.
-        ahead: usize = 8, in 1..=10_000;
+        ahead: usize = 32, in 1..=10_000;
         /// How many bytes of each, from its start; the store's bounds hold besides.
         bytes: u64 = 16777216;
         /// The field with the file's URL.

@@ -218,10 +218,18 @@ impl Table {
         read.saturating_mul(2).min(most)
     }
 
-    /// Notes that the first `bytes` of an object will be read, from its start on.
+    /// Notes that the first `bytes` of an object will be read next, from its start on. What came of it before its turn is as good as new.
     fn will_read(&mut self, known: &Known, bytes: u64) {
-        if let Some(object) = self.object(known) {
-            object.add_reader(Reader { next: 0, read: bytes / 2 });
+        let Self { objects, waiting, clock, .. } = self;
+        let Some(object) = objects.get_mut(&known.url) else { return };
+        object.add_reader(Reader { next: 0, read: bytes / 2 });
+        for (index, block) in &mut object.blocks {
+            if let Block::Here { at, read: false, .. } = block {
+                *clock += 1;
+                waiting.remove(at);
+                waiting.insert(*clock, (known.url.clone(), *index));
+                *at = *clock;
+            }
         }
     }
 
@@ -232,13 +240,35 @@ impl Table {
         let far = ahead_until(known, bytes.end.saturating_add(ahead));
         // A long read asks for its own bytes first.
         let far = if last * BLOCK < bytes.end { last } else { far };
-        let mut runs: Vec<Range<u64>> = Vec::new();
-        for index in first..last.max(far) {
+        let mut runs = Vec::new();
+        self.missing(&mut runs, known, first..last, |_, _| true);
+        self.ahead_of(&mut runs, known, last..far, 0);
+        runs
+    }
+
+    /// Adds the runs of these blocks to ask for now, which nobody reads yet, as long as that leaves room for so many others.
+    fn ahead_of(&mut self, runs: &mut Vec<Range<u64>>, known: &Known, blocks: Range<u64>, left: u64) {
+        // All of a run has room, so that no request is for a few.
+        self.missing(runs, known, blocks, |table, index| {
+            table.has_room(RUN - index % RUN + left, table.memory / 2)
+        });
+    }
+
+    /// Adds the runs of these blocks that are not here and not on their way, up to the first that may not be asked for; from now on
+    /// they are.
+    fn missing(
+        &mut self,
+        runs: &mut Vec<Range<u64>>,
+        known: &Known,
+        blocks: Range<u64>,
+        mut may: impl FnMut(&mut Self, u64) -> bool,
+    ) {
+        for index in blocks {
             let Some(object) = self.object(known) else { break };
             if object.blocks.contains_key(&index) {
                 continue;
             }
-            if index >= last && !self.may_go_ahead(RUN - index % RUN) {
+            if !may(self, index) {
                 break;
             }
             let Some(object) = self.object(known) else { break };
@@ -249,20 +279,22 @@ impl Table {
                 _ => runs.push(index..index + 1),
             }
         }
-        runs
     }
 
-    /// Whether there is room for so many blocks that nobody needs yet: all of a run, so that no request is for a few.
-    fn may_go_ahead(&mut self, blocks: u64) -> bool {
-        // What came so long ago that all memory was read twice since then, its reader has given up.
-        while self.unread + blocks * BLOCK > self.memory / 2 {
-            match self.waiting.first_key_value() {
-                Some((&at, (url, index))) if at.saturating_add(self.memory * 2) < self.clock => {
-                    let (url, index) = (url.clone(), *index);
-                    self.drop_block(&url, index);
-                }
-                _ => return false,
-            }
+    /// Whether there is room for the first blocks of so many objects: an eighth of the memory beyond what there is for the others.
+    fn may_open(&mut self, objects: u64) -> bool {
+        self.has_room(objects, self.memory / 2 + self.memory / 8)
+    }
+
+    fn has_room(&mut self, blocks: u64, most: u64) -> bool {
+        // What came so long ago that all memory was read twice since then, its reader has given up, if its turn has come.
+        while self.unread + blocks * BLOCK > most {
+            let old = self.waiting.range(..self.clock.saturating_sub(self.memory * 2));
+            let given_up = |(url, _): &&(Arc<str>, u64)| !self.expected.holds(url);
+            let Some((url, index)) = old.map(|(_, block)| block).find(given_up).cloned() else {
+                return false;
+            };
+            self.drop_block(&url, index);
         }
         true
     }

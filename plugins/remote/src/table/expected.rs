@@ -6,9 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use super::{Anew, Known, Opened, Table, ahead_until};
+use super::{Anew, BLOCK, Known, Opened, Table, ahead_until};
 
-/// So many objects are opened at once before they are read.
+/// So many objects are open, or on their way to be, before all of their bytes are asked for.
 const OPENINGS: usize = 32;
 
 /// What is expected to be read: URLs, and how many bytes of each from its start.
@@ -17,6 +17,13 @@ pub(super) struct Expected {
     queue: VecDeque<(Arc<str>, u64)>,
     /// Those in the queue.
     urls: HashSet<Arc<str>>,
+}
+
+impl Expected {
+    /// Whether this one is still to be asked for.
+    pub(super) fn holds(&self, url: &Arc<str>) -> bool {
+        self.urls.contains(url)
+    }
 }
 
 /// What to ask for now.
@@ -35,32 +42,41 @@ impl Table {
         }
     }
 
-    /// What there is room for of what is expected, the first first: no object is asked for while one before it wants room. All of it
-    /// is on its way from now on; whoever is told to open must call [`opened`](Table::opened).
+    /// What there is room for of what is expected, the first first: of no object blocks are asked for while one before it wants room, or
+    /// would if it was known; but some are opened meanwhile, so that there is no answer to wait for once there is room. All of it is on its
+    /// way from now on; whoever is told to open must call [`opened`](Table::opened).
     pub(crate) fn asks(&mut self) -> Vec<Ask> {
-        let (mut asks, mut opening) = (Vec::new(), 0);
-        while let Some((url, bytes)) = self.expected.queue.get(opening).cloned() {
-            if !self.objects.contains_key(&url)
-                && (opening == OPENINGS || !self.may_go_ahead(opening as u64 + 1))
-            {
+        let (mut asks, mut at, mut full) = (Vec::new(), 0, false);
+        // Of those that are not known yet: how many there are, and what they may want.
+        let (mut opening, mut left) = (0, 0);
+        while at < OPENINGS
+            && let Some((url, bytes)) = self.expected.queue.get(at).cloned()
+        {
+            if !self.objects.contains_key(&url) && !self.may_open(opening + 1) {
                 break;
             }
             match self.open(&url, Anew::Nothing) {
                 Ok(Opened::Ask) => asks.push(Ask::Open(url)),
-                // Its own is asked for when it is known; those after it are opened meanwhile.
-                Ok(Opened::Opening) => opening += 1,
+                Ok(Opened::Opening) => {
+                    at += 1;
+                    opening += 1;
+                    left += bytes.div_ceil(BLOCK);
+                }
                 // Whoever reads it is told.
                 Err(_) => self.unexpect(&url),
+                Ok(Opened::Known(_)) if full => at += 1,
                 Ok(Opened::Known(known)) => {
-                    let runs = self.wanted(&known, &(0..0), bytes);
+                    let (mut runs, until) = (Vec::new(), ahead_until(&known, bytes));
+                    self.ahead_of(&mut runs, &known, 0..until, left);
                     if !runs.is_empty() {
                         asks.push(Ask::Blocks(known.clone(), runs));
                     }
-                    if !self.has(&known, ahead_until(&known, bytes)) {
-                        break;
+                    if self.has(&known, until) {
+                        self.unexpect(&url);
+                        self.will_read(&known, bytes);
+                    } else {
+                        (full, at) = (true, at + 1);
                     }
-                    self.unexpect(&url);
-                    self.will_read(&known, bytes);
                 }
             }
         }
@@ -97,10 +113,7 @@ impl Table {
 mod tests {
     use forebay_core::{Buffer, Error};
 
-    use super::{
-        super::{BLOCK, Found},
-        *,
-    };
+    use super::{super::Found, *};
     use crate::fetch::Identity;
 
     const MIB: u64 = 1 << 20;
@@ -142,9 +155,62 @@ mod tests {
         (0..OPENINGS + 1)
             .filter(|&number| number != 1)
             .for_each(|number| open(&mut table, &url(number), 10 * MIB));
-        // Half of the memory, less the first blocks: no more is opened before there is room.
-        assert_eq!(asks(&mut table), (vec![], vec![(url(0), 39), (url(2), 15)]));
+        // Half of the memory, less the first blocks; then one is open for each that was asked for.
+        assert_eq!(asks(&mut table), (vec![url(OPENINGS + 1)], vec![(url(0), 39), (url(2), 15)]));
+        open(&mut table, &url(OPENINGS + 1), 10 * MIB);
         assert_eq!(asks(&mut table), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn what_is_opened_without_room_for_its_bytes_takes_an_eighth_of_the_memory_at_most() {
+        let mut table = Table::new(16 * MIB, 16 * MIB);
+        (0..100).for_each(|number| table.expect(&url(number), 8 * MIB));
+        assert_eq!(asks(&mut table).0.len(), OPENINGS);
+        // All of the half is asked for, and what is open besides stays below ten of the sixteen.
+        (0..OPENINGS).for_each(|number| open(&mut table, &url(number), 100 * MIB));
+        assert_eq!(asks(&mut table), (Vec::new(), Vec::new()));
+        let mut table = Table::new(4 * MIB, 4 * MIB);
+        (0..100).for_each(|number| table.expect(&url(number), 4 * MIB));
+        assert_eq!(asks(&mut table).0.len(), 10);
+    }
+
+    #[test]
+    fn room_is_left_for_those_before_that_are_not_known_yet() {
+        let mut table = Table::new(16 * MIB, 16 * MIB);
+        (0..3).for_each(|number| table.expect(&url(number), 4 * MIB));
+        asks(&mut table);
+        // Of eight MiB the two before it may want all.
+        open(&mut table, &url(2), 4 * MIB);
+        assert_eq!(asks(&mut table), (Vec::new(), Vec::new()));
+        open(&mut table, &url(0), MIB);
+        assert_eq!(asks(&mut table).1, [(url(0), 3), (url(2), 7)]);
+        open(&mut table, &url(1), 4 * MIB);
+        assert_eq!(asks(&mut table).1, [(url(1), 15)]);
+    }
+
+    #[test]
+    fn what_was_opened_long_before_its_turn_is_kept() {
+        let mut table = Table::new(4 * MIB, 4 * MIB);
+        let first = Buffer::from(vec![0; BLOCK as usize]);
+        let read_all = |table: &mut Table, url: &Url| {
+            let Ok(Opened::Known(known)) = table.open(url, Anew::Nothing) else { panic!() };
+            table.reads(&known, &(0..2 * MIB));
+            table.wanted(&known, &(0..2 * MIB), 0);
+            for index in 0..8 {
+                table.arrived(&known, index, first.clone());
+                assert!(matches!(table.find(&known, index, &mut false, BLOCK), Ok(Found::Here(_))));
+            }
+        };
+        (0..8).for_each(|number| table.expect(&url(number), 2 * MIB));
+        for number in 0..8 {
+            for opened in asks(&mut table).0 {
+                open(&mut table, &opened, 2 * MIB);
+            }
+            asks(&mut table);
+            let known = table.objects.get(&url(number)).map(|object| object.blocks.contains_key(&0));
+            assert_eq!(known, Some(true), "{number}");
+            read_all(&mut table, &url(number));
+        }
     }
 
     #[test]
