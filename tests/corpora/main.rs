@@ -67,7 +67,7 @@ formats! {
     csv: csv, 0.99, ["gz"], "";
     image: image, 0.97, ["avif"], include_str!("image.toml");
     parquet: parquet, 0.99, [], include_str!("parquet.toml");
-    ipc: ipc, 0.985, [], include_str!("ipc.toml");
+    ipc: ipc, 0.99, [], "";
     hdf5: hdf5, 0.90, [], include_str!("hdf5.toml");
     npy: npy, 1.0, [], "";
     npz: npy, 1.0, [], "";

@@ -12,6 +12,7 @@ mod hive;
 mod ipc;
 mod mend;
 mod messages;
+mod old_packing;
 mod pages;
 mod parquet;
 mod piece;

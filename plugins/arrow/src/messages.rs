@@ -11,6 +11,7 @@ use forebay_core::{Blob, Buffer, Error, Result};
 use crate::{
     endian,
     errors::{of_arrow, shielded},
+    old_packing,
 };
 
 pub(crate) const MAGIC: &[u8] = b"ARROW1";
@@ -111,11 +112,8 @@ pub(crate) fn with_message<T>(
     let bytes = aligned(bytes);
     shielded(|| {
         let message = arrow_ipc::root_as_message(&bytes).map_err(|error| broken(&error))?;
-        let old = |pair: arrow_ipc::KeyValue<'_>| pair.key() == Some("ARROW:experimental_compression");
-        match message.custom_metadata().into_iter().flatten().any(old) {
-            true => Err(Error::unsupported("a body packed as Arrow 0.17 did")),
-            false => read(message),
-        }
+        let Some(today) = old_packing::of_today(&message)? else { return read(message) };
+        read(arrow_ipc::root_as_message(&aligned(&today)).map_err(|error| broken(&error))?)
     })
     .map_err(|error| error.context("byte", block.at))
 }
