@@ -197,7 +197,10 @@ impl<T: FlatMap> Calls for FlatMapOf<T> {
         let mut done = Sample::default();
         while let Some((uid, key, schema, values)) = input.peek() {
             let sample = Sample::with_schema(uid, key.clone(), schema.clone(), values.to_vec());
-            match self.expand_one(sample, std::mem::take(at), out, cx) {
+            let from = std::mem::take(at);
+            // What panics where its stream is dropped is lost as one that fails is.
+            let done_with = catch_within(|| Ok(self.expand_one(sample, from, out, cx)));
+            match done_with.unwrap_or_else(|error| Err((error, None))) {
                 Err((error, Some(given))) => {
                     // It stays at the front, for the next call.
                     *at = given;

@@ -27,7 +27,7 @@ impl Turns {
         match self.cycle {
             // Alone it is always its turn.
             0 | 1 => usize::MAX,
-            _ => usize::try_from(self.block - given).unwrap_or(usize::MAX),
+            _ => usize::try_from(self.block.saturating_sub(given)).unwrap_or(usize::MAX),
         }
     }
 }
@@ -257,6 +257,10 @@ impl<I: Items> Slots<I> {
         let position = if state.bytes.is_empty() { Position::default() } else { state.parse(VERSION)? };
         let Position { at, given, again, streams } = position;
         let fits = |saved: &Saved| saved.slot < self.turns.cycle && saved.sample < again;
+        if self.turns.cycle > 1 && given >= self.turns.block {
+            let error = format!("found {given} samples of a turn of {}", self.turns.block);
+            return Err(Error::invalid(error).context("option", "interleave_block"));
+        }
         let sorted = streams.windows(2).all(|pair| pair[0].sample < pair[1].sample);
         if at >= self.turns.cycle || !streams.iter().all(fits) || !sorted {
             let error = format!("found the state of more streams than {} at a time", self.turns.cycle);

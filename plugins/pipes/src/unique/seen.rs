@@ -3,11 +3,11 @@
 use std::hint::black_box;
 
 /// How many bits of an entry say where its hash is, from 1; those above are the hash's own, 0 is for none.
-const PLACE: u32 = 40;
+const PLACE: u32 = 37;
 const PLACES: u64 = (1 << PLACE) - 1;
 
-/// How many parts the index has.
-const PARTS: usize = 256;
+/// How many parts the index has. A part's places go by the bits that an entry has of its hash, so it is quick up to 2^27 entries.
+const PARTS: usize = 1024;
 
 /// Different hashes of 128 bits.
 ///
