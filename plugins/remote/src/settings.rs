@@ -13,7 +13,7 @@ use forebay_core::{Error, Result};
 /// ```
 #[derive(Clone)]
 pub struct Settings {
-    /// Bytes of objects kept in memory; half of them at most are ahead of their readers.
+    /// Bytes of objects kept in memory; three quarters of them at most are ahead of their readers, half by [`Prefetch`](crate::Prefetch).
     pub memory: u64,
     /// Bytes that are asked for ahead of a reader that goes forwards; 0 for none.
     pub ahead: u64,

@@ -242,16 +242,24 @@ impl Table {
         let far = if last * BLOCK < bytes.end { last } else { far };
         let mut runs = Vec::new();
         self.missing(&mut runs, known, first..last, |_, _| true);
-        self.ahead_of(&mut runs, known, last..far, 0);
+        // It is read sooner than what is only expected, which so takes none of its room.
+        self.ahead_of(&mut runs, known, last..far, 0, self.memory / 4 * 3);
         runs
     }
 
-    /// Adds the runs of these blocks to ask for now, which nobody reads yet, as long as that leaves room for so many others.
-    fn ahead_of(&mut self, runs: &mut Vec<Range<u64>>, known: &Known, blocks: Range<u64>, left: u64) {
+    /// Adds the runs of these blocks to ask for now, which nobody reads yet, as long as that leaves room for so many others below `most`.
+    fn ahead_of(
+        &mut self,
+        runs: &mut Vec<Range<u64>>,
+        known: &Known,
+        blocks: Range<u64>,
+        left: u64,
+        most: u64,
+    ) {
         // All of a run has room, so that no request is for a few.
-        self.missing(runs, known, blocks, |table, index| {
-            table.has_room(RUN - index % RUN + left, table.memory / 2)
-        });
+        let may =
+            |table: &mut Self, index: u64| table.has_room((RUN - index % RUN).saturating_add(left), most);
+        self.missing(runs, known, blocks, may);
     }
 
     /// Adds the runs of these blocks that are not here and not on their way, up to the first that may not be asked for; from now on
@@ -288,7 +296,7 @@ impl Table {
 
     fn has_room(&mut self, blocks: u64, most: u64) -> bool {
         // What came so long ago that all memory was read twice since then, its reader has given up, if its turn has come.
-        while self.unread + blocks * BLOCK > most {
+        while self.unread.saturating_add(blocks.saturating_mul(BLOCK)) > most {
             let old = self.waiting.range(..self.clock.saturating_sub(self.memory * 2));
             let given_up = |(url, _): &&(Arc<str>, u64)| !self.expected.holds(url);
             let Some((url, index)) = old.map(|(_, block)| block).find(given_up).cloned() else {

@@ -8,7 +8,7 @@ use std::{
 
 use super::{Anew, BLOCK, Known, Opened, Table, ahead_until};
 
-/// So many objects are open, or on their way to be, before all of their bytes are asked for.
+/// So many objects at most are open, or on their way to be, before all of their bytes are asked for.
 const OPENINGS: usize = 32;
 
 /// What is expected to be read: URLs, and how many bytes of each from its start.
@@ -48,8 +48,10 @@ impl Table {
     pub(crate) fn asks(&mut self) -> Vec<Ask> {
         let (mut asks, mut at, mut full) = (Vec::new(), 0, false);
         // Of those that are not known yet: how many there are, and what they may want.
-        let (mut opening, mut left) = (0, 0);
-        while at < OPENINGS
+        let (mut opening, mut left) = (0, 0_u64);
+        // Their first blocks are an eighth of the memory at most, and all of them make way for those that are read before.
+        let window = usize::try_from(self.memory / 8 / BLOCK).unwrap_or(OPENINGS).clamp(1, OPENINGS);
+        while at < window
             && let Some((url, bytes)) = self.expected.queue.get(at).cloned()
         {
             if !self.objects.contains_key(&url) && !self.may_open(opening + 1) {
@@ -60,14 +62,14 @@ impl Table {
                 Ok(Opened::Opening) => {
                     at += 1;
                     opening += 1;
-                    left += bytes.div_ceil(BLOCK);
+                    left = left.saturating_add(bytes.div_ceil(BLOCK));
                 }
                 // Whoever reads it is told.
                 Err(_) => self.unexpect(&url),
                 Ok(Opened::Known(_)) if full => at += 1,
                 Ok(Opened::Known(known)) => {
                     let (mut runs, until) = (Vec::new(), ahead_until(&known, bytes));
-                    self.ahead_of(&mut runs, &known, 0..until, left);
+                    self.ahead_of(&mut runs, &known, 0..until, left, self.memory / 2);
                     if !runs.is_empty() {
                         asks.push(Ask::Blocks(known.clone(), runs));
                     }
@@ -113,7 +115,10 @@ impl Table {
 mod tests {
     use forebay_core::{Buffer, Error};
 
-    use super::{super::Found, *};
+    use super::{
+        super::{Found, RUN},
+        *,
+    };
     use crate::fetch::Identity;
 
     const MIB: u64 = 1 << 20;
@@ -163,15 +168,16 @@ mod tests {
 
     #[test]
     fn what_is_opened_without_room_for_its_bytes_takes_an_eighth_of_the_memory_at_most() {
-        let mut table = Table::new(16 * MIB, 16 * MIB);
-        (0..100).for_each(|number| table.expect(&url(number), 8 * MIB));
-        assert_eq!(asks(&mut table).0.len(), OPENINGS);
-        // All of the half is asked for, and what is open besides stays below ten of the sixteen.
-        (0..OPENINGS).for_each(|number| open(&mut table, &url(number), 100 * MIB));
-        assert_eq!(asks(&mut table), (Vec::new(), Vec::new()));
-        let mut table = Table::new(4 * MIB, 4 * MIB);
-        (0..100).for_each(|number| table.expect(&url(number), 4 * MIB));
-        assert_eq!(asks(&mut table).0.len(), 10);
+        for (memory, opened) in [(MIB, 1), (4 * MIB, 2), (16 * MIB, 8), (64 * MIB, OPENINGS)] {
+            let mut table = Table::new(memory, 16 * MIB);
+            (0..100).for_each(|number| table.expect(&url(number), 8 * MIB));
+            assert_eq!(asks(&mut table).0.len(), opened);
+            (0..opened).for_each(|number| open(&mut table, &url(number), 100 * MIB));
+            // What is left of the half is for the first.
+            let left = (memory / 2 / BLOCK - opened as u64 + 1) / RUN * RUN;
+            let asked = left.min(32).saturating_sub(1);
+            assert_eq!(asks(&mut table).1.first(), (asked > 0).then(|| (url(0), asked)).as_ref());
+        }
     }
 
     #[test]

@@ -82,10 +82,10 @@ fn memory_is_bounded_and_one_long_read_does_not_fill_it() {
 
 #[test]
 fn what_nobody_came_for_makes_room_after_a_while() {
-    let mut table = Table::new(16 * MIB, 8 * MIB);
+    let mut table = Table::new(16 * MIB, 12 * MIB);
     let lost = known(&mut table, "lost", 100 * MIB);
-    let wanted = table.wanted(&lost, &(0..0), 8 * MIB);
-    assert_eq!(wanted.len(), 4);
+    let wanted = table.wanted(&lost, &(0..0), 12 * MIB);
+    assert_eq!(wanted.len(), 6);
     for index in wanted.into_iter().flatten() {
         table.arrived(&lost, index, Buffer::from(vec![0; BLOCK as usize]));
     }
