@@ -53,13 +53,7 @@ pub trait Source: DataPipe {
     /// # Errors
     /// As [`next`](Source::next); what was added before is delivered first.
     fn fill(&mut self, out: &mut Output, cx: &Context) -> Result<bool> {
-        while out.room() > 0 {
-            match self.next(cx)? {
-                Some(mut sample) => out.push(&mut sample),
-                None => return Ok(false),
-            }
-        }
-        Ok(true)
+        out.fill_with(|sample| Ok(self.next(cx)?.map(|next| *sample = next).is_some()))
     }
 
     /// How many samples an epoch has, where that costs nothing to know.
@@ -145,13 +139,7 @@ pub trait Items: Send {
     /// # Errors
     /// As [`next`](Items::next); what was added before is delivered first.
     fn fill(&mut self, out: &mut Output, cx: &Context) -> Result<bool> {
-        while out.room() > 0 {
-            match self.next(cx)? {
-                Some(mut sample) => out.push(&mut sample),
-                None => return Ok(false),
-            }
-        }
-        Ok(true)
+        out.fill_with(|sample| Ok(self.next(cx)?.map(|next| *sample = next).is_some()))
     }
 
     /// Whether the calls after an error give what lies behind it, or the end. Otherwise the rest of the stream is lost with it.
@@ -398,6 +386,22 @@ impl<'a> Output<'a> {
         self.out.try_push(uid, key, schema, values)?;
         self.room = self.room.saturating_sub(1);
         Ok(())
+    }
+
+    /// Adds the samples that `next` puts into the one it is given, until there is no room or `next` says that there was none; says
+    /// whether there may be more.
+    ///
+    /// # Errors
+    /// That of `next`; what was added before stays.
+    pub fn fill_with<E>(&mut self, mut next: impl FnMut(&mut Sample) -> Result<bool, E>) -> Result<bool, E> {
+        let mut sample = Sample::default();
+        while self.room > 0 {
+            if !next(&mut sample)? {
+                return Ok(false);
+            }
+            self.push(&mut sample);
+        }
+        Ok(true)
     }
 
     /// The one sample that `fill` adds, for who writes `fill` alone; `None` when it adds none.

@@ -27,21 +27,19 @@ pub(crate) fn of_today(message: &Message<'_>) -> Result<Option<Vec<u8>>> {
         _ => return Err(Error::unsupported(format!("a body packed as Arrow 0.17 did, by `{name}`"))),
     };
     let mut builder = FlatBufferBuilder::new();
-    let header = if let Some(batch) = message.header_as_record_batch() {
-        packed(&mut builder, &batch, codec).as_union_value()
+    let (header_type, header) = if let Some(batch) = message.header_as_record_batch() {
+        (MessageHeader::RecordBatch, packed(&mut builder, &batch, codec).as_union_value())
     } else if let Some(batch) = message.header_as_dictionary_batch() {
         let data = batch.data().map(|data| packed(&mut builder, &data, codec));
         let args = DictionaryBatchArgs { id: batch.id(), data, isDelta: batch.isDelta() };
-        DictionaryBatch::create(&mut builder, &args).as_union_value()
+        let header = DictionaryBatch::create(&mut builder, &args);
+        (MessageHeader::DictionaryBatch, header.as_union_value())
     } else {
         return Ok(None);
     };
     let args = MessageArgs {
         version: message.version(),
-        header_type: match message.header_type() {
-            MessageHeader::DictionaryBatch => MessageHeader::DictionaryBatch,
-            _ => MessageHeader::RecordBatch,
-        },
+        header_type,
         header: Some(header),
         bodyLength: message.bodyLength(),
         custom_metadata: None,

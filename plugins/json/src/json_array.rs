@@ -197,15 +197,9 @@ impl Items for JsonArrayItems {
     }
 
     fn fill(&mut self, out: &mut Output, _: &Context) -> Result<bool> {
-        let mut sample = Sample::default();
-        while out.room() > 0 {
-            let item = self.item(&mut sample);
-            if !item.map_err(|error| error.context("file", &self.rows.whose().origin))? {
-                return Ok(false);
-            }
-            out.push(&mut sample);
-        }
-        Ok(true)
+        out.fill_with(|sample| {
+            self.item(sample).map_err(|error| error.context("file", &self.rows.whose().origin))
+        })
     }
 
     /// Where the next item starts, and its number.

@@ -123,14 +123,7 @@ impl Items for JsonLinesItems {
     }
 
     fn fill(&mut self, out: &mut Output, _: &Context) -> Result<bool> {
-        let mut sample = Sample::default();
-        while out.room() > 0 {
-            if !self.next_row(&mut sample)? {
-                return Ok(false);
-            }
-            out.push(&mut sample);
-        }
-        Ok(true)
+        out.fill_with(|sample| self.next_row(sample))
     }
 
     /// The next call begins behind the row that failed.

@@ -39,7 +39,7 @@ impl Length {
         if let Some(length) = self.expression.quick(places, values, &draws).and_then(|found| found.count()) {
             return Ok(length);
         }
-        let value = self.expression.value(places, key, schema, values, &draws)?;
+        let value = self.expression.long_value(places, key, schema, values, &draws)?;
         let length = match value.view() {
             View::Int(length) => usize::try_from(length).ok(),
             View::UInt(length) => usize::try_from(length).ok(),

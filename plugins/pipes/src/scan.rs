@@ -124,18 +124,15 @@ impl Scan {
         made.clear();
         let draws = Draws::none();
         let behind = sample.values().len() - names.len();
-        // One number alone, as most are, goes straight to both its places.
-        if let [running] = &mut expressions[..] {
-            let (expression, places) = running.of(sample.schema());
-            if let Some(given) = expression.quick(places, sample.values(), &draws) {
-                sample.values_mut()[behind] = given.into_value();
-                values[0] = given.into_value();
-                return Ok(());
-            }
-        }
         for (running, name) in expressions.iter_mut().zip(&*names) {
             let (expression, places) = running.of(sample.schema());
             if let Some(given) = expression.quick(places, sample.values(), &draws) {
+                // One alone, as most are, goes straight to both its places.
+                if let [value] = &mut values[..] {
+                    *value = given.into_value();
+                    sample.values_mut()[behind] = given.into_value();
+                    return Ok(());
+                }
                 made.push(given.into_value());
                 continue;
             }
@@ -143,9 +140,7 @@ impl Scan {
             let value = value.and_then(|value| small(&value).map(|()| value));
             made.push(value.map_err(|error| error.context("sets", name))?);
         }
-        for (place, value) in sample.values_mut()[behind..].iter_mut().zip(&*made) {
-            *place = value.clone();
-        }
+        sample.values_mut()[behind..].clone_from_slice(made);
         std::mem::swap(values, made);
         Ok(())
     }

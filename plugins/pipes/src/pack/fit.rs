@@ -5,9 +5,6 @@
 
 use std::collections::BTreeSet;
 
-/// How many rows are few.
-const FEW: usize = 256;
-
 /// How the row for a sequence is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
@@ -23,8 +20,6 @@ pub(super) enum Index {
     First(Tree),
     /// By room and age.
     Best(BTreeSet<(usize, u64)>),
-    /// The same, where there are so few that to move them costs less than a tree.
-    BestOfFew(Vec<(usize, u64)>),
     /// There is one at most.
     Last(Option<u64>),
 }
@@ -34,7 +29,6 @@ impl Index {
     pub(super) fn new(method: Method, most: usize) -> Self {
         match method {
             Method::FirstFit => Self::First(Tree::new(most)),
-            Method::BestFit if most <= FEW => Self::BestOfFew(Vec::with_capacity(most)),
             Method::BestFit => Self::Best(BTreeSet::new()),
             Method::Concat => Self::Last(None),
         }
@@ -48,14 +42,6 @@ impl Index {
                 was.map(|was| rows.remove(&(was, row)));
                 now.map(|now| rows.insert((now, row)));
             }
-            Self::BestOfFew(rows) => {
-                if let Some(at) = was.and_then(|was| rows.binary_search(&(was, row)).ok()) {
-                    rows.remove(at);
-                }
-                if let Some(now) = now {
-                    rows.insert(rows.partition_point(|known| *known < (now, row)), (now, row));
-                }
-            }
             Self::Last(last) => *last = now.map(|_| row),
         }
     }
@@ -66,10 +52,6 @@ impl Index {
         match self {
             Self::First(tree) => tree.find(need, first, fits),
             Self::Best(rows) => rows.range((need, 0)..).map(|(_, row)| *row).find(|row| fits(*row)),
-            Self::BestOfFew(rows) => {
-                let start = rows.partition_point(|(room, _)| *room < need);
-                rows[start..].iter().map(|(_, row)| *row).find(|row| fits(*row))
-            }
             Self::Last(last) => *last,
         }
     }
@@ -154,13 +136,7 @@ mod tests {
     /// Rows are opened and closed at random, as `pack` does, and every search is compared with a walk over all of them.
     #[test]
     fn finds_what_a_walk_over_all_rows_finds() {
-        let sizes = [
-            (Method::FirstFit, 1),
-            (Method::FirstFit, 13),
-            (Method::BestFit, 13),
-            (Method::BestFit, FEW + 1),
-        ];
-        for (method, most) in sizes {
+        for (method, most) in [(Method::FirstFit, 1), (Method::FirstFit, 13), (Method::BestFit, 13)] {
             let mut rng = Rng::new(3, most as u64);
             let mut index = Index::new(method, most);
             let (mut first, mut rows): (u64, Vec<Option<usize>>) = (0, Vec::new());
