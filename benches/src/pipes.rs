@@ -1,14 +1,18 @@
 //! What each pipe costs a sample, beside the same graph without it; inline, behind the library boundary.
 
-use forebay_loader::{Error, Executor, Result};
+use forebay_loader::{Error, Executor, Registry, Result};
 
-use crate::measure::{percentile, spend};
+use crate::measure::{percentile, private_memory, spend, verdict};
 
 const SAMPLES: u64 = 1_000_000;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 9;
 
 /// What a pipe may cost a sample, in nanoseconds of CPU: of its input, or of its output where it makes several of one.
 const WANTED: f64 = 60.0;
+
+/// Those with a bar of their own: two pipes in a row, what holds samples back, and five million sequences a minute.
+const OWN: &[(&str, f64)] =
+    &[("fork, zip", 2.0 * WANTED), ("demux, mux", 2.0 * WANTED), ("shuffle 10000", 150.0), ("pack", 12_000.0)];
 
 /// The pipe, a graph with it, and the same without; `N` stands for the number of samples, `H` for half of it, `Q` for a fourth.
 const CASES: &[(&str, &str, &str)] = &[
@@ -110,19 +114,54 @@ pub(crate) fn run(only: &str) -> Result<Vec<String>> {
         }
         Ok(spent.cpu * 1e9 / SAMPLES as f64)
     };
-    let mut rows =
-        vec![format!("{:<32}{:>12}{:>12}{:>10}", "pipe, ns of CPU a sample", "without", "with", "costs")];
-    for (name, with, without) in CASES.iter().filter(|(name, ..)| name.contains(only)) {
-        let mut costs = [Vec::new(), Vec::new()];
-        for _ in 0..ROUNDS {
+    let cases: Vec<_> = CASES.iter().filter(|(name, ..)| name.contains(only)).collect();
+    // Round by round over all of them, so that a slow minute of the machine is one round's and not one pipe's.
+    let mut costs = vec![[Vec::new(), Vec::new()]; cases.len()];
+    for _ in 0..ROUNDS {
+        for ((_, with, without), costs) in cases.iter().zip(&mut costs) {
             costs[0].push(cost(without)?);
             costs[1].push(cost(with)?);
         }
+    }
+    let mut rows =
+        vec![format!("{:<32}{:>12}{:>12}{:>10}", "pipe, ns of CPU a sample", "without", "with", "costs")];
+    for ((name, ..), costs) in cases.iter().zip(costs) {
         // The best of each: what else the machine does only adds.
         let [without, with] = costs.map(|mut costs| percentile(&mut costs, 0.0));
         let more = with - without;
-        let mark = if more > WANTED { format!("  above {WANTED}") } else { String::new() };
+        let wanted = OWN.iter().find(|(own, _)| own == name).map_or(WANTED, |(_, wanted)| *wanted);
+        let mark = if more > wanted { format!("  above {wanted}") } else { String::new() };
         rows.push(format!("{name:<32}{without:>12.1}{with:>12.1}{more:>10.1}{mark}"));
     }
+    if FIRST.contains(only) {
+        first(&registry, 10)?;
+        rows.extend([first(&registry, 1_000_000_000)?, first(&registry, 1_000_000_000_000)?]);
+    }
     Ok(rows)
+}
+
+const FIRST: &str = "first of a global shuffle";
+
+/// How long it takes from a graph to the first sample of a permutation of so many, and how much memory.
+fn first(registry: &Registry, count: u64) -> Result<String> {
+    let text = format!("range {count} | random_sampler");
+    let (mut times, mut memory) = (Vec::new(), Vec::new());
+    // The plugin is loaded by then.
+    for _ in 0..ROUNDS {
+        let before = private_memory(std::process::id());
+        let (spent, (loader, sample)) = spend(|| {
+            let mut loader = crate::loader(&text, Executor::Inline, registry)?;
+            let sample = loader.epoch(0).next().transpose()?;
+            Ok((loader, sample))
+        })?;
+        memory.push(private_memory(std::process::id()).saturating_sub(before) as f64 / 1e3);
+        times.push(spent.wall * 1e3);
+        if sample.is_none() {
+            return Err(Error::bug(format!("{text} gave nothing")));
+        }
+        drop(loader);
+    }
+    let (time, memory) = (percentile(&mut times, 1.0), percentile(&mut memory, 1.0));
+    let got = format!("{time:.2} ms, {memory:.0} kB");
+    Ok(verdict(&format!("{FIRST} of {count:.0e}"), "1 ms, 1000 kB", &got))
 }

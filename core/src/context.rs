@@ -29,13 +29,16 @@ pub enum Level {
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     raw: &'a abi::Context,
+    /// Worked out once a call, and not for each sample that draws.
+    rngs: Rngs,
 }
 
 impl<'a> Context<'a> {
     /// Wraps what the host gave.
     #[must_use]
+    #[inline]
     pub fn new(raw: &'a abi::Context) -> Self {
-        Self { raw }
+        Self { raw, rngs: Rngs::new(mix(&[raw.seed, raw.epoch, raw.pass, raw.node])) }
     }
 
     /// `len` bytes of output memory, with anything in them; the host recycles it.
@@ -61,8 +64,7 @@ impl<'a> Context<'a> {
     #[must_use]
     #[inline]
     pub fn rngs(&self) -> Rngs {
-        let raw = self.raw;
-        Rngs::new(mix(&[raw.seed, raw.epoch, raw.pass, raw.node]))
+        self.rngs
     }
 
     /// What may be taken; to be checked before memory is asked for.

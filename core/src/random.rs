@@ -149,7 +149,8 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for _ in 0..ROUNDS {
         let [low0, high0] = split(u64::from(MULTIPLIERS[0]) * u64::from(counter[0]));
         let [low1, high1] = split(u64::from(MULTIPLIERS[1]) * u64::from(counter[2]));
-        counter = [high1 ^ counter[1] ^ key[0], low1, high0 ^ counter[3] ^ key[1], low0];
+        // In this order only one step of each round waits for its products.
+        counter = [high1 ^ (counter[1] ^ key[0]), low1, high0 ^ (counter[3] ^ key[1]), low0];
         key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
     }
     counter

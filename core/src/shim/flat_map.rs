@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use forebay_abi::{Chunk, Outcome, Pipe, Port, State};
+use forebay_abi::{Chunk, Key, Outcome, Pipe, Port, State};
 
 use super::{
     guard::{Instance, catch_within},
@@ -66,18 +66,37 @@ type Whose = [u64; 3];
 
 /// The stream of one sample, and how many answers it has given: samples, and errors that it went on after.
 pub(super) struct Open<I> {
-    key: forebay_abi::Key,
+    key: Key,
     pub(super) items: I,
     pub(super) given: u64,
 }
 
 /// Opens the stream of `sample`.
-pub(super) fn open<T: FlatMap>(pipe: &T, sample: Sample, cx: &Context) -> Result<Open<T::Items>> {
+pub(super) fn open<T: FlatMap>(pipe: &T, mut sample: Sample, cx: &Context) -> Result<Open<T::Items>> {
+    let mut place = None;
+    open_at(&mut place, pipe, &mut sample, cx)?;
+    place.ok_or_else(|| Error::bug("a stream that was opened is not there"))
+}
+
+/// As [`open`], straight in `place`: each move from hand to hand costs as much as to make it.
+#[inline]
+pub(super) fn open_at<T: FlatMap>(
+    place: &mut Option<Open<T::Items>>,
+    pipe: &T,
+    sample: &mut Sample,
+    cx: &Context,
+) -> Result<()> {
     let key = sample.key().clone();
-    match catch_within(|| pipe.open(sample, cx)) {
-        Ok(items) => Ok(Open { key, items, given: 0 }),
-        Err(error) => Err(error.context("sample", &key)),
+    let opened = catch_within(|| {
+        let items = pipe.open(std::mem::take(sample), cx)?;
+        *place = Some(Open { key: Key::default(), items, given: 0 });
+        Ok(())
+    });
+    opened.map_err(|error| error.context("sample", &key))?;
+    if let Some(open) = place {
+        open.key = key;
     }
+    Ok(())
 }
 
 impl<I: Items> Open<I> {

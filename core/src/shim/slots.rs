@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use forebay_abi::{Sample, State};
 use serde::{Deserialize, Serialize};
 
-use super::flat_map::{Open, open};
+use super::flat_map::{Open, open, open_at};
 use crate::{
     Context, Error, ErrorKind, FlatMap, Io, Items, OptionType, Options, Result, StateExt as _, Step,
     descriptor::OptionSpec, options::Reader,
@@ -87,8 +87,7 @@ impl<O: Options> Options for WithTurns<O> {
 /// round again: so `tf.data` and Grain interleave.
 pub(super) struct Slots<I> {
     turns: Turns,
-    /// Each with the number of its sample among those taken.
-    slots: Vec<Option<(u64, Open<I>)>>,
+    slots: Vec<Slot<I>>,
     /// Whose turn it is, and how many answers of it came.
     at: usize,
     given: u64,
@@ -96,6 +95,16 @@ pub(super) struct Slots<I> {
     taken: u64,
     /// After a restore: the samples that come again.
     back: Option<Back>,
+}
+
+/// A stream that is open, and the number of its sample among those taken.
+struct Slot<I> {
+    open: Option<Open<I>>,
+    sample: u64,
+}
+
+impl<I> Slot<I> {
+    const EMPTY: Self = Self { open: None, sample: 0 };
 }
 
 /// Samples that come again after a restore: those that were open, and those between them that had ended.
@@ -148,13 +157,14 @@ impl<I: Items> Slots<I> {
         if !self.come_back(pipe, cx, io)? {
             return Ok(Step::NeedInput(0));
         }
+        let mut sample = Sample::default();
         while io.room() > 0 {
             if self.slots.len() <= self.at {
                 // More than one behind the last after a restore, where those before had ended.
-                self.slots.resize_with(self.at + 1, || None);
+                self.slots.resize_with(self.at + 1, || Slot::EMPTY);
             }
             let slot = &mut self.slots[self.at];
-            if let Some((_, open)) = slot {
+            if let Some(open) = &mut slot.open {
                 let before = open.given;
                 let most = self.turns.left(self.given);
                 let Some(filled) = io.fill(most, |out| open.fill(out, cx)) else { return Ok(Step::End) };
@@ -164,12 +174,13 @@ impl<I: Items> Slots<I> {
                     Ok(true) | Err((_, true)) => self.gave(gave),
                 }
                 filled.map_err(|(error, _)| error)?;
-            } else if let Some(sample) = io.pop(0) {
+            } else if io.pop_into(0, &mut sample) {
+                slot.sample = self.taken;
                 self.taken += 1;
-                *slot = Some((self.taken - 1, open(pipe, sample, cx)?));
+                open_at(&mut slot.open, pipe, &mut sample, cx)?;
             } else if !io.ended(0) {
                 return Ok(Step::NeedInput(0));
-            } else if self.slots.iter().all(Option::is_none) {
+            } else if self.slots.iter().all(|slot| slot.open.is_none()) {
                 return Ok(Step::End);
             } else {
                 self.next_turn();
@@ -189,7 +200,7 @@ impl<I: Items> Slots<I> {
     }
 
     fn leave(&mut self) {
-        self.slots[self.at] = None;
+        self.slots[self.at].open = None;
         self.next_turn();
     }
 
@@ -217,10 +228,10 @@ impl<I: Items> Slots<I> {
                 && let Some(saved) = back.streams.pop_front()
             {
                 if self.slots.len() <= saved.slot {
-                    self.slots.resize_with(saved.slot + 1, || None);
+                    self.slots.resize_with(saved.slot + 1, || Slot::EMPTY);
                 }
-                let slot = saved.slot;
-                self.slots[slot] = Some((number, go_to(pipe, sample, &saved, cx)?));
+                let open = go_to(pipe, sample, &saved, cx)?;
+                self.slots[saved.slot] = Slot { open: Some(open), sample: number };
             }
         }
         self.taken = back.end;
@@ -229,20 +240,20 @@ impl<I: Items> Slots<I> {
     }
 
     pub(super) fn state(&self) -> Result<State> {
-        let first = self.slots.iter().flatten().map(|(number, _)| *number).min();
+        let first = self.slots.iter().filter(|slot| slot.open.is_some()).map(|slot| slot.sample).min();
         let (first, again, taken_again) = match &self.back {
             Some(back) => (0, back.end, back.next),
             None => first.map_or((self.taken, 0, 0), |first| (first, self.taken - first, self.taken - first)),
         };
         let mut streams = Vec::new();
-        for (slot, open) in self.slots.iter().enumerate() {
-            let Some((number, open)) = open else { continue };
+        for (slot, Slot { open, sample }) in self.slots.iter().enumerate() {
+            let Some(open) = open else { continue };
             let own = match open.items.state() {
                 Ok(state) => Some((state.version, state.bytes.into())),
                 Err(error) if error.kind() == ErrorKind::Unsupported => None,
                 Err(error) => return Err(error),
             };
-            streams.push(Saved { sample: number - first, slot, given: open.given, own });
+            streams.push(Saved { sample: sample - first, slot, given: open.given, own });
         }
         streams.extend(self.back.iter().flat_map(|back| &back.streams).cloned());
         streams.sort_unstable_by_key(|saved| saved.sample);

@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState},
-    iter,
 };
 
 use forebay_core::{Chunk, Key, Result, Sample, Schema, Value};
@@ -121,12 +120,8 @@ impl Index {
     #[inline]
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {
         let [start, factor] = self.seed;
-        let (words, rest) = key.as_chunks();
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        let words = words.iter().chain(iter::once(&last)).map(|word| u64::from_le_bytes(*word));
         // The length tells keys apart that end in zeros.
-        words.fold(start ^ key.len() as u64, |hash, word| {
+        words(key).fold(start ^ key.len() as u64, |hash, word| {
             let product = u128::from(hash ^ word) * u128::from(factor);
             product as u64 ^ (product >> 64) as u64
         })
@@ -136,7 +131,7 @@ impl Index {
     #[inline]
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<u32> {
         let mut at = self.heads.get(&hash).copied();
-        while let Some(number) = at.filter(|&number| self.key(number) != key) {
+        while let Some(number) = at.filter(|&number| !same(self.key(number), key)) {
             at = self.entries[number as usize].next;
         }
         at
@@ -183,6 +178,23 @@ impl Index {
             (None, _) => {}
         }
     }
+}
+
+/// A key in the words that it was mostly written in: bytes that were just written wait before they can be read in larger pieces.
+#[inline]
+fn words(key: &[u8]) -> impl Iterator<Item = u64> {
+    let (words, rest) = key.as_chunks();
+    let last = (!rest.is_empty()).then(|| {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        last
+    });
+    words.iter().copied().chain(last).map(u64::from_le_bytes)
+}
+
+#[inline]
+fn same(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && words(one).eq(words(other))
 }
 
 /// A hasher of what is a hash already.

@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Write as _;
-
 use forebay_core::{
     Context, DataPipe, Error, FlatMap, Items, Key, Output, PipeInfo, Result, Sample, State, StateExt, Str,
     Tensor, TensorExt, Value, View, abi::tag, options, random::mix,
@@ -57,10 +55,11 @@ impl FlatMap for Unbatch {
 
 /// The key of a sample as those of its parts name it: they are numbers in it.
 pub(crate) fn as_origin(key: &Key) -> Str {
-    let mut text = String::with_capacity(key.origin.len() + key.name.len() + 24);
-    // Writing to a text does not fail.
-    let _ = write!(text, "{key}");
-    text.into()
+    if key.name.is_empty() && key.index != Key::WHOLE {
+        // As it prints; most are such, and to print takes five times as long.
+        return Str::concat(&[&key.origin, "#", itoa::Buffer::new().format(key.index)]);
+    }
+    key.to_string().into()
 }
 
 /// The uids and keys of what a sample comes apart into: the first part has the sample's, as what was put together has those of its first

@@ -39,8 +39,9 @@ pub struct Unique {
     settled: u64,
     /// By all fields: the last schema, and the places of its fields in the order of their names.
     known: Option<(Schema, Vec<usize>)>,
-    /// Memory for what is hashed.
+    /// Memory for what is hashed, and for the hashes of the samples that wait.
     bytes: Vec<u8>,
+    ahead: Vec<u128>,
 }
 
 /// The version of a saved position: how many samples were taken.
@@ -61,8 +62,9 @@ impl DataPipe for Unique {
         if by.as_ref().is_some_and(Vec::is_empty) {
             return Err(Error::invalid("found no expression, expected one or null").context("option", "by"));
         }
-        let (seen, known, bytes) = (Seen::default(), None, Vec::new());
-        Ok(Self { by, most: options.most, seen, taken: 0, settled: 0, known, bytes })
+        let (seen, known) = (Seen::default(), None);
+        let (bytes, ahead) = (Vec::new(), Vec::new());
+        Ok(Self { by, most: options.most, seen, taken: 0, settled: 0, known, bytes, ahead })
     }
 }
 
@@ -84,12 +86,17 @@ impl Stream for Unique {
             self.taken += 1;
             input.advance();
         }
-        let mut ahead = self.look_ahead(io).into_iter();
+        let ahead = self.look_ahead(io);
+        let mut hashes = ahead.iter();
         let step = sift(io, |_, key, schema, values| {
             self.taken += 1;
-            let hash = ahead.next().unwrap_or_else(|| self.hash(key, schema, values))?;
+            let hash = match hashes.next() {
+                Some(&hash) => hash,
+                None => self.hash(key, schema, values)?,
+            };
             self.remember(hash)
         });
+        self.ahead = ahead;
         match step? {
             Step::Ready => Ok(Step::Ready),
             _ => self.wait(io),
@@ -121,18 +128,29 @@ impl Unique {
         Ok(Step::End)
     }
 
-    /// The hashes of the foremost samples, as many as there is room for. They are looked for all at once, so that the memory that each
-    /// is found in comes while others are on their way.
-    fn look_ahead(&mut self, io: &mut Io) -> Vec<Result<u128>> {
+    /// The hashes of the foremost samples, as many as there is room for, up to one that has none. They are looked for all at once, so that
+    /// the memory that each is found in comes while others are on their way.
+    fn look_ahead(&mut self, io: &mut Io) -> Vec<u128> {
+        let mut hashes = std::mem::take(&mut self.ahead);
+        hashes.clear();
         let room = io.room();
-        let Some(input) = io.input(0) else { return Vec::new() };
-        let waiting = input.samples().take(room);
-        let hashes: Vec<_> = waiting.map(|(_, key, schema, values)| self.hash(key, schema, values)).collect();
-        self.seen.touch(hashes.iter().flatten().copied());
+        if let Some(input) = io.input(0) {
+            let waiting = input.samples().take(room);
+            hashes.extend(waiting.map_while(|(_, key, schema, values)| self.hash(key, schema, values).ok()));
+        }
+        self.seen.touch(&hashes);
         hashes
     }
 
+    // Always: a hash that is handed over in memory has to wait there before it is read.
+    #[inline(always)]
     fn hash(&mut self, key: &Key, schema: &Schema, values: &[Value]) -> Result<u128> {
+        self.write(key, schema, values)?;
+        Ok(xxh3_128(&self.bytes))
+    }
+
+    /// Puts what tells a sample apart into `bytes`.
+    fn write(&mut self, key: &Key, schema: &Schema, values: &[Value]) -> Result<()> {
         let Self { by, known, bytes, .. } = self;
         bytes.clear();
         if let Some(by) = by {
@@ -140,7 +158,7 @@ impl Unique {
                 let (expression, places) = running.of(schema);
                 expression.write(places, key, schema, values, bytes)?;
             }
-            return Ok(xxh3_128(bytes));
+            return Ok(());
         }
         let order = match known {
             Some((known, order)) if known.is(schema) => order,
@@ -152,7 +170,7 @@ impl Unique {
             bytes.push(0xff); // Is in no text, so it ends the name.
             expression::write(value, bytes).map_err(|error| error.context("field", name))?;
         }
-        Ok(xxh3_128(bytes))
+        Ok(())
     }
 
     /// Whether this was not there before.

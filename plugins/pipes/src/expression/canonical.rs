@@ -19,6 +19,8 @@ mod kind {
     pub(super) const LIST: u8 = 6;
     pub(super) const STRUCT: u8 = 7;
     pub(super) const TENSOR: u8 = 8;
+    /// An integer of more than 64 bits.
+    pub(super) const BEYOND: u8 = 9;
 }
 
 impl Expression {
@@ -35,6 +37,9 @@ impl Expression {
         values: &[Value],
         out: &mut Vec<u8>,
     ) -> Result<()> {
+        if let Some(value) = self.field_of(places, values) {
+            return write(value, out).map_err(|error| self.blame(error));
+        }
         let draws = Draws::none();
         let given = match self.quick(places, values, &draws) {
             Some(found) => Ok(found.into_val()),
@@ -120,9 +125,18 @@ fn count(kind: u8, count: usize, out: &mut Vec<u8>) {
     out.extend((count as u64).to_le_bytes());
 }
 
+// In words, as they are read again to be hashed: what is written in other pieces than it is read in has to wait in between.
 fn whole(number: i128, out: &mut Vec<u8>) {
-    out.push(kind::WHOLE);
-    out.extend(number.to_le_bytes());
+    match i64::try_from(number) {
+        Ok(number) => {
+            out.extend(u64::from(kind::WHOLE).to_le_bytes());
+            out.extend(number.to_le_bytes());
+        }
+        Err(_) => {
+            out.push(kind::BEYOND);
+            out.extend(number.to_le_bytes());
+        }
+    }
 }
 
 fn float(number: f64, out: &mut Vec<u8>) {

@@ -25,7 +25,7 @@ pub(crate) use self::{
     rank::Rank,
 };
 use self::{
-    node::{Node, Row},
+    node::{Node, Row, there},
     quick::Quick,
     val::Val,
 };
@@ -81,6 +81,15 @@ impl Expression {
             Err(error) => error,
         };
         Err(self.blame(given))
+    }
+
+    /// The field that it is, as it lies in a sample; none where it is more than that, or the field is not there.
+    #[inline]
+    fn field_of<'a>(&self, places: &Places, values: &'a [Value]) -> Option<&'a Value> {
+        match self.node {
+            Node::Field(at, _) => there(places, values, at),
+            _ => None,
+        }
     }
 
     /// What it gives for a sample, if that is found the [short way](quick); if not, nothing was drawn.

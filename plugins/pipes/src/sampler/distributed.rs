@@ -72,8 +72,9 @@ impl Draw for Distributed {
     }
 
     fn at(&self, place: u64, _: &Rngs) -> (u64, u64) {
-        // Beyond the last it begins again; a source without samples has no places.
-        let (round, at) = (place / self.count, place % self.count);
+        // Beyond the last it begins again; a source without samples has no places. To divide takes as long as all the rest.
+        let (round, at) =
+            if place < self.count { (0, place) } else { (place / self.count, place % self.count) };
         if round > 0
             && let Some(repeats) = NonZeroU64::new(self.options.repeat.len() as u64)
         {

@@ -73,6 +73,9 @@ pub struct Sampler<D> {
     next: u64,
 }
 
+/// How many are drawn before they are given: what one waits for is done while others are worked out.
+const TOGETHER: usize = 64;
+
 /// The version of a saved position's form.
 const VERSION: u32 = 1;
 
@@ -103,13 +106,19 @@ impl<D: Draw> Stream for Sampler<D> {
         }
         let rngs = cx.rngs();
         let (rank, ranks) = if D::INFO.shards { (cx.rank(), cx.world_size()) } else { (0, 1) };
+        let mut drawn = Vec::with_capacity(TOGETHER);
         while io.room() > 0 {
-            let place = self.next.saturating_add(rank.into());
-            if place >= self.end {
+            let from = self.next.saturating_add(rank.into());
+            let places = (from..self.end).step_by(ranks as usize).take(io.room().min(TOGETHER));
+            drawn.clear();
+            drawn.extend(places.map(|place| (place, self.draw.at(place, &rngs))));
+            if drawn.is_empty() {
                 return Ok(Step::End);
             }
-            sampling::push(io, &self.schema, place, self.draw.at(place, &rngs));
-            self.next += u64::from(ranks);
+            for &(place, number) in &drawn {
+                sampling::push(io, &self.schema, place, number);
+            }
+            self.next += drawn.len() as u64 * u64::from(ranks);
         }
         Ok(Step::Ready)
     }

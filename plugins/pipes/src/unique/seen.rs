@@ -9,6 +9,9 @@ const PLACES: u64 = (1 << PLACE) - 1;
 /// How many parts the index has. A part's places go by the bits that an entry has of its hash, so it is quick up to 2^27 entries.
 const PARTS: usize = 1024;
 
+/// How many entries are looked at together: one line of the cache.
+const BUCKET: usize = 8;
+
 /// Different hashes of 128 bits.
 ///
 /// They lie one after the other, and are found by an index of 8 bytes an entry that is two thirds full at most: so of what is new only
@@ -24,10 +27,15 @@ pub(super) struct Seen {
 /// The entries of hashes that have the same upper bits.
 #[derive(Debug, Clone, Default)]
 struct Part {
-    /// A power of two of entries; one is at the place that its own bits say, or behind it.
-    entries: Vec<u64>,
+    /// A power of two of them, each filled from its first entry on. An entry is in the one that its own bits say, or where that is full behind it.
+    buckets: Vec<Bucket>,
     len: usize,
 }
+
+/// Entries that are looked at together, since nobody can tell in advance at which of them a search would end.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
+struct Bucket([u64; BUCKET]);
 
 impl Seen {
     pub(super) fn clear(&mut self) {
@@ -40,18 +48,17 @@ impl Seen {
 
     /// Whether this one is there.
     pub(super) fn contains(&self, hash: u128) -> bool {
-        self.parts
-            .get(part(hash))
-            .is_some_and(|part| part.len > 0 && part.find(own(hash), hash, &self.all).is_none())
+        let part = self.parts.get(part(hash)).filter(|part| part.len > 0);
+        part.is_some_and(|part| part.vacant(own(hash), hash, &self.all).is_none())
     }
 
     /// Brings near what tells of these.
-    pub(super) fn touch(&self, hashes: impl Iterator<Item = u128>) {
-        let entry = |hash| {
+    pub(super) fn touch(&self, hashes: &[u128]) {
+        let entry = |&hash: &u128| {
             let part = self.parts.get(part(hash))?;
-            part.entries.get(part.home(own(hash)))
+            part.buckets.get(part.home(own(hash))).map(|bucket| bucket.0[0])
         };
-        black_box(hashes.filter_map(entry).fold(0, |all, entry| all ^ entry));
+        black_box(hashes.iter().filter_map(entry).fold(0, |all, entry| all ^ entry));
     }
 
     /// Adds one; says whether it is new.
@@ -61,51 +68,58 @@ impl Seen {
             self.parts = vec![Part::default(); PARTS];
         }
         let part = &mut self.parts[part(hash)];
-        if part.entries.len() < part.len + part.len / 2 + 2 {
+        if part.len * 3 >= part.buckets.len() * BUCKET * 2 {
             part.grow();
         }
         let own = own(hash);
-        let Some(vacant) = part.find(own, hash, &self.all) else { return false };
+        let Some((bucket, entry)) = part.vacant(own, hash, &self.all) else { return false };
         self.all.push(hash);
-        part.entries[vacant] = own << PLACE | self.all.len() as u64;
+        part.buckets[bucket].0[entry] = own << PLACE | self.all.len() as u64;
         part.len += 1;
         true
     }
 }
 
 impl Part {
-    /// Where an entry with these bits is at best.
+    /// The bucket where an entry with these bits is at best.
     #[inline]
     fn home(&self, own: u64) -> usize {
-        own as usize & self.entries.len().wrapping_sub(1)
+        own as usize & self.buckets.len().wrapping_sub(1)
     }
 
     /// Where the entry of a hash would go; none where it is there. There is room.
     #[inline]
-    fn find(&self, own: u64, hash: u128, all: &[u128]) -> Option<usize> {
+    fn vacant(&self, own: u64, hash: u128, all: &[u128]) -> Option<(usize, usize)> {
         let mut at = self.home(own);
         loop {
-            let entry = self.entries[at];
-            if entry == 0 {
-                return Some(at);
-            }
-            if entry >> PLACE == own && all[(entry & PLACES) as usize - 1] == hash {
+            let Bucket(entries) = &self.buckets[at];
+            let like = |entry: u64| entry >> PLACE == own && entry != 0;
+            let is_it = |&entry: &u64| like(entry) && all[(entry & PLACES) as usize - 1] == hash;
+            if entries.iter().fold(false, |any, &entry| any | (entry >> PLACE == own))
+                && entries.iter().any(is_it)
+            {
                 return None;
             }
-            at = (at + 1) & (self.entries.len() - 1);
+            let full = entries.iter().fold(0, |count, &entry| count + usize::from(entry != 0));
+            if full < BUCKET {
+                return Some((at, full));
+            }
+            at = (at + 1) & (self.buckets.len() - 1);
         }
     }
 
     #[cold]
     fn grow(&mut self) {
-        let len = (self.entries.len() * 2).max(16);
-        let before = std::mem::replace(&mut self.entries, vec![0; len]);
-        for entry in before.into_iter().filter(|entry| *entry != 0) {
+        let len = (self.buckets.len() * 2).max(1);
+        let before = std::mem::replace(&mut self.buckets, vec![Bucket::default(); len]);
+        let mut full = vec![0; len];
+        for entry in before.into_iter().flat_map(|bucket| bucket.0).filter(|entry| *entry != 0) {
             let mut at = self.home(entry >> PLACE);
-            while self.entries[at] != 0 {
+            while full[at] == BUCKET {
                 at = (at + 1) & (len - 1);
             }
-            self.entries[at] = entry;
+            self.buckets[at].0[full[at]] = entry;
+            full[at] += 1;
         }
     }
 }
