@@ -370,10 +370,14 @@ fn an_audit_is_told_at_the_end_and_over_many_files() {
     let graph = "range 100 | shuffle 9 | batch 8 drop_last=true";
     let ranks: Vec<String> = (0..3).map(|rank| path(&rank.to_string())).collect();
     for (rank, file) in ranks.iter().enumerate() {
-        let rank = format!("{rank}/3");
-        let run = forebay(&[], &["run", graph, "--rank", &rank, "--audit", file]);
+        let said = if rank == 1 { "env".to_owned() } else { format!("{rank}/3") };
+        let launched = [("RANK", "1"), ("WORLD_SIZE", "3")];
+        let run = forebay(&launched, &["run", graph, "--rank", &said, "--audit", file]);
         assert!(run.status.success() && text(&run).contains("given the files of all ranks"), "{run:?}");
     }
+    let lost = forebay(&[("RANK", "1")], &["run", graph, "--rank", "env"]);
+    assert_eq!(lost.status.code(), Some(2), "{lost:?}");
+    assert!(String::from_utf8_lossy(&lost.stderr).contains("WORLD_SIZE is not set"), "{lost:?}");
     let all = forebay(&[], &["audit", &ranks[2], &ranks[0], &ranks[1], "--json"]);
     let told = json(&all);
     assert!(all.status.success(), "{all:?}");

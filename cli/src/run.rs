@@ -45,6 +45,9 @@ pub(crate) struct Args {
     /// What all random choices come from [default: the graph's, else 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Leave out what shuffles, and draw samples in their order: for validation
+    #[arg(long)]
+    no_shuffle: bool,
     /// How many times to go through the data, those before a resume included [default: the graph's, else 1]
     #[arg(long, value_name = "N")]
     epochs: Option<u64>,
@@ -54,7 +57,7 @@ pub(crate) struct Args {
     /// The most memory that waits between segments, such as 64MiB
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| parse_bytes(text).map_err(message))]
     budget: Option<u64>,
-    /// Give the samples of rank R among W that share the data: R/W, from 0/W on
+    /// Give the samples of rank R among W that share the data: R/W, from 0/W on; `env` for what RANK and WORLD_SIZE say
     #[arg(long, value_name = "R/W", value_parser = rank)]
     rank: Option<(u32, u32)>,
     /// The most memory of its own that a worker process in a sandbox may have [default: 4GiB]
@@ -161,8 +164,15 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
     time.ok_or_else(|| format!("the time is `{text}`, expected seconds such as 30 or 0.5"))
 }
 
-/// Reads `R/W`.
+/// Reads `R/W`, or of `env` what launchers of several processes set.
 fn rank(text: &str) -> std::result::Result<(u32, u32), String> {
+    if text == "env" {
+        let number = |name: &str| {
+            let value = std::env::var(name).map_err(|_| format!("rank is `env`, but {name} is not set"))?;
+            value.parse::<u32>().map_err(|_| format!("{name} is `{value}`, expected a number"))
+        };
+        return rank(&format!("{}/{}", number("RANK")?, number("WORLD_SIZE")?));
+    }
     let parts =
         text.split_once('/').and_then(|(rank, world)| Some((rank.parse().ok()?, world.parse().ok()?)));
     parts
@@ -186,7 +196,8 @@ fn build(
     let epochs = epochs(args.epochs, graph.run.epochs, resume.as_ref());
     // A limit may end the run in any epoch, and then no other is to be begun.
     let ahead = if args.limit.is_some() { 0 } else { epochs.1 };
-    let mut builder = Loader::builder(graph).executor(executor).seed(seed).epochs(ahead);
+    let mut builder =
+        Loader::builder(graph).executor(executor).seed(seed).epochs(ahead).shuffles(!args.no_shuffle);
     if let Some(budget) = args.budget {
         builder = builder.budget(budget);
     }

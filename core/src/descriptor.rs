@@ -34,7 +34,7 @@ pub struct PipeInfo {
     /// A sampler: its only input is an [`Indexed`](crate::Indexed) source, of which it is told how many samples there are, in one sample, [`COUNT`](crate::sampling::COUNT);
     /// what it gives are the numbers of samples, [`DRAWN`](crate::sampling::DRAWN).
     pub samples: bool,
-    /// Gives samples in a random order; said for people, who are told where that is lost.
+    /// Gives samples in a random order, or, a map, what is in each. People are told where that is lost, and a run may leave it out.
     pub shuffles: bool,
     /// Keeps what it reads for later epochs and passes. So that this is the same whenever it is read, everything before it is told of epoch 0 and
     /// pass 0 at all times; and none of that runs before this asks for input.

@@ -32,6 +32,7 @@ pub struct LoaderBuilder {
     graph: Graph,
     executor: Option<Executor>,
     seed: Option<u64>,
+    shuffles: bool,
     budget: Option<u64>,
     limits: Limits,
     chunk: Option<usize>,
@@ -53,6 +54,7 @@ impl LoaderBuilder {
             graph,
             executor: None,
             seed: None,
+            shuffles: true,
             budget: None,
             limits: Limits::DEFAULT,
             chunk: None,
@@ -126,6 +128,13 @@ impl LoaderBuilder {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self
+    }
+
+    /// Whether pipes that shuffle do; unless set, they do. Where not, the [graph unshuffled](Graph::unshuffled) is run, for validation.
+    #[must_use]
+    pub fn shuffles(mut self, shuffles: bool) -> Self {
+        self.shuffles = shuffles;
         self
     }
 
@@ -208,7 +217,8 @@ impl LoaderBuilder {
     /// `Abi` and `Panic` of plugins; `Io` when no thread starts.
     pub fn build(self, registry: &Registry) -> Result<Loader> {
         let executor = self.place()?;
-        let graph = checked(self.graph, self.ranks, registry)?;
+        let graph = if self.shuffles { self.graph } else { self.graph.unshuffled(registry) };
+        let graph = checked(graph, self.ranks, registry)?;
         let seed = self.seed.or(graph.run.seed).unwrap_or(0);
         let epochs = self.epochs.or(graph.run.epochs).unwrap_or(1);
         let budget = self.budget.or(graph.run.budget).unwrap_or(DEFAULT_BUDGET);

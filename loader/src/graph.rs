@@ -60,6 +60,7 @@ mod print;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod unshuffled;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;

@@ -70,7 +70,7 @@ impl Look<'_> {
         let Some(spec) = self.spec(at) else { return Vec::new() };
         let (name, mut found) = (&self.node(at).name, Vec::new());
         let mut say = |message: String| found.push(Lint { node: name.clone(), message });
-        if spec.shuffles && !spec.samples {
+        if spec.reorders() && !spec.samples {
             self.shuffle(at, &mut say);
         }
         if spec.shards

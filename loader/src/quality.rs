@@ -51,7 +51,8 @@ pub struct Measure {
 /// # Errors
 /// Those of a run; `Invalid` where samples come that are not there without a shuffle.
 pub fn quality(graph: &Graph, registry: &Registry, seed: u64) -> Result<Option<Quality>> {
-    let shuffles = |node: &Node| registry.pipe(&node.pipe).is_some_and(|spec| spec.shuffles || spec.samples);
+    let shuffles =
+        |node: &Node| registry.pipe(&node.pipe).is_some_and(|spec| spec.reorders() || spec.samples);
     let Some(last) = graph.order()?.into_iter().rfind(|&at| shuffles(&graph.nodes()[at])) else {
         return Ok(None);
     };

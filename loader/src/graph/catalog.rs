@@ -65,7 +65,7 @@ pub struct PipeSpec {
     /// Whether it says which samples of an indexed source come.
     #[serde(default)]
     pub samples: bool,
-    /// Whether it gives samples in a random order.
+    /// Whether it gives samples in a random order, or, a map, what is in each.
     #[serde(default)]
     pub shuffles: bool,
     /// Whether it keeps what it reads, which is the same in every epoch then.
@@ -135,6 +135,11 @@ impl MagicSpec {
 }
 
 impl PipeSpec {
+    /// Whether samples come out of it in a random order.
+    pub(crate) fn reorders(&self) -> bool {
+        self.shuffles && self.class != Class::Map
+    }
+
     /// A map without options.
     pub(crate) fn map(name: &str, summary: &str) -> Self {
         Self {

@@ -16,6 +16,7 @@ impl DataPipe for InBatchShuffle {
     const INFO: PipeInfo = PipeInfo {
         name: "in_batch_shuffle",
         summary: "The rows of each batch in random order",
+        shuffles: true,
         ..PipeInfo::DEFAULT
     };
     type Options = NoOptions;

@@ -62,6 +62,7 @@ const FUNCTIONS: &[Function] = &[
     Function { called: "sqrt", call: Call::Float(f64::sqrt) },
     Function { called: "exp", call: Call::Float(f64::exp) },
     Function { called: "log", call: Call::Float(f64::ln) },
+    Function { called: "head", call: Call::Two(head) },
     Function {
         called: "contains",
         call: Call::Two(|text, part| texts(text, part, |text, part| Val::Bool(text.contains(part)))),
@@ -248,6 +249,13 @@ fn abs<'a>(value: &Val<'a>) -> Option<Result<Val<'a>>> {
         Number::Whole(number) => numbers::whole(number.abs()),
         Number::Float(number) => Ok(Val::Float(number.abs())),
     })
+}
+
+/// The first so many bytes, or all there are: a file's kind stands there.
+fn head<'a>(bytes: &Val<'a>, count: &Val<'a>) -> Option<Result<Val<'a>>> {
+    let (Val::Bytes(bytes), Val::Int(count)) = (bytes, count) else { return None };
+    let found = usize::try_from(*count).map(|count| Val::Bytes(bytes.get(..count).unwrap_or(bytes)));
+    Some(found.map_err(|_| Error::invalid(format!("the first {count} bytes; expected 0 or more"))))
 }
 
 fn texts<'a>(

@@ -164,6 +164,9 @@ fn text() {
     gives("bool('true')", "true");
     fails("caption.substring(2, 99)", "no characters 2 to 99 in a text of 7");
     fails("bool('x')", "neither");
+    gives("head(b'abc', 2) == b'ab' && head(b'abc', 9) == b'abc' && size(head(raw, 1)) == 1", "true");
+    fails("head(raw, -1)", "the first -1 bytes; expected 0 or more");
+    fails("head(text, 1)", "`head` does not take text and an integer");
     fails("label.matches('x')", "`matches` takes text, found an integer");
 }
 
