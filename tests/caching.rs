@@ -3,15 +3,18 @@
 
 use std::{
     collections::HashSet,
-    env, fs,
+    env, fs, io,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Child, Command, Stdio},
+    thread,
 };
 
 use forebay_loader::{Executor, Graph, Registry};
 use forebay_tests::{
-    Cargo, PLUGINS, Setting, build, builder, digest, line, plugin_file, read, registry, root, within_deadline,
+    Cargo, PLUGINS, Setting, build, builder, command, digest, line, plugin_file, read, registry, root,
+    within_deadline,
 };
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 const PROCESSES: Setting = Setting { executor: Executor::Processes(2), ..Setting::INLINE };
 
@@ -123,6 +126,119 @@ fn a_killed_run_leaves_nothing_that_stays() {
             path.extension().is_some_and(|ending| ending == "lock") && path.file_stem().unwrap().len() == 16
         };
         assert_eq!(now.iter().filter(of_run).count(), 1);
+    });
+}
+
+/// Whether a cache has been written to its end.
+fn is_whole(cache: &Path) -> bool {
+    files(cache).iter().any(|path| path.ends_with("index"))
+}
+
+/// A run of the command, which is ended with the test.
+struct Live(Child);
+
+impl Live {
+    fn run(graph: &Graph) -> Self {
+        let mut command = Command::new(command::command());
+        command.args(["run", "--digest", "--quiet", "--epochs", "2", "--", &graph.to_string()]).env_clear();
+        command.env("FOREBAY_PLUGIN_PATH", command::all()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self(command.spawn().unwrap())
+    }
+
+    /// One that is stopped while it writes a cache.
+    fn run_and_stop(graph: &Graph, cache: &Path) -> Self {
+        for _ in 0..100 {
+            let mut run = Self::run(graph);
+            while pieces(cache) == 0 && run.is_live() {
+                thread::yield_now();
+            }
+            if run.is_live() {
+                run.signal(Signal::STOP);
+                let ways = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+                waitid(WaitId::Pid(Pid::from_child(&run.0)), ways).unwrap();
+                if !is_whole(cache) && run.is_live() {
+                    return run;
+                }
+                run.signal(Signal::CONT);
+            }
+            run.digest();
+            fs::remove_dir_all(cache).unwrap();
+        }
+        panic!("a hundred runs wrote all before they were stopped");
+    }
+
+    fn is_live(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+
+    /// The digest of all that it gave.
+    fn digest(mut self) -> String {
+        let text = |pipe: &mut dyn io::Read| io::read_to_string(pipe).unwrap();
+        let (out, said) = (text(self.0.stdout.as_mut().unwrap()), text(self.0.stderr.as_mut().unwrap()));
+        assert!(self.0.wait().unwrap().success() && !out.is_empty(), "{out}{said}");
+        out
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a run gives that reads no data, which is gone; the folder has one cache and nothing of another run.
+fn kept(graph: &Graph, data: &Path, cache: &Path) -> String {
+    let text = fs::read(data).unwrap();
+    fs::remove_file(data).unwrap();
+    let before = files(cache);
+    let digest = Live::run(graph).digest();
+    fs::write(data, text).unwrap();
+    let named = |ending: &str| before.iter().filter(|path| path.to_str().unwrap().ends_with(ending)).count();
+    let runs: HashSet<_> = before
+        .iter()
+        .filter(|path| path.extension().is_some_and(|ending| ending == "piece"))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().split('-').next().unwrap())
+        .collect();
+    // One lock is the cache's, the other one its run's.
+    assert_eq!((runs.len(), named("/index"), named("index"), named(".lock")), (1, 1, 1, 2), "{before:?}");
+    digest
+}
+
+#[test]
+fn processes_that_live_at_one_time_share_a_folder() {
+    command::command();
+    within_deadline(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, cache) = (folder.path().join("data.txt"), folder.path().join("cache"));
+        let text: String = (0..300_000).map(|number| format!("line {number} of a file\n")).collect();
+        fs::write(&data, text).unwrap();
+        let graph = graph(&data, &cache, "");
+        let truth = {
+            let plain = self::graph(&data, &folder.path().join("another"), "");
+            Live::run(&plain).digest()
+        };
+        // The first stops while it writes: the other one runs from beginning to end beside it, and keeps nothing.
+        let mut first = Live::run_and_stop(&graph, &cache);
+        let all = || files(&cache).into_iter().collect::<HashSet<_>>();
+        let written = all();
+        assert_eq!(Live::run(&graph).digest(), truth, "beside one that is stopped");
+        assert!(first.is_live() && !is_whole(&cache));
+        assert_eq!(all(), written, "both wrote");
+        first.signal(Signal::CONT);
+        assert_eq!(first.digest(), truth, "the one that was stopped");
+        assert_eq!(kept(&graph, &data, &cache), truth);
+        // All at once, however they come to lie.
+        for _ in 0..3 {
+            fs::remove_dir_all(&cache).unwrap();
+            let runs = [0; 3].map(|_| Live::run(&graph));
+            assert_eq!(runs.map(Live::digest), [0; 3].map(|_| truth.clone()));
+            assert_eq!(kept(&graph, &data, &cache), truth);
+        }
     });
 }
 

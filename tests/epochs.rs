@@ -4,9 +4,9 @@
 
 use std::thread;
 
-use forebay_loader::{Executor, Graph, Loader, Registry, Rng, Sample};
+use forebay_loader::{Executor, Graph, Loader, Registry, Rng, Sample, graph::On};
 use forebay_tests::{
-    ALL, Setting, build, kill_any, line, placed, registry, with_random_graphs, within_deadline,
+    ALL, Setting, await_workers, build, kill_any, line, placed, registry, with_random_graphs, within_deadline,
 };
 
 const EPOCHS: u64 = 3;
@@ -112,4 +112,40 @@ fn the_next_epoch_begins_while_the_consumer_has_this_one() {
             assert_eq!(read(loader.epoch(0)), truth[0], "{executor}, out of turn");
         }
     });
+}
+
+#[test]
+fn random_numbers_of_a_worker_process_are_those_of_each_epoch() {
+    within_deadline(|| {
+        let registry = registry();
+        let graph = line("range 40 | map 'x=random()'");
+        let mut inline = build(&graph, &registry, Setting::INLINE).unwrap();
+        let truth = [0, 1].map(|epoch| drawn(inline.epoch(epoch)));
+        assert!(truth[0].iter().zip(&truth[1]).all(|(one, other)| one != other), "{truth:?}");
+        // With epochs that begin when they are asked for, and ahead.
+        for epochs in [1, 2] {
+            let setting = Setting { executor: Executor::Processes(1), epochs, ..Setting::INLINE };
+            let mut loader = build(&graph, &registry, setting).unwrap();
+            let map = loader.graph().nodes().iter().position(|node| node.pipe == "map").unwrap();
+            let mut segments = loader.plan().segments.iter();
+            assert!(segments.any(|segment| segment.on == On::Process && segment.nodes.contains(&map)));
+            await_workers(&loader, 1);
+            let workers = loader.worker_processes();
+            for number in [0, 1, 0] {
+                assert_eq!(
+                    drawn(loader.epoch(number)),
+                    truth[number as usize],
+                    "epoch {number}, told of {epochs}"
+                );
+                assert_eq!(loader.worker_processes(), workers, "another process had epoch {number}");
+            }
+        }
+    });
+}
+
+/// The random numbers of an epoch, as text.
+fn drawn(samples: impl Iterator<Item = forebay_loader::Result<Sample>>) -> Vec<String> {
+    let drawn: Vec<_> = samples.map(|sample| format!("{:?}", sample.unwrap().get("x").unwrap())).collect();
+    assert_eq!(drawn.len(), 40);
+    drawn
 }

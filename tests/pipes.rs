@@ -1,5 +1,5 @@
 //! Every pipe that knows no format goes through one check: the same on every executor and with any chunks, saved after every sample and
-//! gone on with elsewhere, a second epoch, no samples and one, and options that are refused by name.
+//! gone on with elsewhere, a second epoch, no samples, one and no end of them, and options that are refused by name.
 //!
 //! What each is by definition stands beside its code; a pipe that is missing here fails the test.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
@@ -7,10 +7,15 @@
 use std::{collections::BTreeSet, fs};
 
 use forebay_loader::{
-    Error, Executor, Graph, Registry,
+    Error, Executor, Graph, Loader, Registry,
     graph::{Catalog as _, Kind, List, PipeSpec},
 };
-use forebay_tests::{Setting, build, line, read, registry, within_deadline};
+use forebay_tests::{
+    Setting, build,
+    child::{self, Outcome},
+    line, read, registry, root, within_deadline,
+};
+use serde_json::json;
 use tempfile::TempDir;
 
 /// The plugin whose pipes are checked.
@@ -91,6 +96,67 @@ const CASES: &[&str] = &[
     "range N | map 'x=random()' | cache FOLDER limit=2000 | repeat 2",
 ];
 
+/// How many samples an endless input has, how many are looked at, and how many no node may have given by then.
+const ENDLESS: &str = "1000000000000";
+const SOME: usize = 20;
+const FAR: u64 = 100_000;
+
+/// A run that has room for a mebibyte between its segments.
+const NARROW: Setting = Setting { budget: Some(1 << 20), ..Setting::INLINE };
+
+/// The cases that cannot run over an endless input, one in whose place there is such an input, and why.
+const ENDING: &[(&str, Option<&str>, &str)] = &[
+    (
+        "files '../plugins/pipes/src/*.rs' open=none | take N | group",
+        Some("files '../plugins/pipes/src/*.rs' open=none | repeat | group"),
+        "a folder has an end: its files come again",
+    ),
+    (
+        "files '../plugins/pipes/src/*.rs' open=none | take N | label classes=[src, other] root='../plugins/pipes'",
+        Some(
+            "files '../plugins/pipes/src/*.rs' open=none | repeat | label classes=[src, other] root='../plugins/pipes'",
+        ),
+        "as above",
+    ),
+    (
+        "range 3 | weighted_sampler [1, 0, 2] num_samples=30 | take N",
+        Some("range 3 | weighted_sampler [1, 0, 2] num_samples=N"),
+        "there is a weight for each sample: what is drawn of them is endless",
+    ),
+    (
+        "range N | distributed_sampler order=torch",
+        Some("range N | distributed_sampler"),
+        "torch's order is a table of all numbers",
+    ),
+    (
+        "range N | unique 'value % 11'",
+        Some("range N | unique 'value / 2'"),
+        "behind the eleventh sample it looks for a twelfth for ever",
+    ),
+    (
+        "range @a N ; range @b N start=3 ; zip_by_key <a, b> key=value join=outer prefix=['', 'b-']",
+        Some("range @a N start=3 ; range @b N ; zip_by_key <a, b> key=value join=outer prefix=['', 'b-']"),
+        "that a sample has no partner is known at the end",
+    ),
+    (
+        "range N | map 'x=random()' | collect | random_sampler | batch 4",
+        None,
+        "it holds all samples before it gives one",
+    ),
+    (
+        "range N | filter 'value % 2 == 0' | collect | random_sampler replacement=true num_samples=9",
+        None,
+        "as above",
+    ),
+];
+
+/// The cases that end by themselves, with how many samples.
+const SHORT: &[(&str, usize)] = &[
+    ("range N | take 12", 12),
+    ("range N | take_while 'value < 17'", 17),
+    ("range N | subset_sampler start=-9 step=2 shuffle=true", 5),
+];
+
 fn graph(case: &str, count: usize) -> Graph {
     line(&case.replace("FOLDER", &cache()).replace('N', &count.to_string()))
 }
@@ -117,13 +183,15 @@ fn epoch(graph: &Graph, registry: &Registry, setting: Setting, epoch: u64) -> (V
     (samples, failed.as_ref().map(Error::to_string))
 }
 
+/// The pipes of a case.
+fn pipes(case: &&str) -> Vec<String> {
+    line(&case.replace('N', "5")).nodes().iter().map(|node| node.pipe.clone()).collect()
+}
+
 #[test]
 fn every_pipe_is_here() {
     let registry = registry();
-    let named = |case: &&str| {
-        line(&case.replace('N', "5")).nodes().iter().map(|node| node.pipe.clone()).collect::<Vec<_>>()
-    };
-    let named: BTreeSet<String> = CASES.iter().flat_map(named).collect();
+    let named: BTreeSet<String> = CASES.iter().flat_map(pipes).collect();
     let plugin = registry.plugins().iter().find(|record| record.manifest().name == PLUGIN).unwrap();
     let all: Vec<_> = plugin.manifest().pipes.iter().filter(|pipe| !pipe.is_part()).collect();
     assert!(all.len() > 20, "{} pipes", all.len());
@@ -207,6 +275,92 @@ fn every_pipe_runs_with_processes() {
                 epoch(&graph, &registry, Setting::INLINE, 1),
                 "{graph}"
             );
+        }
+    });
+}
+
+/// A loader of a case without an end, or of one that stands for it.
+fn endless(text: &str, registry: &Registry, setting: Setting) -> Loader {
+    forget();
+    let graph = line(&text.replace("FOLDER", &cache()).replace('N', ENDLESS));
+    build(&graph, registry, setting).unwrap_or_else(|error| panic!("{graph}: {error}"))
+}
+
+/// Its first samples, by which no node may be far ahead.
+fn first(text: &str, registry: &Registry, executor: Executor) -> Vec<String> {
+    let mut loader = endless(text, registry, Setting { executor, ..NARROW });
+    let (samples, failed) = read(loader.epoch(2).take(SOME));
+    assert!(failed.is_none(), "{text} on {executor}: {failed:?}");
+    for node in loader.stats().nodes {
+        assert!(node.samples < FAR, "{text} on {executor}: {} gave {} samples", node.node, node.samples);
+    }
+    samples
+}
+
+/// How many samples come first of an endless input, which are the same on threads, and after a resume from either to the other.
+fn check_endless(text: &str, registry: &Registry) -> usize {
+    let truth = first(text, registry, Executor::Inline);
+    assert_eq!(first(text, registry, Executor::Threads(2)), truth, "{text}");
+    let taken = truth.len().min(7);
+    let exact = Setting { chunk: Some(3), marks: true, ..NARROW };
+    let threads = Setting { executor: Executor::Threads(2), ..NARROW };
+    for (before, after) in [(exact, threads), (threads, exact)] {
+        let mut loader = endless(text, registry, before);
+        let mut samples = loader.epoch(2);
+        assert_eq!(samples.by_ref().take(taken).filter(Result::is_ok).count(), taken, "{text}");
+        let snapshot = samples.snapshot().unwrap();
+        let mut other = endless(text, registry, after);
+        let (rest, failed) = read(other.resume(&snapshot).unwrap().take(SOME - taken));
+        assert!(failed.is_none(), "{text}: {after:?}: {failed:?}");
+        assert_eq!(rest, truth[taken..], "{text}: {before:?}, then {after:?}");
+    }
+    truth.len()
+}
+
+/// All cases with endless inputs, those that stand for others among them; and the pipes that are in none of them.
+fn endless_cases(registry: &Registry) -> (Vec<&'static str>, Vec<String>) {
+    for listed in ENDING.iter().map(|(case, ..)| case).chain(SHORT.iter().map(|(case, _)| case)) {
+        assert!(CASES.contains(listed), "no case is {listed}");
+    }
+    let is_ending = |case: &&str| ENDING.iter().any(|(ending, ..)| ending == case);
+    let (ending, mut cases): (Vec<&str>, Vec<&str>) = CASES.iter().partition(|case| is_ending(case));
+    for case in &cases {
+        let graph = graph(case, 987_654).check(registry).unwrap();
+        for source in graph.nodes().iter().filter(|node| node.inputs.is_empty()) {
+            assert_eq!(source.options.get("stop"), Some(&json!(987_654)), "{case} is not endless: list it");
+        }
+    }
+    cases.extend(ENDING.iter().filter_map(|(_, instead, _)| *instead));
+    let checked: BTreeSet<_> = cases.iter().flat_map(pipes).collect();
+    let left: BTreeSet<_> = ending.iter().flat_map(pipes).filter(|pipe| !checked.contains(pipe)).collect();
+    (cases, left.into_iter().collect())
+}
+
+#[test]
+fn every_pipe_runs_over_an_endless_input() {
+    // In children, which a pipe that never comes back, or takes whatever it gets, cannot leave.
+    if child::is_child() {
+        let registry = registry();
+        return child::serve(|case| Ok(json!(check_endless(case.to_str().unwrap(), &registry))), 20);
+    }
+    let registry = registry();
+    let (cases, left) = endless_cases(&registry);
+    assert_eq!(left, ["collect"], "all other pipes go without an end");
+    let name = "every_pipe_runs_over_an_endless_input";
+    let mut failed = Vec::new();
+    for (case, outcome) in cases.iter().zip(child::read_all(name, &root().join("tests"), &cases)) {
+        let count = SHORT.iter().find(|(short, _)| short == case).map_or(SOME, |(_, count)| *count);
+        match outcome {
+            Outcome::Read(found) if found == json!(count) => {}
+            Outcome::Read(found) => failed.push(format!("{case}: {found} samples, expected {count}")),
+            Outcome::Refused(why) | Outcome::Crashed(why) => failed.push(format!("{case}: {why}")),
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    within_deadline(move || {
+        for case in cases {
+            let truth = first(case, &registry, Executor::Inline);
+            assert_eq!(first(case, &registry, Executor::Processes(2)), truth, "{case}");
         }
     });
 }

@@ -3,8 +3,11 @@
 
 use std::fs;
 
-use forebay_loader::{Quality, quality};
-use forebay_tests::{line, registry, within_deadline};
+use forebay_loader::{Measure, Quality, quality};
+use forebay_tests::{
+    command::{forebay, json},
+    line, registry, within_deadline,
+};
 
 fn of(text: &str) -> Option<Quality> {
     quality(&line(text), &registry(), 7).unwrap()
@@ -53,4 +56,64 @@ fn shards_that_are_shuffled_and_interleaved_come_near_a_whole_shuffle() {
 fn what_has_no_place_without_a_shuffle_is_told() {
     let drawn = quality(&line("range 100 | random_sampler replacement=true"), &registry(), 7).unwrap_err();
     assert!(drawn.message().contains("no place in the order"), "{drawn}");
+}
+
+/// What the command prints of a graph's quality, a row a line, without the gaps between cells.
+fn printed(graph: &str) -> Vec<String> {
+    let output = forebay(&[], &["explain", graph, "--quality"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let section = text.split_once("\nshuffle quality, ").unwrap().1.split_once("\nas TOML").unwrap().0;
+    let tight = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    section.lines().map(tight).filter(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn the_command_prints_the_figures_beside_those_of_a_full_shuffle() {
+    for text in ["range 4096 | shuffle 16 | batch 8", "range 4096 | random_sampler"] {
+        let found = quality(&line(text), &registry(), 0).unwrap().unwrap();
+        let row = |name: &str, decimals: usize, factor: f64, measure: Measure, unit: &str| {
+            let figure = |number: f64| format!("{:.decimals$} {unit}", factor * number);
+            format!("{name} {} {}", figure(measure.found), figure(measure.full))
+        };
+        assert_eq!(
+            printed(text),
+            [
+                format!("of the 4096 samples that `{}` gives in epoch 0", found.node),
+                "here a full shuffle".to_owned(),
+                row("entropy of the distance of neighbours", 2, 1.0, found.entropy, "bits"),
+                row("moved by, on average", 0, 1.0, found.moved, "places"),
+                row("right behind one of the same file", 2, 100.0, found.together, "%"),
+            ],
+            "{text}"
+        );
+        let told = json(&forebay(&[], &["explain", text, "--quality", "--json"]))["quality"].clone();
+        assert_eq!(told, serde_json::to_value(&found).unwrap(), "{text}");
+    }
+    // A buffer of sixteen leaves neighbours together, a sampler does not.
+    let bits = |text: &str| {
+        let printed = printed(text);
+        let words: Vec<_> = printed[2].split(' ').collect();
+        [6, 8].map(|at| words[at].parse::<f64>().unwrap())
+    };
+    let [small, full] = bits("range 4096 | shuffle 16");
+    assert!(small < 0.6 * full, "{small} of {full} bits");
+    let [whole, full] = bits("range 4096 | random_sampler");
+    assert!(whole > 0.99 * full, "{whole} of {full} bits");
+}
+
+#[test]
+fn the_command_says_that_nothing_shuffles() {
+    for more in [&[][..], &["--json"]] {
+        let output = forebay(&[], &[&["explain", "range 9 | batch 2", "--quality"], more].concat());
+        let (out, error) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        let told = format!("{out}{error}");
+        assert!(told.contains("--quality: nothing in this graph shuffles"), "{told}");
+        assert!(!told.contains("shuffle quality"), "{told}");
+        assert_eq!(output.status.code(), Some(2), "{told}");
+    }
+    // Unasked, nothing is run and nothing told.
+    let plain = json(&forebay(&[], &["explain", "range 4096 | shuffle 16", "--json"]));
+    assert!(plain.get("quality").is_none() && plain.get("nodes").is_some(), "{plain}");
 }

@@ -1,10 +1,10 @@
 //! Ranks share the data: disjoint and whole for any number of them, and snapshots go from one number to another.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use forebay_loader::{Executor, Loader, Registry, Snapshot, Value};
-use forebay_tests::{line, registry, within_deadline, worker};
+use forebay_tests::{Setting, builder, line, registry, within_deadline, worker};
 
 fn loader(text: &str, registry: &Registry, (rank, world): (u32, u32), executor: Executor) -> Loader {
     let builder = Loader::builder(line(text)).executor(executor).seed(7).ranks(rank, world);
@@ -58,6 +58,82 @@ fn shares_are_disjoint_and_whole() {
 }
 
 #[test]
+fn shares_of_a_distributed_sampler_are_whole_and_of_one_length() {
+    within_deadline(|| {
+        let registry = registry();
+        for order in ["", " shuffle=false", " order=torch"] {
+            let graph = |drop_last: bool| {
+                format!(
+                    "range 150 | distributed_sampler{order} drop_last={drop_last} | rogue_map at=-1 | batch 4"
+                )
+            };
+            let whole = take(loader(&graph(false), &registry, (0, 1), Executor::Inline).epoch(1), usize::MAX);
+            let distinct: BTreeSet<_> = whole.iter().copied().collect();
+            assert!(whole.len() == 150 && distinct.into_iter().eq(0..150), "{order}: {whole:?}");
+            assert_eq!(whole.is_sorted(), order == " shuffle=false", "{order}");
+            for world in [1, 2, 3, 5, 8, 16, 63, 64, 200] {
+                for drop_last in [false, true] {
+                    let dealt = match drop_last {
+                        true => 150 / world as usize * world as usize,
+                        false => 150_usize.next_multiple_of(world as usize),
+                    };
+                    for rank in 0..world {
+                        let mut loader =
+                            loader(&graph(drop_last), &registry, (rank, world), Executor::Inline);
+                        let pipes: Vec<_> =
+                            loader.graph().nodes().iter().map(|node| node.pipe.clone()).collect();
+                        assert!(!pipes.contains(&"shard".to_owned()), "{pipes:?}");
+                        // Beyond its end the order begins again.
+                        let share = (rank as usize..dealt).step_by(world as usize).map(|at| whole[at % 150]);
+                        let found = take(loader.epoch(1), usize::MAX);
+                        assert!(share.eq(found.iter().copied()), "{order}, {rank} of {world}: {found:?}");
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// What torch's `DistributedSampler` gives each rank of ten samples, with its defaults: seed, epoch, whether the last are dropped, and the shares.
+///
+/// The order is `torch.randperm(10)` of a generator whose seed is the sum of both, `perm[rank::world]` each rank's:
+/// 0 gives 4 1 7 5 3 9 0 8 6 2, 1 gives 5 6 1 2 0 8 9 3 7 4, and 42 gives 2 6 1 8 4 5 0 9 3 7. What lacks is taken from its start.
+const TORCH: [(u64, u64, bool, &[&[i64]]); 12] = [
+    (0, 0, false, &[&[4, 5, 0, 2], &[1, 3, 8, 4], &[7, 9, 6, 1]]),
+    (0, 0, true, &[&[4, 5, 0], &[1, 3, 8], &[7, 9, 6]]),
+    (0, 0, false, &[&[4, 3, 6], &[1, 9, 2], &[7, 0, 4], &[5, 8, 1]]),
+    (0, 0, true, &[&[4, 3], &[1, 9], &[7, 0], &[5, 8]]),
+    (0, 1, false, &[&[5, 2, 9, 4], &[6, 0, 3, 5], &[1, 8, 7, 6]]),
+    (0, 1, true, &[&[5, 2, 9], &[6, 0, 3], &[1, 8, 7]]),
+    (0, 1, false, &[&[5, 0, 7], &[6, 8, 4], &[1, 9, 5], &[2, 3, 6]]),
+    (0, 1, true, &[&[5, 0], &[6, 8], &[1, 9], &[2, 3]]),
+    (42, 0, false, &[&[2, 8, 0, 7], &[6, 4, 9, 2], &[1, 5, 3, 6]]),
+    (41, 1, false, &[&[2, 8, 0, 7], &[6, 4, 9, 2], &[1, 5, 3, 6]]),
+    (42, 0, true, &[&[2, 4], &[6, 5], &[1, 0], &[8, 9]]),
+    (41, 1, false, &[&[2, 4, 3], &[6, 5, 7], &[1, 0, 2], &[8, 9, 6]]),
+];
+
+#[test]
+fn each_rank_gets_what_torch_gives_it() {
+    within_deadline(|| {
+        let registry = registry();
+        for (seed, epoch, drop_last, shares) in TORCH {
+            let graph = line(&format!("range 10 | distributed_sampler order=torch drop_last={drop_last}"));
+            for (executor, rank) in [Executor::Inline, Executor::Threads(2)]
+                .into_iter()
+                .flat_map(|executor| (0..shares.len()).map(move |rank| (executor, rank)))
+            {
+                let setting = Setting { executor, ..Setting::INLINE.seed(seed) };
+                let builder = builder(&graph, setting).ranks(rank as u32, shares.len() as u32);
+                let found = take(builder.build(&registry).unwrap().epoch(epoch), usize::MAX);
+                let of = format!("rank {rank} of {} with seed {seed} in epoch {epoch}", shares.len());
+                assert_eq!(found, shares[rank], "{of}, drop_last={drop_last}, {executor}");
+            }
+        }
+    });
+}
+
+#[test]
 fn a_snapshot_goes_from_some_ranks_to_others() {
     within_deadline(|| {
         let registry = registry();
@@ -66,15 +142,14 @@ fn a_snapshot_goes_from_some_ranks_to_others() {
         let elsewhere = "range 403 | shuffle 50 on=process | rogue_map at=-1 | batch 4 on=process";
         let own = "range 403 | shuffle 50 | shard on=process | rogue_map at=-1 | batch 4";
         let drawn = "range 403 | random_sampler | rogue_map at=-1 | batch 4";
-        let runs = [
-            (plain, Executor::Inline),
-            (plain, Executor::Threads(3)),
-            (drawn, Executor::Inline),
-            (drawn, Executor::Threads(3)),
-        ];
+        let alike = "range 403 | distributed_sampler | rogue_map at=-1 | batch 4";
+        let fewer = "range 403 | distributed_sampler order=torch drop_last=true | rogue_map at=-1 | batch 4";
+        let runs = [plain, drawn, alike, fewer]
+            .into_iter()
+            .flat_map(|text| [Executor::Inline, Executor::Threads(3)].map(|executor| (text, executor)));
         let solos = [elsewhere, own].map(|text| (text, Executor::Threads(2)));
         for (before, after) in [(1, 3), (3, 1), (2, 4), (4, 2), (3, 5), (8, 7)] {
-            for (text, executor) in runs.into_iter().chain(solos) {
+            for (text, executor) in runs.clone().chain(solos) {
                 let batches = 5;
                 let mut seen = Vec::new();
                 let mut snapshots: Vec<Snapshot> = Vec::new();
@@ -90,8 +165,17 @@ fn a_snapshot_goes_from_some_ranks_to_others() {
                     let mut loader = loader(text, &registry, (rank, after), executor);
                     seen.extend(take(loader.resume(snapshot).unwrap(), usize::MAX));
                 }
-                seen.sort_unstable();
-                assert!(seen.iter().copied().eq(0..403), "{before} to {after} on {executor}: {seen:?}");
+                // A distributed sampler gives as many as it gives ranks of this number.
+                let (world, of) = (after as usize, |given: usize| (given, given.min(403)));
+                let wanted = match text {
+                    _ if text == alike => of(403_usize.next_multiple_of(world)),
+                    _ if text == fewer => of(403 / world * world),
+                    _ => of(403),
+                };
+                let distinct: BTreeSet<_> = seen.iter().copied().collect();
+                let found = (seen.len(), distinct.len());
+                assert_eq!(found, wanted, "{text}: {before} to {after} on {executor}: {seen:?}");
+                assert!(distinct.iter().all(|number| (0..403).contains(number)), "{seen:?}");
             }
         }
     });

@@ -11,8 +11,12 @@ const ROUNDS: usize = 9;
 const WANTED: f64 = 60.0;
 
 /// Those with a bar of their own: two pipes in a row, what holds samples back, and five million sequences a minute.
-const OWN: &[(&str, f64)] =
-    &[("fork, zip", 2.0 * WANTED), ("demux, mux", 2.0 * WANTED), ("shuffle 10000", 150.0), ("pack", 12_000.0)];
+const OWN: &[(&str, f64)] = &[
+    ("fork, zip", 2.0 * WANTED),
+    ("demux, mux", 2.0 * WANTED),
+    ("shuffle 10000", 150.0),
+    ("pack", 12_000.0),
+];
 
 /// The pipe, a graph with it, and the same without; `N` stands for the number of samples, `H` for half of it, `Q` for a fourth.
 const CASES: &[(&str, &str, &str)] = &[
@@ -92,6 +96,28 @@ const CASES: &[(&str, &str, &str)] = &[
         "range N | map 'tokens=[value, value, value]' | batch 1000",
     ),
     ("unbatch", "range N | batch 1000 | unbatch | batch 1000", BARE),
+    ("collect", "range N | collect | sequential_sampler | batch 1000", BARE),
+    ("weighted_sampler", "range 3 | weighted_sampler [1, 2, 3] num_samples=N | batch 1000", BARE),
+    (
+        "label",
+        "range N | map \"path='heron/7.jpg'\" | label ['crane', 'heron'] | batch 1000",
+        "range N | map \"path='heron/7.jpg'\" | batch 1000",
+    ),
+    (
+        "group, a file of 2",
+        "range N | map [\"path=string(value / 2) + (value % 2 == 0 ? '.jpg' : '.txt')\", \"bytes=b'x'\"] | group | batch 1000",
+        "range N | map [\"path=string(value / 2) + (value % 2 == 0 ? '.jpg' : '.txt')\", \"bytes=b'x'\"] | batch 1000",
+    ),
+    (
+        "decode, nothing to do",
+        "range N | map \"txt='heron'\" | decode | batch 1000",
+        "range N | map \"txt='heron'\" | batch 1000",
+    ),
+    (
+        "collate, lists of 3",
+        "range N | map 'tokens=[value, value, value]' | collate | batch 1000",
+        "range N | map 'tokens=[value, value, value]' | batch 1000",
+    ),
     ("batch 64", "range N | batch 64", "range N | batch 1000"),
 ];
 

@@ -126,7 +126,7 @@ fn dense_at(value: &Value, levels: usize, floats: Option<Option<DType>>, cx: &Co
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{Tensor, TensorExt};
+    use forebay_core::{Tensor, TensorExt, random::Rng};
 
     use super::*;
     use crate::testing::{map, sample, small_host};
@@ -207,5 +207,50 @@ mod tests {
         let kept = collate(None, "a", deep.clone()).unwrap();
         assert!(matches!(kept.view(), View::List([_])));
         std::mem::forget((deep, kept)); // Dropping goes as deep as the nest does.
+    }
+
+    /// Lists within lists of this shape, with these numbers in them.
+    fn nest(shape: &[usize], numbers: &[Value]) -> Value {
+        let Some((&count, inner)) = shape.split_first() else { return numbers[0].clone() };
+        Value::list(numbers.chunks(numbers.len() / count).map(|part| nest(inner, part)).collect())
+    }
+
+    #[test]
+    fn equals_the_definition_for_any_shape() {
+        let mut rng = Rng::new(39, 0);
+        let collate = |value: Value| collate(None, "a", value);
+        for _ in 0..50 {
+            let shape: Vec<usize> = (0..=rng.below(3)).map(|_| 1 + rng.below(3) as usize).collect();
+            let count: usize = shape.iter().product();
+            let numbers: Vec<i64> = (0..count).map(|_| rng.below(100) as i64 - 50).collect();
+            let whole = tensor(&shape, &numbers);
+            let mut values: Vec<Value> = numbers.iter().map(|&number| number.into()).collect();
+            assert_eq!(collate(nest(&shape, &values)).unwrap(), whole);
+            let rows = numbers.chunks(count / shape[0]).map(|row| tensor(&shape[1..], row));
+            assert_eq!(collate(Value::list(rows.collect())).unwrap(), whole, "tensors stack as lists do");
+            // Structs in a list become one of stacked fields.
+            let texts = vec![Value::from("x"); shape[0]];
+            let of =
+                |number: Value, text: Value| Value::structure(vec![("p".into(), number), ("q".into(), text)]);
+            let nested = nest(&shape, &values);
+            let View::List(rows) = nested.view() else { unreachable!() };
+            let structs = rows.iter().map(|row| of(row.clone(), "x".into()));
+            assert_eq!(collate(Value::list(structs.collect())).unwrap(), of(whole, Value::list(texts)));
+            // One float makes all of them floats, one text leaves the list as it is, one more number is too many.
+            let at = rng.below(count as u64) as usize;
+            values[at] = (numbers[at] as f64 + 0.5).into();
+            let floats = numbers
+                .iter()
+                .enumerate()
+                .map(|(place, &number)| number as f64 + if place == at { 0.5 } else { 0.0 });
+            let bytes: Vec<u8> = floats.flat_map(f64::to_ne_bytes).collect();
+            let floats = Value::from(Tensor::new(DType::F64, &shape, bytes.into()).unwrap());
+            assert_eq!(collate(nest(&shape, &values)).unwrap(), floats);
+            values[at] = "x".into();
+            let odd = Value::list(values);
+            assert_eq!(collate(odd.clone()).unwrap(), odd);
+            let ragged = Value::list(vec![ints(&numbers), ints(&[&numbers[..], &[1]].concat())]);
+            assert_eq!(collate(ragged).unwrap_err().get("field"), Some("a"));
+        }
     }
 }

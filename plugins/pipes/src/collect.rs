@@ -224,7 +224,7 @@ impl CollectGet {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::ErrorKind;
+    use forebay_core::{ErrorKind, random::Rng};
 
     use super::*;
     use crate::testing::{Drive, Setup, check, check_resume, errors, ints, numbers, sample};
@@ -293,5 +293,34 @@ mod tests {
             (found.len(), found[0].kind(), found[0].get("option")),
             (1, ErrorKind::Limit, Some("limit"))
         );
+    }
+
+    #[test]
+    fn equals_the_definition_for_any_draws() {
+        let mut rng = Rng::new(51, 0);
+        for round in 0..30 {
+            let input = numbers(round % 9);
+            let count = if input.is_empty() { 0 } else { rng.below(12) };
+            let draws: Vec<(i64, i64)> =
+                (0..count).map(|_| (rng.below(input.len() as u64) as i64, rng.below(3) as i64)).collect();
+            let wanted = draws.iter().map(|&(number, again)| {
+                let mut sample = input[number as usize].clone();
+                sample.set_uid(sampling::uid(sample.uid(), again as u64));
+                sample
+            });
+            let numbers = drawn(&draws);
+            let setup = Setup::new(&[&input, &numbers]);
+            assert_eq!(
+                setup.check(|| make::<CollectGet>(1 << 20))[0],
+                wanted.collect::<Vec<_>>(),
+                "{draws:?}"
+            );
+            setup.check_resume(|| make::<CollectGet>(1 << 20));
+            assert_eq!(check(|| make::<Collect>(0), &input), input);
+            let counting = Setup { outputs: 2, ..Setup::new(&[&input]) };
+            let [counted, all] = &counting.check(|| make::<CollectLen>(0))[..] else { panic!("two outputs") };
+            assert_eq!((ints(counted, COUNT), all), (vec![input.len() as i64], &input));
+            counting.check_resume(|| make::<CollectLen>(0));
+        }
     }
 }

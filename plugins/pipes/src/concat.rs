@@ -73,7 +73,7 @@ impl Stream for Concat {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::Sample;
+    use forebay_core::{Sample, random::Rng};
 
     use super::*;
     use crate::testing::{Drive, Setup, ints, numbers, small_host};
@@ -123,5 +123,23 @@ mod tests {
         drive.replace(pipe);
         assert!(drive.step(1).is_err());
         assert_eq!(drive.step(1).unwrap(), Step::End);
+    }
+
+    #[test]
+    fn equals_the_definition_for_inputs_of_any_length() {
+        let mut rng = Rng::new(34, 0);
+        for round in 0..30 {
+            let inputs: Vec<_> = (0..1 + round % 5).map(|_| numbers(rng.below(7) as usize)).collect();
+            let mut wanted = Vec::new();
+            for (at, input) in inputs.iter().enumerate() {
+                for sample in input {
+                    wanted.push(sample.clone());
+                    wanted.last_mut().unwrap().set_uid(uid_from(sample.uid(), at, 0));
+                }
+            }
+            let setup = Setup::new(&inputs.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            assert_eq!(setup.check(concat)[0], wanted);
+            setup.check_resume(concat);
+        }
     }
 }

@@ -130,10 +130,10 @@ impl Demux {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{Options, Value};
+    use forebay_core::{Options, Value, random::Rng};
 
     use super::*;
-    use crate::testing::{Drive, Setup, ints, numbers, sample, small_host};
+    use crate::testing::{Drive, Setup, errors, ints, numbers, sample, small_host};
 
     fn demux(options: &str) -> Demux {
         Demux::new(DemuxOptions::parse(options).unwrap()).unwrap()
@@ -200,5 +200,50 @@ mod tests {
         assert_eq!(Demux::new(options).unwrap_err().get("option"), Some("block"));
         let host = small_host();
         assert!(demux("{}").restore(&State::json(2, &(2, 0)).unwrap(), &host.context()).is_err());
+    }
+
+    /// The output of a sample, by its place in the input.
+    type Rule<'a> = &'a dyn Fn(usize) -> usize;
+
+    #[test]
+    fn equals_the_definition_whatever_comes() {
+        const NAMES: [&str; 5] = ["ant", "bee", "cow", "dog", "elk"];
+        let mut rng = Rng::new(33, 0);
+        for round in 0..40 {
+            let (outputs, block) = (1 + round % 4, 1 + rng.below(3) as usize);
+            let labels: Vec<usize> = (0..rng.below(12)).map(|_| rng.below(5) as usize).collect();
+            let numbers = labelled(&labels.iter().map(|&label| (label as i64).into()).collect::<Vec<_>>());
+            let words = labelled(&labels.iter().map(|&label| NAMES[label].into()).collect::<Vec<_>>());
+            // To each output the samples for which `to` gives its number.
+            let dealt = |input: &[Sample], to: Rule<'_>| -> Vec<Vec<Sample>> {
+                let of =
+                    |output| (0..input.len()).filter(move |&at| to(at) == output).map(|at| input[at].clone());
+                (0..outputs).map(|output| of(output).collect()).collect()
+            };
+            let values: Vec<_> = NAMES.iter().rev().take(outputs).collect();
+            let by_name = format!(r#""field": "label", "other": "drop", "values": {values:?}"#);
+            let in_turn = format!(r#""block": {block}"#);
+            let cases: [(&str, &[Sample], Rule<'_>); 3] = [
+                (&in_turn, &numbers, &|at| at / block % outputs),
+                (r#""field": "label", "other": "drop""#, &numbers, &|at| labels[at]),
+                (&by_name, &words, &|at| 4 - labels[at]),
+            ];
+            for (options, input, to) in cases {
+                let make = || demux(&format!(r#"{{"count": {outputs}, {options}}}"#));
+                let setup = Setup { outputs, ..Setup::new(&[input]) };
+                assert_eq!(setup.check(make), dealt(input, to), "{options} {labels:?}");
+                setup.check_resume(make);
+            }
+            let make = || demux(&format!(r#"{{"count": {outputs}, "field": "label"}}"#));
+            let mut drive = Drive::wide(make(), &[&numbers], outputs, 2, &small_host());
+            let failed: Vec<_> =
+                errors(&mut drive).iter().map(|error| error.get("sample").unwrap().to_owned()).collect();
+            let beyond = (0..labels.len()).filter(|&at| labels[at] >= outputs);
+            assert_eq!(failed, beyond.map(|at| format!("test#{at}")).collect::<Vec<_>>());
+            for (output, wanted) in dealt(&numbers, &|at| labels[at]).iter().enumerate() {
+                assert_eq!(drive.out_of(output), wanted, "{outputs} {labels:?}");
+            }
+            Setup { outputs, ..Setup::new(&[&numbers]) }.check_resume(make);
+        }
     }
 }

@@ -69,6 +69,8 @@ impl Drop {
 
 #[cfg(test)]
 mod tests {
+    use forebay_core::random::Rng;
+
     use super::*;
     use crate::testing::{map, sample, small_host};
 
@@ -99,5 +101,42 @@ mod tests {
         let found = (error.get("field"), error.message());
         assert_eq!(found, (Some("z"), "no field called `z`; there are: a"));
         assert_eq!(drop_of(&["a", "a"]).unwrap_err().get("option"), Some("fields"));
+    }
+
+    /// Some of these names, in a random order.
+    fn some(rng: &mut Rng, of: &[&'static str]) -> Vec<&'static str> {
+        let mut left = of.to_vec();
+        (0..rng.below(1 + of.len() as u64))
+            .map(|_| left.swap_remove(rng.below(left.len() as u64) as usize))
+            .collect()
+    }
+
+    /// A sample with these fields, each of which holds its own name.
+    fn named(uid: u64, names: &[&str]) -> Sample {
+        sample(uid, &names.iter().map(|&name| (name, name.into())).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn equals_the_definition_for_any_fields() {
+        const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+        let (mut rng, host, mut good) = (Rng::new(44, 0), small_host(), 0);
+        for _ in 0..50 {
+            let chosen = some(&mut rng, &NAMES);
+            let pipe = drop_of(&chosen).unwrap();
+            for uid in 0..20 {
+                let names = some(&mut rng, &NAMES);
+                let found = map(&pipe, &named(uid, &names), &host);
+                match chosen.iter().find(|name| !names.contains(name)) {
+                    Some(&missing) => assert_eq!(found.unwrap_err().get("field"), Some(missing)),
+                    None => {
+                        good += 1;
+                        let left: Vec<_> =
+                            names.iter().copied().filter(|name| !chosen.contains(name)).collect();
+                        assert_eq!(found.unwrap(), named(uid, &left), "{chosen:?} of {names:?}");
+                    }
+                }
+            }
+        }
+        assert!((200..800).contains(&good), "{good}");
     }
 }

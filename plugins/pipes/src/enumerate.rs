@@ -97,7 +97,7 @@ fn wider(schema: &Schema, name: &str) -> Result<Schema> {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::Options;
+    use forebay_core::{Options, random::Rng};
 
     use super::*;
     use crate::testing::{Drive, Setup, check, check_resume, ints, numbers, sample};
@@ -160,5 +160,21 @@ mod tests {
         let options = EnumerateOptions::parse("{}").unwrap();
         assert_eq!((&*options.field, options.start), ("index", 0));
         assert_eq!(EnumerateOptions::parse(r#"{"start": 0.5}"#).unwrap_err().get("option"), Some("start"));
+    }
+
+    #[test]
+    fn equals_the_definition_for_any_samples() {
+        let mut rng = Rng::new(49, 0);
+        for round in 0..40 {
+            let start = rng.u64() as i64 >> 1;
+            let mut one = |uid| sample(uid, &[(["a", "b", "c"][rng.below(3) as usize], (uid as i64).into())]);
+            let input: Vec<_> = (0..round % 12).map(&mut one).collect();
+            let mut wanted = input.clone();
+            for (sample, at) in wanted.iter_mut().zip(0..) {
+                sample.set("index", start + at);
+            }
+            assert_eq!(check(|| enumerate(start), &input), wanted);
+            check_resume(|| enumerate(start), &input);
+        }
     }
 }

@@ -170,7 +170,7 @@ impl Items for Each {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{DType, FlatMap as _, Options, Tensor, TensorExt};
+    use forebay_core::{DType, FlatMap as _, Options, Tensor, TensorExt, random::Rng};
 
     use super::*;
     use crate::testing::{expand, ints, sample, small_host};
@@ -263,5 +263,39 @@ mod tests {
         let host = small_host();
         let mut each = flat_map(r#"{"items": "x"}"#).open(list(1, 0..2), &host.context()).unwrap();
         assert!(each.restore(&State::json(1, &3).unwrap(), &host.context()).is_err());
+    }
+
+    #[test]
+    fn equals_the_definition_for_lists_and_tensors_of_any_length() {
+        let mut rng = Rng::new(42, 0);
+        for round in 0..40_u64 {
+            let (field, keep) = (["item", "x", "name"][round as usize % 3], rng.bool(0.5));
+            let (mut input, mut wanted) = (Vec::new(), Vec::new());
+            for uid in 0..rng.below(4) {
+                let numbers: Vec<u8> = (0..rng.below(5)).map(|_| rng.below(200) as u8).collect();
+                let items = match rng.bool(0.5) {
+                    true => Value::list(numbers.iter().map(|&number| number.into()).collect()),
+                    false => Tensor::new(DType::U8, &[numbers.len()], numbers.clone().into()).unwrap().into(),
+                };
+                let whole = sample(uid, &[("x", items), ("name", "n".into())]);
+                for (at, number) in numbers.into_iter().enumerate() {
+                    let mut one = if keep { whole.clone() } else { sample(uid, &[]) };
+                    one.set(field, number);
+                    wanted.push((uid, at, one));
+                }
+                input.push(whole);
+            }
+            let options = format!(r#"{{"items": "x", "field": "{field}", "keep": {keep}}}"#);
+            let out = expand(&flat_map(&options), &input).unwrap();
+            assert_eq!(out.len(), wanted.len(), "{options}");
+            for (found, (uid, at, wanted)) in out.iter().zip(&wanted) {
+                assert!(found.fields().eq(wanted.fields()), "{options}: {found:?} for {wanted:?}");
+                let key = if *at == 0 { format!("test#{uid}") } else { format!("test#{uid}#{at}") };
+                assert_eq!(found.key().to_string(), key);
+                assert!(*at > 0 || found.uid() == *uid);
+            }
+            let uids: std::collections::HashSet<_> = out.iter().map(Sample::uid).collect();
+            assert_eq!(uids.len(), out.len(), "{options}");
+        }
     }
 }

@@ -99,7 +99,7 @@ fn spread(schema: &Schema, at: usize, within: &Schema) -> Result<Schema> {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{Options, Value};
+    use forebay_core::{Options, Value, random::Rng};
 
     use super::*;
     use crate::testing::{map, sample, small_host};
@@ -178,5 +178,58 @@ mod tests {
         );
         let twice = FlattenOptions { fields: Some(OneOrMany(vec!["a".into(), "a".into()])) };
         assert_eq!(Flatten::new(twice).unwrap_err().get("option"), Some("fields"));
+    }
+
+    /// A field of this name: a number, or a struct of up to three fields, some of which are structs.
+    fn random_value(rng: &mut Rng, depth: u32) -> Value {
+        if depth == 0 || rng.bool(0.4) {
+            return (rng.below(100) as i64).into();
+        }
+        let names: Vec<_> = ["x", "y", "z"].into_iter().filter(|_| rng.bool(0.5)).collect();
+        of(&names.into_iter().map(|name| (name, random_value(rng, depth - 1))).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn equals_the_definition_whatever_comes() {
+        let (mut rng, host, all) = (Rng::new(38, 0), small_host(), flatten("{}"));
+        let (mut clashes, mut whole) = (0, 0);
+        for uid in 0..400 {
+            let mut names = ["s", "t", "s.x", "u"];
+            names.rotate_left(rng.below(4) as usize);
+            let names: Vec<_> = names.into_iter().filter(|_| rng.bool(0.7)).collect();
+            let mut input: Vec<_> = names.iter().map(|&name| (name, random_value(&mut rng, 2))).collect();
+            // A struct there would be flattened too, and a name that is there for a while only is another matter.
+            input.iter_mut().filter(|(name, _)| *name == "s.x").for_each(|(_, value)| *value = 7_i64.into());
+            let chosen: Option<Vec<&str>> = rng.bool(0.5).then(|| {
+                let structs = input.iter().filter(|(_, value)| matches!(value.view(), View::Struct(_)));
+                structs.map(|(name, _)| *name).filter(|_| rng.bool(0.5)).rev().collect()
+            });
+            let mut wanted: Vec<(String, Value)> = Vec::new();
+            for (name, value) in &input {
+                match value.view() {
+                    View::Struct(fields) if chosen.as_ref().is_none_or(|chosen| chosen.contains(name)) => {
+                        wanted.extend(
+                            fields.fields().map(|(inner, value)| (format!("{name}.{inner}"), value.clone())),
+                        )
+                    }
+                    _ => wanted.push(((*name).to_owned(), value.clone())),
+                }
+            }
+            let input = sample(uid, &input);
+            let found = match &chosen {
+                Some(chosen) => map(&flatten(&format!(r#"{{"fields": {chosen:?}}}"#)), &input, &host),
+                None => map(&all, &input, &host),
+            };
+            if wanted.iter().filter(|(name, _)| name == "s.x").count() == 2 {
+                clashes += 1;
+                assert_eq!(found.unwrap_err().get("field"), Some("s.x"));
+            } else {
+                whole += 1;
+                let wanted: Vec<_> =
+                    wanted.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+                assert_eq!(found.unwrap(), sample(uid, &wanted), "{chosen:?} of {input:?}");
+            }
+        }
+        assert!(clashes > 20 && whole > 200, "{clashes} clashes, {whole} others");
     }
 }

@@ -58,7 +58,7 @@ impl Stream for Fork {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{Buffer, Options};
+    use forebay_core::{Buffer, Options, random::Rng};
 
     use super::*;
     use crate::testing::{Setup, numbers, sample};
@@ -88,6 +88,19 @@ mod tests {
         for out in (Setup { outputs: 3, ..Setup::new(&[&input]) }).check(|| fork(3)) {
             let given = out[0].get("bytes").and_then(forebay_core::Value::as_bytes).unwrap();
             assert_eq!(given.as_ptr(), bytes.as_ptr());
+        }
+    }
+
+    #[test]
+    fn equals_the_definition_for_any_samples() {
+        let mut rng = Rng::new(52, 0);
+        for round in 0..30 {
+            let outputs = 1 + round % 5;
+            let mut one = |uid| sample(uid, &[(["a", "b", "c"][rng.below(3) as usize], (uid as i64).into())]);
+            let input: Vec<_> = (0..round as u64 % 11).map(&mut one).collect();
+            let setup = Setup { outputs, ..Setup::new(&[&input]) };
+            assert_eq!(setup.check(|| fork(outputs)), vec![input.clone(); outputs]);
+            setup.check_resume(|| fork(outputs));
         }
     }
 }

@@ -211,7 +211,7 @@ fn template(text: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{Buffer, Options};
+    use forebay_core::{Buffer, Options, random::Rng};
 
     use super::*;
     use crate::testing::{check, check_resume, sample};
@@ -334,6 +334,71 @@ mod tests {
             "{key}{field}{field}",
         ] {
             assert_eq!(group_by(by).unwrap_err().get("option"), Some("by"), "{by}");
+        }
+    }
+
+    /// What a file is a part of, and the field that it becomes.
+    type Part = Option<(String, String)>;
+
+    /// The samples, written out plainly: a file goes to the sample before it, if it is a part of the same and its field is free.
+    fn reference(files: &[(Sample, Part)]) -> Vec<Sample> {
+        let mut out: Vec<(Option<&str>, Sample)> = Vec::new();
+        for (file, part) in files {
+            let Some((stem, field)) = part else {
+                out.push((None, file.clone()));
+                continue;
+            };
+            let bytes = file.get("bytes").unwrap().clone();
+            match out.last_mut() {
+                Some((Some(last), whole)) if last == stem && whole.get(field).is_none() => {
+                    whole.set(field, bytes)
+                }
+                _ => out.push((Some(stem), sample(file.uid(), &[("label", 1_i64.into()), (field, bytes)]))),
+            }
+        }
+        out.into_iter().map(|(_, sample)| sample).collect()
+    }
+
+    /// A path of few folders, stems and endings, so that neighbours often belong together, and the part that it is by this rule.
+    fn random_path(rng: &mut Rng, by: &str) -> (String, Part) {
+        let mut one = |of: &[&'static str]| of[rng.below(of.len() as u64) as usize];
+        let (folder, stem) = (one(&["", "a/", "a/b/"]), one(&["1", "2", "x_1"]));
+        if by == "{key}_{field}.png" {
+            let (field, end) = (one(&["image", "mask", "m.x"]), one(&[".png", ".png", ".png", ".PNG"]));
+            let part = (end == ".png").then(|| (format!("{folder}{stem}"), field.to_owned()));
+            return (format!("{folder}{stem}_{field}{end}"), part);
+        }
+        let ending = one(&["", ".jpg", ".JPG", ".json", ".json.gz", ".gz", ".tar.ZST"]);
+        let name = format!("{stem}{ending}");
+        let extension = ending.get(1..).unwrap_or("bytes").to_lowercase();
+        let part = if by == "folder" {
+            (folder.to_owned(), name.clone())
+        } else {
+            (format!("{folder}{stem}"), extension)
+        };
+        (format!("{folder}{name}"), Some(part))
+    }
+
+    #[test]
+    fn equals_the_definition_whatever_comes() {
+        let mut rng = Rng::new(37, 0);
+        for by in ["extension", "folder", "{key}_{field}.png"] {
+            for round in 0..25 {
+                let files: Vec<_> = (0..round % 13)
+                    .map(|uid| {
+                        let (path, part) = random_path(&mut rng, by);
+                        match rng.below(10) {
+                            0 => (sample(uid, &[("path", path.as_str().into())]), None),
+                            1 => (sample(uid, &[("bytes", Value::from(Buffer::from(vec![1])))]), None),
+                            _ => (file(uid, &path), part),
+                        }
+                    })
+                    .collect();
+                let input: Vec<_> = files.iter().map(|(file, _)| file.clone()).collect();
+                let make = || group_by(by).unwrap();
+                assert_eq!(check(make, &input), reference(&files), "{by}");
+                check_resume(make, &input);
+            }
         }
     }
 }

@@ -86,7 +86,7 @@ impl Label {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::Options;
+    use forebay_core::{Options, random::Rng};
 
     use super::*;
     use crate::testing::{map, sample, small_host};
@@ -108,5 +108,42 @@ mod tests {
         for (root, path) in [("d", "e/bee/1.jpg"), ("d", "d/bee"), ("d", "d/cow/1.jpg")] {
             assert_eq!(label(root, path).unwrap_err().get("path"), Some(path));
         }
+    }
+
+    #[test]
+    fn equals_the_definition_for_any_path() {
+        let (mut rng, host, mut good) = (Rng::new(50, 0), small_host(), 0);
+        for uid in 0..400 {
+            let mut one = |of: &[&'static str]| of[rng.below(of.len() as u64) as usize];
+            let (root, lies) =
+                (one(&["d", "./d/", "d/e", "/d", "."]), one(&["d/", "d/./", "./d/", "d/e/", "/d/", ""]));
+            let (folder, deeper) = (one(&["ant/", "bee/", "cow/", ""]), one(&["", "x/", "x/bee/"]));
+            let path = format!("{lies}{folder}{deeper}1.jpg");
+            // The parts of the path below those of the root: the first is the class, if there is another one behind it.
+            let parts = |path: &str| -> Vec<String> {
+                let named = path
+                    .split('/')
+                    .enumerate()
+                    .filter(|(at, part)| !(part.is_empty() && *at > 0 || *part == "."));
+                named.map(|(_, part)| part.to_owned()).collect()
+            };
+            let (above, parts) = (parts(root), parts(&path));
+            let below =
+                parts.strip_prefix(&above[..]).filter(|below| below.len() > 1 && !below[0].is_empty());
+            let class = below.and_then(|below| ["ant", "bee"].iter().position(|class| *class == below[0]));
+            let input = sample(uid, &[("path", path.as_str().into())]);
+            let options = format!(r#"{{"classes": ["ant", "bee"], "root": "{root}", "field": "y"}}"#);
+            let found = map(&Label::new(LabelOptions::parse(&options).unwrap()).unwrap(), &input, &host);
+            let Some(class) = class else {
+                assert_eq!(found.unwrap_err().get("path"), Some(path.as_str()), "{root}");
+                continue;
+            };
+            good += 1;
+            let mut wanted = input;
+            wanted.set("y", class as i64);
+            wanted.set("class", ["ant", "bee"][class]);
+            assert_eq!(found.unwrap(), wanted, "{root}");
+        }
+        assert!((50..350).contains(&good), "{good}");
     }
 }

@@ -93,7 +93,7 @@ impl Stream for Mux {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{Options, Sample};
+    use forebay_core::{Options, Sample, random::Rng};
 
     use super::*;
     use crate::testing::{Drive, Setup, ints, numbers, small_host};
@@ -196,6 +196,42 @@ mod tests {
             drive.replace(pipe);
             assert!(drive.step(1).is_err());
             assert_eq!(drive.step(1).unwrap(), Step::End);
+        }
+    }
+
+    /// The turns, written out plainly: the input and the number of each sample.
+    fn reference(stop: &str, block: usize, lengths: &[usize]) -> Vec<(usize, usize)> {
+        let (mut at, mut out) = (vec![0; lengths.len()], Vec::new());
+        while at != lengths {
+            for (input, &length) in lengths.iter().enumerate() {
+                let (start, end) = (at[input], length.min(at[input] + block));
+                out.extend((start..end).map(|number| (input, number)));
+                at[input] = end;
+                if stop == "shortest" && end < start + block {
+                    return out;
+                }
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn equals_the_definition_for_inputs_of_any_length() {
+        let mut rng = Rng::new(32, 0);
+        for round in 0..40 {
+            let lengths: Vec<_> = (0..1 + round % 4).map(|_| rng.below(8) as usize).collect();
+            let (inputs, block) = (inputs(&lengths), 1 + rng.below(4) as usize);
+            let setup = Setup::new(&inputs.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            for stop in ["shortest", "longest"] {
+                let wanted = reference(stop, block, &lengths).into_iter().map(|(input, number)| {
+                    let mut sample = inputs[input][number].clone();
+                    sample.set_uid(uid_from(sample.uid(), input, 0));
+                    sample
+                });
+                let make = || blocks(stop, block as u64);
+                assert_eq!(setup.check(make)[0], wanted.collect::<Vec<_>>(), "{stop} {block} {lengths:?}");
+                setup.check_resume(make);
+            }
         }
     }
 }

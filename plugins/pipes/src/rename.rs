@@ -71,6 +71,8 @@ impl Map for Rename {
 
 #[cfg(test)]
 mod tests {
+    use forebay_core::random::Rng;
+
     use super::*;
     use crate::testing::{map, sample, small_host};
 
@@ -103,5 +105,52 @@ mod tests {
         for wrong in [&["cls"][..], &["=a"], &["a="], &["a=b", "a=c"], &["a=c", "b=c"]] {
             assert_eq!(rename(wrong).unwrap_err().get("option"), Some("fields"), "{wrong:?}");
         }
+    }
+
+    /// Some of these names, in a random order.
+    fn some(rng: &mut Rng, of: &[&'static str]) -> Vec<&'static str> {
+        let mut left = of.to_vec();
+        (0..rng.below(1 + of.len() as u64))
+            .map(|_| left.swap_remove(rng.below(left.len() as u64) as usize))
+            .collect()
+    }
+
+    #[test]
+    fn equals_the_definition_for_any_fields() {
+        const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+        let (mut rng, host, mut good, mut twice) = (Rng::new(45, 0), small_host(), 0, 0);
+        for _ in 0..50 {
+            let (old, mut new) =
+                (some(&mut rng, &NAMES[..3]), some(&mut rng, &["a", "b", "c", "d", "e", "f"]));
+            new.extend(["g", "h", "i"]);
+            let pairs: Vec<_> = old.iter().zip(&new).map(|(old, new)| format!("{old}={new}")).collect();
+            let pipe = rename(&pairs.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+            for uid in 0..20 {
+                let names = some(&mut rng, &NAMES);
+                // Each field holds its old name.
+                let of = |called: &[&str]| {
+                    let fields: Vec<_> =
+                        called.iter().zip(&names).map(|(called, name)| (*called, (*name).into())).collect();
+                    sample(uid, &fields)
+                };
+                let mut wanted = names.clone();
+                for name in &mut wanted {
+                    if let Some(at) = old.iter().position(|old| old == name) {
+                        *name = new[at];
+                    }
+                }
+                let found = map(&pipe, &of(&names), &host);
+                if let Some(&missing) = old.iter().find(|name| !names.contains(name)) {
+                    assert_eq!(found.unwrap_err().get("field"), Some(missing));
+                } else if let Some(at) = (0..wanted.len()).find(|&at| wanted[..at].contains(&wanted[at])) {
+                    twice += 1;
+                    assert_eq!(found.unwrap_err().get("field"), Some(wanted[at]));
+                } else {
+                    good += 1;
+                    assert_eq!(found.unwrap(), of(&wanted), "{pairs:?}");
+                }
+            }
+        }
+        assert!(good > 200 && twice > 30, "{good} renamed, {twice} with a name twice");
     }
 }

@@ -88,7 +88,7 @@ impl Stream for Repeat {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{Options, Sample};
+    use forebay_core::{Options, Sample, random::Rng};
 
     use super::*;
     use crate::testing::{Drive, Setup, check, check_resume, ints, numbers};
@@ -163,5 +163,26 @@ mod tests {
         let mut resumed = drive.resume(repeat(Some(5)));
         resumed.run(1, 100).unwrap();
         assert_eq!(ints(resumed.out(), "value"), [1, 2]);
+    }
+
+    #[test]
+    fn equals_the_definition_for_inputs_of_any_length() {
+        let mut rng = Rng::new(48, 0);
+        for round in 0..30 {
+            let input = numbers(round % 7);
+            let count = rng.bool(0.7).then(|| 1 + rng.below(4));
+            let passes = (0..count.unwrap_or(if input.is_empty() { 0 } else { 20 })).flat_map(|pass| {
+                input.iter().map(move |sample| {
+                    let mut sample = sample.clone();
+                    sample.set_uid(uid_of_pass(sample.uid(), pass));
+                    sample
+                })
+            });
+            let endless = count.is_none() && !input.is_empty();
+            let most = if endless { 17 } else { usize::MAX };
+            let setup = Setup { most, ..Setup::new(&[&input]) };
+            assert_eq!(setup.check(|| repeat(count))[0], passes.take(most).collect::<Vec<_>>(), "{count:?}");
+            setup.check_resume(|| repeat(count));
+        }
     }
 }

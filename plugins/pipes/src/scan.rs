@@ -192,7 +192,7 @@ fn small(value: &Value) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{ErrorKind, Options, Sample};
+    use forebay_core::{ErrorKind, Options, Sample, random::Rng};
 
     use super::*;
     use crate::testing::{Drive, Setup, check, check_resume, errors, ints, numbers, sample, small_host};
@@ -308,5 +308,47 @@ mod tests {
         let host = small_host();
         let other = State::json(VERSION, &Vec::<Saved>::new()).unwrap();
         assert!(scan(TOTAL).restore(&other, &host.context()).is_err());
+    }
+
+    #[test]
+    fn equals_the_definition_whatever_comes() {
+        let mut rng = Rng::new(35, 0);
+        for round in 0..40 {
+            let (start, odd) = (rng.below(100) as i64 - 50, if round % 2 == 0 { 0.0 } else { 0.3 });
+            let value = |rng: &mut Rng| match rng.bool(odd) {
+                true => "x".into(),
+                false => (rng.below(40) as i64 - 20).into(),
+            };
+            let input: Vec<_> =
+                (0..rng.below(12)).map(|uid| sample(uid, &[("value", value(&mut rng))])).collect();
+            let (mut total, mut least, mut last) = (start, 9, -1);
+            let mut wanted = Vec::new();
+            for sample in &input {
+                let Some(value) = sample.get("value").unwrap().as_i64() else { continue };
+                let mut made = sample.clone();
+                (total, least) = (total + value, least.min(value));
+                made.set("total", total);
+                made.set("least", least);
+                made.set("before", last);
+                made.set("last", value);
+                last = value;
+                wanted.push(made);
+            }
+            let fields = r#"["total=total + value", "least=min(least, value)", "before=last", "last=value"]"#;
+            let init = format!(r#"["last=-1", "before=-1", "least=9", "total={start}"]"#);
+            let make = || scan(&format!(r#"{{"fields": {fields}, "init": {init}}}"#));
+            if odd == 0.0 {
+                assert_eq!(check(make, &input), wanted);
+            }
+            let mut drive = Drive::new(make(), &input, 3);
+            assert_eq!(errors(&mut drive).len(), input.len() - wanted.len());
+            assert_eq!(drive.out(), wanted);
+            check_resume(make, &input);
+            let alone = || scan(&format!(r#"{{"fields": "total=total + value", "init": "total={start}"}}"#));
+            let mut drive = Drive::new(alone(), &input, 2);
+            assert_eq!(errors(&mut drive).len(), input.len() - wanted.len());
+            assert_eq!(ints(drive.out(), "total"), ints(&wanted, "total"));
+            check_resume(alone, &input);
+        }
     }
 }

@@ -69,6 +69,8 @@ pub(crate) fn repeated<T: AsRef<str>>(names: &[T]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use forebay_core::random::Rng;
+
     use super::*;
     use crate::testing::{map, sample, small_host};
 
@@ -109,5 +111,40 @@ mod tests {
             let input = sample(0, &[(&format!("x{other}"), 2_i64.into()), ("a", 1_i64.into())]);
             assert_eq!(map(&pipe, &input, &host).unwrap(), sample(0, &[("a", 1_i64.into())]));
         }
+    }
+
+    /// Some of these names, in a random order.
+    fn some(rng: &mut Rng, of: &[&'static str]) -> Vec<&'static str> {
+        let mut left = of.to_vec();
+        (0..rng.below(1 + of.len() as u64))
+            .map(|_| left.swap_remove(rng.below(left.len() as u64) as usize))
+            .collect()
+    }
+
+    /// A sample with these fields, each of which holds its own name.
+    fn named(uid: u64, names: &[&str]) -> Sample {
+        sample(uid, &names.iter().map(|&name| (name, name.into())).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn equals_the_definition_for_any_fields() {
+        const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+        let (mut rng, host, mut good) = (Rng::new(43, 0), small_host(), 0);
+        for _ in 0..50 {
+            let chosen = some(&mut rng, &NAMES);
+            let pipe = select(&chosen).unwrap();
+            for uid in 0..20 {
+                let input = named(uid, &some(&mut rng, &NAMES));
+                let found = map(&pipe, &input, &host);
+                match chosen.iter().find(|name| input.get(name).is_none()) {
+                    Some(&missing) => assert_eq!(found.unwrap_err().get("field"), Some(missing)),
+                    None => {
+                        good += 1;
+                        assert_eq!(found.unwrap(), named(uid, &chosen), "of {input:?}");
+                    }
+                }
+            }
+        }
+        assert!((200..800).contains(&good), "{good}");
     }
 }

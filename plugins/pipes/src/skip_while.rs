@@ -78,7 +78,7 @@ impl Stream for SkipWhile {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{Options, Sample, Value};
+    use forebay_core::{Options, Sample, Value, random::Rng};
 
     use super::*;
     use crate::testing::{Drive, check, check_resume, errors, ints, numbers, sample};
@@ -120,5 +120,20 @@ mod tests {
         assert_eq!(SkipWhileOptions::parse("{}").unwrap_err().get("option"), Some("predicate"));
         let error = SkipWhile::new(SkipWhileOptions { predicate: "value <".into() }).unwrap_err();
         assert_eq!(error.get("option"), Some("predicate"));
+    }
+
+    #[test]
+    fn equals_the_definition_whatever_comes() {
+        let mut rng = Rng::new(47, 0);
+        for round in 0..40 {
+            let (count, least) = (round % 11, rng.below(10) as i64);
+            let values: Vec<_> = (0..count).map(|_| rng.below(12) as i64).collect();
+            let input: Vec<_> =
+                values.iter().zip(0..).map(|(&value, uid)| sample(uid, &[("value", value.into())])).collect();
+            let end = values.iter().position(|&value| value < least).unwrap_or(values.len());
+            let make = || skip_while(&format!("value >= {least}"));
+            assert_eq!(check(make, &input), input[end..], "{least} of {values:?}");
+            check_resume(make, &input);
+        }
     }
 }

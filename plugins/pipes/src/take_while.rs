@@ -75,7 +75,7 @@ impl Stream for TakeWhile {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{Options, Sample, Value};
+    use forebay_core::{Options, Sample, Value, random::Rng};
 
     use super::*;
     use crate::testing::{Drive, check, check_resume, errors, ints, numbers, sample};
@@ -124,5 +124,20 @@ mod tests {
         assert_eq!(TakeWhileOptions::parse("{}").unwrap_err().get("option"), Some("predicate"));
         let error = TakeWhile::new(TakeWhileOptions { predicate: "value <".into() }).unwrap_err();
         assert_eq!(error.get("option"), Some("predicate"));
+    }
+
+    #[test]
+    fn equals_the_definition_whatever_comes() {
+        let mut rng = Rng::new(46, 0);
+        for round in 0..40 {
+            let (count, least) = (round % 11, rng.below(10) as i64);
+            let values: Vec<_> = (0..count).map(|_| rng.below(12) as i64).collect();
+            let input: Vec<_> =
+                values.iter().zip(0..).map(|(&value, uid)| sample(uid, &[("value", value.into())])).collect();
+            let end = values.iter().position(|&value| value < least).unwrap_or(values.len());
+            let make = || take_while(&format!("value >= {least}"));
+            assert_eq!(check(make, &input), input[..end], "{least} of {values:?}");
+            check_resume(make, &input);
+        }
     }
 }

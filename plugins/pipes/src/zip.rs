@@ -212,10 +212,10 @@ fn uneven(io: &Io, rows: u64) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{ErrorKind, Options, Sample};
+    use forebay_core::{ErrorKind, Options, Sample, random::Rng};
 
     use super::*;
-    use crate::testing::{Drive, Setup, sample, small_host};
+    use crate::testing::{Drive, Setup, errors, sample, small_host};
 
     fn zip(options: &str) -> Zip {
         Zip::new(ZipOptions::parse(options).unwrap()).unwrap()
@@ -377,5 +377,65 @@ mod tests {
         let setup = Setup::new(&[&a, &b]);
         let out = setup.check(|| zip("{}")).swap_remove(0);
         assert_eq!(lines(&out)[1..], ["a=Int(1) other=Int(7)", "a=Int(2) b=Int(12)"]);
+    }
+
+    /// The joined rows, written out plainly: of an input that has ended come the fields of its last sample, each as `fill`.
+    fn reference(inputs: &[Vec<Sample>], rows: usize, prefixed: bool, fill: &Value) -> Vec<Sample> {
+        let row = |row: usize| {
+            let there = inputs.iter().position(|input| row < input.len()).unwrap();
+            let first = &inputs[there][row];
+            let mut joined = Sample::new(uid_from(first.uid(), there, 0), first.key().clone());
+            for (at, input) in inputs.iter().enumerate() {
+                let prefix = if prefixed { format!("{at}.") } else { String::new() };
+                for (name, value) in input.get(row).or(input.last()).iter().flat_map(|last| last.fields()) {
+                    let value = if row < input.len() { value } else { fill };
+                    joined.set(&format!("{prefix}{name}"), value.clone());
+                }
+            }
+            joined
+        };
+        (0..rows).map(row).collect()
+    }
+
+    #[test]
+    fn equals_the_definition_for_inputs_of_any_length_and_fields() {
+        let mut rng = Rng::new(31, 0);
+        for round in 0..48_usize {
+            let (prefixed, fill) = (rng.bool(0.5), [Value::NULL, (-1_i64).into()][round % 2].clone());
+            let inputs: Vec<Vec<Sample>> = (0..1 + round % 4)
+                .map(|at| {
+                    let names = if prefixed {
+                        ["x", "y"]
+                    } else {
+                        [["a", "b"], ["c", "d"], ["e", "f"], ["g", "h"]][at]
+                    };
+                    let count = rng.below(6);
+                    let mut one = |uid: u64| {
+                        let fields = names.map(|name| (name, Value::from(rng.below(50) as i64)));
+                        sample(10 * at as u64 + uid, &fields[rng.below(2) as usize..])
+                    };
+                    (0..count).map(&mut one).collect()
+                })
+                .collect();
+            let lengths = || inputs.iter().map(Vec::len);
+            let (shortest, longest) = (lengths().min().unwrap(), lengths().max().unwrap());
+            let prefixes: Vec<_> = (0..inputs.len()).map(|at| format!("{at}.")).collect();
+            let prefixes = if prefixed { format!("{prefixes:?}") } else { "null".to_owned() };
+            let setup = Setup::new(&inputs.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            for (mode, rows) in [("shortest", shortest), ("strict", shortest), ("longest", longest)] {
+                let number = if mode == "longest" && fill != Value::NULL { "-1" } else { "null" };
+                let options = format!(r#"{{"mode": "{mode}", "prefix": {prefixes}, "fill": {number}}}"#);
+                let make = || zip(&options);
+                let wanted = reference(&inputs, rows, prefixed, &fill);
+                if mode == "strict" && shortest < longest {
+                    let mut drive = Drive::wide(make(), &setup.inputs, 1, 2, &small_host());
+                    assert_eq!(errors(&mut drive).len(), 1, "{options}");
+                    assert_eq!(drive.out(), wanted, "{options}");
+                } else {
+                    assert_eq!(setup.check(make)[0], wanted, "{options}");
+                }
+                setup.check_resume(make);
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use forebay_core::Options;
+use forebay_core::{Options, random::Rng};
 
 use super::*;
 use crate::testing::{Drive, Host, Setup, ints, numbers, small_host};
@@ -46,9 +46,24 @@ fn all_four_ends_b089() {
     }
 }
 
-/// What the pipe is defined to give, written out plainly: the input and the number of each sample.
-fn reference(stop: &str, lengths: &[usize], weights: &[f64], host: &Host, most: usize) -> Vec<(usize, i64)> {
+/// One sample of a reference: which input it is of, in which pass of that, and its number there.
+struct Drawn {
+    input: usize,
+    pass: u64,
+    number: usize,
+}
+
+/// What the pipe is defined to give, written out plainly.
+fn reference(
+    stop: &str,
+    draw: &str,
+    lengths: &[usize],
+    weights: &[f64],
+    host: &Host,
+    most: usize,
+) -> Vec<Drawn> {
     let (mut at, mut done) = (vec![0; lengths.len()], vec![false; lengths.len()]);
+    let (mut pass, mut given) = (vec![0; lengths.len()], vec![0; lengths.len()]);
     let mut left: Vec<usize> = (0..lengths.len()).collect();
     let mut out = Vec::new();
     let mut draws = 0;
@@ -56,18 +71,14 @@ fn reference(stop: &str, lengths: &[usize], weights: &[f64], host: &Host, most: 
         if stop == "cycle_until_all_exhausted" && done.iter().all(|&done| done) {
             break;
         }
-        let point = host.context().rng(draws).f64() * left.iter().map(|&input| weights[input]).sum::<f64>();
-        let mut sum = 0.0;
-        let drawn = *left
-            .iter()
-            .find(|&&input| {
-                sum += weights[input];
-                point < sum
-            })
-            .unwrap();
+        let drawn = match draw {
+            "sampled" => sampled(&left, weights, host.context().rng(draws).f64()),
+            _ => due(&left, weights, &given),
+        };
         if at[drawn] < lengths[drawn] {
-            out.push((drawn, at[drawn] as i64));
+            out.push(Drawn { input: drawn, pass: pass[drawn], number: at[drawn] });
             at[drawn] += 1;
+            given[drawn] += 1;
             draws += 1;
             continue;
         }
@@ -77,11 +88,36 @@ fn reference(stop: &str, lengths: &[usize], weights: &[f64], host: &Host, most: 
             stop if stop == "all_exhausted" || lengths[drawn] == 0 => {
                 left.retain(|&input| input != drawn);
                 draws += 1;
+                given.fill(0);
             }
-            _ => at[drawn] = 0,
+            _ => {
+                at[drawn] = 0;
+                pass[drawn] += 1;
+            }
         }
     }
     out
+}
+
+/// The input in whose part of the sum of the weights a point lies, which is given as a part of 1.
+fn sampled(left: &[usize], weights: &[f64], point: f64) -> usize {
+    let point = point * left.iter().map(|&input| weights[input]).sum::<f64>();
+    let mut sum = 0.0;
+    let mut inputs = left.iter().copied();
+    let holds = |input: &usize| {
+        sum += weights[*input];
+        point < sum
+    };
+    inputs.find(holds).unwrap()
+}
+
+/// Of the inputs that with one more have no more than their share rounded up, that whose next sample is due first.
+fn due(left: &[usize], weights: &[f64], given: &[u32]) -> usize {
+    let whole: f64 = left.iter().map(|&input| weights[input]).sum();
+    let next = f64::from(1 + left.iter().map(|&input| given[input]).sum::<u32>());
+    let may = left.iter().copied().filter(|&input| f64::from(given[input]) < weights[input] * next / whole);
+    let time = |input: usize| f64::from(given[input] + 1) / weights[input];
+    may.min_by(|&one, &other| time(one).total_cmp(&time(other))).unwrap()
 }
 
 #[test]
@@ -98,7 +134,9 @@ fn equals_the_definition_and_goes_on_from_every_moment() {
             let out = setup.check(|| mix(&options)).swap_remove(0);
             let found: Vec<_> =
                 ints(&out, "from").into_iter().map(|from| from as usize).zip(ints(&out, "value")).collect();
-            assert_eq!(found, reference(stop, lengths, weights, &small_host(), most), "{stop} {lengths:?}");
+            let wanted = reference(stop, "sampled", lengths, weights, &small_host(), most);
+            let wanted: Vec<_> = wanted.iter().map(|drawn| (drawn.input, drawn.number as i64)).collect();
+            assert_eq!(found, wanted, "{stop} {lengths:?}");
             if lengths.iter().sum::<usize>() < 12 {
                 setup.check_resume(|| mix(&options));
             }
@@ -228,7 +266,7 @@ fn proportional_draws_b093() {
 #[test]
 fn proportional_counts_are_the_shares_rounded_at_every_moment() {
     let one = numbers(1);
-    let mut rng = forebay_core::random::Rng::new(8, 0);
+    let mut rng = Rng::new(8, 0);
     for count in [1, 2, 3, 5, 9] {
         let weights: Vec<f64> = (0..count).map(|_| (1 + rng.below(40)) as f64 / 8.0).collect();
         let inputs = vec![&one[..]; count];
@@ -299,4 +337,33 @@ fn other_weights_begin_new_shares() {
     drive.replace(pipe);
     drive.run(1, 26).unwrap();
     assert_eq!(ints(&drive.out()[20..], "from"), [0, 1, 0, 1, 0, 1]);
+}
+
+#[test]
+fn equals_the_definition_for_inputs_of_any_length_and_weight() {
+    let mut rng = Rng::new(36, 0);
+    for round in 0..30 {
+        let lengths: Vec<_> = (0..1 + round % 4).map(|_| rng.below(6) as usize).collect();
+        let weights: Vec<_> = lengths.iter().map(|_| (1 + rng.below(16)) as f64 / 8.0).collect();
+        let inputs: Vec<_> = lengths.iter().map(|&length| numbers(length)).collect();
+        let setup = Setup::new(&inputs.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        for stop in ["cycle_until_all_exhausted", "all_exhausted", "first_exhausted", "cycle_forever"] {
+            for draw in ["sampled", "proportional"] {
+                let options = format!(r#"{{"stop": "{stop}", "draw": "{draw}", "weights": {weights:?}}}"#);
+                let endless = stop == "cycle_forever" && lengths.iter().any(|&length| length > 0);
+                let most = if endless { 40 } else { usize::MAX };
+                let wanted: Vec<_> = reference(stop, draw, &lengths, &weights, &small_host(), most)
+                    .into_iter()
+                    .map(|drawn| {
+                        let mut sample = inputs[drawn.input][drawn.number].clone();
+                        sample.set_uid(uid_from(sample.uid(), drawn.input, drawn.pass));
+                        sample
+                    })
+                    .collect();
+                let setup = Setup { most, ..Setup::new(&setup.inputs) };
+                assert_eq!(setup.check(|| mix(&options))[0], wanted, "{options} {lengths:?}");
+                Setup { most: 15, ..Setup::new(&setup.inputs) }.check_resume(|| mix(&options));
+            }
+        }
+    }
 }

@@ -1,11 +1,13 @@
 //! Tests of `unbatch`.
 
+use std::collections::HashSet;
+
 use forebay_core::{Buffer, DType, Options, random::Rng};
 
 use super::*;
 use crate::{
     batch::{Batch, BatchOptions},
-    testing::{check, ints, numbers, sample, small_host},
+    testing::{check, expand, ints, numbers, sample, small_host},
 };
 
 fn pipe(level: i64) -> Unbatch {
@@ -172,5 +174,72 @@ fn what_has_no_rows_or_others_is_refused_by_name() {
     for level in [0, -2, 65] {
         let made = UnbatchOptions::parse(&format!(r#"{{"level": {level}}}"#)).and_then(Unbatch::new);
         assert_eq!(made.unwrap_err().get("option"), Some("level"));
+    }
+}
+
+#[test]
+fn equals_the_definition_for_batches_of_any_length() {
+    let mut rng = Rng::new(40, 0);
+    for round in 0..40_u64 {
+        let (mut batches, mut wanted) = (Vec::new(), Vec::new());
+        for uid in 0..round % 4 {
+            let numbers: Vec<i64> = (0..rng.below(5)).map(|_| rng.below(100) as i64).collect();
+            let count = numbers.len();
+            let list = Value::list(numbers.iter().map(|&number| number.into()).collect());
+            let texts = Value::list(numbers.iter().map(|number| number.to_string().into()).collect());
+            let bytes = tensor(
+                DType::U8,
+                &[count, 2],
+                numbers.iter().flat_map(|&n| [n as u8, 7]).collect::<Vec<_>>(),
+            );
+            let meta = Value::structure(vec![("text".into(), texts)]);
+            batches.push(sample(uid, &[("list", list), ("bytes", bytes), ("meta", meta)]));
+            for (at, &number) in numbers.iter().enumerate() {
+                let meta = Value::structure(vec![("text".into(), number.to_string().into())]);
+                let bytes = tensor(DType::U8, &[2], vec![number as u8, 7]);
+                wanted.push((
+                    uid,
+                    at,
+                    sample(uid, &[("list", number.into()), ("bytes", bytes), ("meta", meta)]),
+                ));
+            }
+        }
+        let out = expand(&pipe(1), &batches).unwrap();
+        assert_eq!(out.len(), wanted.len());
+        for (found, (uid, at, wanted)) in out.iter().zip(&wanted) {
+            assert!(found.fields().eq(wanted.fields()), "{found:?} for {wanted:?}");
+            let key = if *at == 0 { format!("test#{uid}") } else { format!("test#{uid}#{at}") };
+            assert_eq!(found.key().to_string(), key);
+            assert!(*at > 0 || found.uid() == *uid);
+        }
+        let uids: HashSet<_> = out.iter().map(Sample::uid).collect();
+        assert_eq!(uids.len(), out.len());
+    }
+}
+
+#[test]
+fn equals_the_definition_for_batches_in_batches() {
+    let mut rng = Rng::new(41, 0);
+    for round in 0..40_u64 {
+        let (mut batches, mut wanted) = (Vec::new(), Vec::new());
+        for uid in 0..round % 3 {
+            let (mut numbers, mut texts) = (Vec::new(), Vec::new());
+            for _ in 0..rng.below(4) {
+                let row: Vec<i64> = (0..rng.below(4)).map(|_| rng.below(100) as i64).collect();
+                numbers.push(Value::list(row.iter().map(|&number| number.into()).collect()));
+                texts.push(Value::list(row.iter().map(|number| number.to_string().into()).collect()));
+                wanted.extend(row.iter().map(|&number| {
+                    sample(uid, &[("number", number.into()), ("text", number.to_string().into())])
+                }));
+            }
+            batches.push(sample(uid, &[("number", Value::list(numbers)), ("text", Value::list(texts))]));
+        }
+        for level in [2, -1] {
+            let out = expand(&pipe(level), &batches).unwrap();
+            assert_eq!(out.len(), wanted.len());
+            assert!(out.iter().zip(&wanted).all(|(found, wanted)| found.fields().eq(wanted.fields())));
+            let uids: HashSet<_> = out.iter().map(Sample::uid).collect();
+            assert_eq!(uids.len(), out.len());
+        }
     }
 }
