@@ -1,18 +1,14 @@
 //! Inline execution is the truth: every executor gives the same samples, whatever the chunks and the budget.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::{
-    fs::File,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
-use forebay_loader::{Error, ErrorKind, Executor, Graph, Registry, Rng};
+use forebay_loader::{Error, Executor, Graph, Registry, Rng};
 use forebay_tests::{
-    ALL, Run, Setting, build, error_of, line, placed, registry, root, run, uids, with_random_graphs,
-    within_deadline,
+    ALL, Run, Setting, build, line, placed, registry, root, run, uids, with_random_graphs, within_deadline,
 };
 
 const CHUNKS: [Option<usize>; 4] = [Some(1), Some(3), Some(64), None];
@@ -195,31 +191,6 @@ fn a_branch_far_behind_locks_nothing_up() {
                     assert_eq!(outcome(&graph, &registry, setting, 0), truth, "{text}: {setting:?}");
                 }
             }
-        }
-    });
-}
-
-/// A file of 64 MiB that is given a hundred times: to the budget that is 6 GiB, in memory no more than once.
-#[test]
-fn a_branch_too_far_behind_is_an_error() {
-    within_deadline(|| {
-        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
-        let path = folder.path().join("big.bin");
-        File::create(&path).unwrap().set_len(64 << 20).unwrap();
-        let files = format!("files '{}' open=read | repeat_each 100 | fork @f", path.display());
-        let graph = line(&format!("{files} ; skip @s <f> 60 ; zip <s, f.1> prefix=['', 'b'] | select path"));
-        for executor in ALL {
-            let setting = Setting { executor, chunk: Some(1), ..Setting::INLINE };
-            let (error, given) = error_of(&graph, &registry, setting);
-            assert_eq!((error.kind(), given), (ErrorKind::Limit, 0), "{executor}: {error}");
-            assert!(error.to_string().contains("bytes ahead of output 0"), "{executor}: {error}");
-            // Sixteen budgets may wait, if that is more.
-            let setting = Setting { budget: Some(1 << 30), ..setting };
-            assert_eq!(outcome(&graph, &registry, setting, 0).0.samples, 40, "{executor}");
-            // Nothing waits for a branch that has ended.
-            let ended = line(&format!("{files} ; take @t <f> 3 ; concat <t, f.1> | select path"));
-            let setting = Setting { executor, chunk: Some(1), ..Setting::INLINE };
-            assert_eq!(outcome(&ended, &registry, setting, 0).0.samples, 103, "{executor}");
         }
     });
 }

@@ -44,6 +44,19 @@ fn what_shuffles_is_left_out_and_the_graph_stays() {
 }
 
 #[test]
+fn what_is_wrong_is_refused_all_the_same() {
+    within_deadline(|| {
+        for text in [
+            "range 9 | shuffle 3 bogus=1",
+            "range 9 | random_sampler bogus=1",
+            "range 9 | shuffle 5 | random_sampler",
+        ] {
+            assert!(Loader::builder(line(text)).shuffles(false).build(&registry()).is_err(), "{text}");
+        }
+    });
+}
+
+#[test]
 fn the_command_leaves_it_out_too() {
     within_deadline(|| {
         let digest = |graph: &str, more: &[&str]| {

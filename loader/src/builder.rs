@@ -217,8 +217,7 @@ impl LoaderBuilder {
     /// `Abi` and `Panic` of plugins; `Io` when no thread starts.
     pub fn build(self, registry: &Registry) -> Result<Loader> {
         let executor = self.place()?;
-        let graph = if self.shuffles { self.graph } else { self.graph.unshuffled(registry) };
-        let graph = checked(graph, self.ranks, registry)?;
+        let graph = checked(self.graph, self.shuffles, self.ranks, registry)?;
         let seed = self.seed.or(graph.run.seed).unwrap_or(0);
         let epochs = self.epochs.or(graph.run.epochs).unwrap_or(1);
         let budget = self.budget.or(graph.run.budget).unwrap_or(DEFAULT_BUDGET);
@@ -285,9 +284,10 @@ impl LoaderBuilder {
     }
 }
 
-/// The graph, checked, with what deals samples out to ranks.
-fn checked(graph: Graph, ranks: Option<(u32, u32)>, registry: &Registry) -> Result<Graph> {
+/// The graph, checked as it is written, without what shuffles where that is to be left out, and with what deals samples out to ranks.
+fn checked(graph: Graph, shuffles: bool, ranks: Option<(u32, u32)>, registry: &Registry) -> Result<Graph> {
     let graph = graph.into_checked(registry)?;
+    let graph = if shuffles { graph } else { graph.unshuffled(registry) };
     match ranks {
         Some((rank, world_size)) if rank >= world_size => {
             Err(Error::invalid(format!("rank is {rank}, expected one below the world size {world_size}")))

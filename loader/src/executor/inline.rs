@@ -12,7 +12,6 @@ use super::{
     Body, Chain, Grain, Job, Lane, Parallel, Run,
     chain::Stop,
     segment::Item,
-    skew::MostAhead,
     trail::Origin,
     turns::{Done, Turns},
 };
@@ -33,7 +32,6 @@ pub(crate) struct Inline {
     ready: Chunk,
     /// Empty chunks, whose memory is used again.
     spares: Vec<Chunk>,
-    most: MostAhead,
     over: bool,
 }
 
@@ -58,23 +56,8 @@ struct Maps {
 
 #[derive(Default)]
 struct Edge {
-    /// Each with its bytes; 0 where nobody asks for them.
-    chunks: VecDeque<(Chunk, usize)>,
-    bytes: usize,
+    chunks: VecDeque<Chunk>,
     ended: bool,
-}
-
-impl Edge {
-    fn push(&mut self, chunk: Chunk, bytes: usize) {
-        self.bytes += bytes;
-        self.chunks.push_back((chunk, bytes));
-    }
-
-    fn pop(&mut self) -> Option<Chunk> {
-        let (chunk, bytes) = self.chunks.pop_front()?;
-        self.bytes -= bytes;
-        Some(chunk)
-    }
 }
 
 /// Wakes who waits while a pipe has nothing.
@@ -102,13 +85,6 @@ impl Bell {
         *rung = false;
         Ok(())
     }
-}
-
-/// Whether nobody will take what comes on this edge: its reader has ended, or whoever reads that has.
-fn unread(plan: &Plan, edges: &[Edge], edge: usize) -> bool {
-    plan.edges[edge].to.is_some_and(|reader| {
-        plan.segments[reader].outputs.iter().all(|&out| edges[out].ended || unread(plan, edges, out))
-    })
 }
 
 impl Maps {
@@ -190,7 +166,6 @@ impl Inline {
             waker,
             ready: Chunk::new(),
             spares: Vec::new(),
-            most: MostAhead::new(job.budget),
             over: false,
         }
     }
@@ -211,7 +186,7 @@ impl Inline {
             }
             let segment = self.plan.edges[edge].from;
             match self.run(segment) {
-                Stop::Progress => self.spread(segment)?,
+                Stop::Progress => self.spread(segment),
                 Stop::NeedInput(port) => match self.plan.segments[segment].inputs.get(port) {
                     Some(&input) => wanted.push(input),
                     None => {
@@ -222,10 +197,6 @@ impl Inline {
                 Stop::End => {
                     for &out in &self.plan.segments[segment].outputs {
                         self.edges[out].ended = true;
-                    }
-                    for &input in &self.plan.segments[segment].inputs {
-                        self.edges[input].chunks.clear();
-                        self.edges[input].bytes = 0;
                     }
                 }
                 Stop::Rewind(ports, pass) => {
@@ -252,7 +223,7 @@ impl Inline {
         let mut next = maps.hand_on(&self.host);
         if next.is_none() {
             let input = &mut self.edges[plan.inputs[0]];
-            let Some((chunk, _)) = input.chunks.front_mut() else {
+            let Some(chunk) = input.chunks.front_mut() else {
                 return match input.ended {
                     true => maps.lane.end().map_or(Stop::End, Stop::Failed),
                     false => Stop::NeedInput(0),
@@ -260,7 +231,7 @@ impl Inline {
             };
             maps.run(chunk, self.spares.pop().unwrap_or_default());
             if chunk.is_empty() {
-                self.spares.extend(input.pop());
+                self.spares.extend(input.chunks.pop_front());
             }
             next = maps.hand_on(&self.host);
         }
@@ -268,29 +239,21 @@ impl Inline {
         if part.is_empty() {
             self.spares.push(part);
         } else {
-            self.edges[plan.outputs[0]].push(part, 0);
+            self.edges[plan.outputs[0]].chunks.push_back(part);
         }
         Stop::Progress
     }
 
     /// Moves what a segment gave to its edges.
-    fn spread(&mut self, segment: usize) -> Result<()> {
-        let Part::Chain(chain) = &mut self.parts[segment] else { return Ok(()) };
-        let outputs = &self.plan.segments[segment].outputs;
-        for (chunk, &out) in chain.outs.iter_mut().zip(outputs) {
-            if unread(&self.plan, &self.edges, out) {
-                chunk.clear();
-            } else if !chunk.is_empty() {
-                let bytes = if outputs.len() > 1 { chunk.size() } else { 0 };
+    fn spread(&mut self, segment: usize) {
+        let Part::Chain(chain) = &mut self.parts[segment] else { return };
+        for (at, &out) in self.plan.segments[segment].outputs.iter().enumerate() {
+            let chunk = &mut chain.outs[at];
+            if !chunk.is_empty() {
                 let empty = self.spares.pop().unwrap_or_default();
-                self.edges[out].push(std::mem::replace(chunk, empty), bytes);
+                self.edges[out].chunks.push_back(std::mem::replace(chunk, empty));
             }
         }
-        if outputs.len() > 1 {
-            let waiting: Vec<_> = outputs.iter().map(|&out| self.edges[out].bytes).collect();
-            self.most.check(&waiting, || chain.blame())?;
-        }
-        Ok(())
     }
 
     /// Gives what lies on an edge to the segment that reads it, or tells that there is no more.
@@ -304,7 +267,7 @@ impl Inline {
             }
         });
         let Some(port) = port else { return };
-        match self.edges[edge].pop() {
+        match self.edges[edge].chunks.pop_front() {
             Some(mut chunk) => {
                 port.chunk.take_from(&mut chunk, usize::MAX);
                 self.spares.push(chunk);
@@ -351,7 +314,7 @@ impl Run for Inline {
             return Ok(None);
         }
         self.demand(self.output).inspect_err(|_| self.over = true)?;
-        match self.edges[self.output].pop() {
+        match self.edges[self.output].chunks.pop_front() {
             Some(chunk) => self.spares.push(std::mem::replace(&mut self.ready, chunk)),
             None => self.over = true,
         }

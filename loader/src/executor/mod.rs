@@ -18,7 +18,6 @@ mod order;
 mod parallel;
 mod remote;
 mod segment;
-mod skew;
 mod solo;
 mod stall;
 mod table;

@@ -16,7 +16,6 @@ use super::{
     chain::Stop,
     guard::Fallen,
     segment::{Edge, Item, Kind, Segment},
-    skew::MostAhead,
     solo::Death,
     trail::Origin,
 };
@@ -30,7 +29,6 @@ pub(crate) struct Table {
     edges: Vec<Edge>,
     output: usize,
     budget: usize,
-    most_ahead: MostAhead,
     workers: usize,
     /// How many chunks of a segment are worked on or wait for an earlier one: enough that one slow sample holds up nobody for
     /// long. What they give is bounded in bytes.
@@ -102,7 +100,6 @@ impl Table {
             edges: edges.map(|plan| Edge { plan, items: VecDeque::new(), bytes: 0, ended: false }).collect(),
             output: job.output,
             budget: job.budget,
-            most_ahead: MostAhead::new(job.budget),
             workers,
             window: (4 * workers).max(MOST_WAITING),
             keeps,
@@ -258,7 +255,6 @@ impl Table {
             returned.outs[port] = self.spares.pop().unwrap_or_default();
             self.push(outputs[port], Item::Chunk(chunk, bytes));
         }
-        let stop = self.stop_apart(&outputs, &returned).unwrap_or(stop);
         let segment = &mut self.segments[at];
         if let Kind::Serial { chain, wants, pending, .. } = &mut segment.kind {
             *chain = Some(returned);
@@ -285,15 +281,6 @@ impl Table {
         }
         self.note_wait(at);
         self.go_ahead();
-    }
-
-    /// What ends a segment whose outputs are too far apart.
-    fn stop_apart(&self, outputs: &[usize], chain: &Chain) -> Option<Stop> {
-        let apart = || {
-            let waiting: Vec<_> = outputs.iter().map(|&out| self.edges[out].bytes).collect();
-            self.most_ahead.check(&waiting, || chain.blame()).err()
-        };
-        (outputs.len() > 1).then(apart).flatten().map(Stop::Failed)
     }
 
     fn push(&mut self, edge: usize, item: Item) {

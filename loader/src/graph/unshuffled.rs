@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Catalog, Graph, Node, POSITIONAL};
+use super::{Catalog, Graph, Kind, Node, OptionSpec, POSITIONAL};
 
 /// What gives the samples of a source in their order.
 const IN_ORDER: &str = "sequential_sampler";
@@ -11,7 +11,7 @@ const OPTION: &str = "shuffle";
 
 impl Graph {
     /// The graph with nothing shuffled, to validate by what one trains on: pipes that shuffle are left out, a sampler that draws at random
-    /// gives each sample of its source once, in their order, and options called `shuffle` are false. This graph stays as it is.
+    /// gives each sample of its source once, in their order, and switches called `shuffle` are off. This graph stays as it is.
     ///
     /// Whatever else is random stays so: transforms, and what `mix` and `random_split` choose.
     #[must_use]
@@ -29,7 +29,10 @@ fn still(node: &mut Node, catalog: &dyn Catalog) {
     if spec.samples && spec.shuffles {
         node.pipe = IN_ORDER.to_owned();
         node.options.clear();
-    } else if let Some(at) = spec.options.iter().position(|option| option.name == OPTION) {
+        return;
+    }
+    let is_it = |option: &OptionSpec| option.name == OPTION && option.kind == Kind::Bool;
+    if let Some(at) = spec.options.iter().position(is_it) {
         if at == 0 {
             node.options.remove(POSITIONAL);
         }
