@@ -17,6 +17,9 @@ pub const GETS: &str = ".get";
 /// The field that tells a sampler how many samples there are, an int64 (of a count from 2^63 up its bits).
 pub const COUNT: &str = "count";
 
+/// The switch of a sampler, or another pipe that does more than that, by which it shuffles: where a run is to shuffle nothing, it is off.
+pub const SHUFFLE: &str = "shuffle";
+
 /// The field of what a sampler gives: the number of a sample, in the same way.
 pub const DRAWN: &str = "drawn";
 

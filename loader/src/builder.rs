@@ -286,8 +286,9 @@ impl LoaderBuilder {
 
 /// The graph, checked as it is written, without what shuffles where that is to be left out, and with what deals samples out to ranks.
 fn checked(graph: Graph, shuffles: bool, ranks: Option<(u32, u32)>, registry: &Registry) -> Result<Graph> {
+    let still = (!shuffles).then(|| graph.unshuffled(registry));
     let graph = graph.into_checked(registry)?;
-    let graph = if shuffles { graph } else { graph.unshuffled(registry) };
+    let graph = still.map_or(Ok(graph), |still| still.into_checked(registry))?;
     match ranks {
         Some((rank, world_size)) if rank >= world_size => {
             Err(Error::invalid(format!("rank is {rank}, expected one below the world size {world_size}")))

@@ -1,17 +1,14 @@
 //! A graph with nothing in a random order.
 
+use forebay_core::sampling::SHUFFLE;
 use serde_json::Value;
 
 use super::{Catalog, Graph, Kind, Node, OptionSpec, POSITIONAL};
 
-/// What gives the samples of a source in their order.
-const IN_ORDER: &str = "sequential_sampler";
-/// The option by which pipes that do more than that shuffle.
-const OPTION: &str = "shuffle";
-
 impl Graph {
-    /// The graph with nothing shuffled, to validate by what one trains on: pipes that shuffle are left out, a sampler that draws at random
-    /// gives each sample of its source once, in their order, and switches called `shuffle` are off. This graph stays as it is.
+    /// The graph with nothing shuffled, to validate by what one trains on: pipes that shuffle and samplers that draw at random are left out,
+    /// so each sample of a source comes once, in their order, and [switches](SHUFFLE) of others are off. This graph, which is one as written and
+    /// not one that was checked, stays as it is.
     ///
     /// Whatever else is random stays so: transforms, and what `mix` and `random_split` choose.
     #[must_use]
@@ -20,22 +17,17 @@ impl Graph {
         for node in &mut graph.nodes {
             still(node, catalog);
         }
-        graph.without(|node| catalog.pipe(&node.pipe).is_some_and(|spec| spec.shuffles && !spec.samples))
+        graph.without(|node| catalog.pipe(&node.pipe).is_some_and(|spec| spec.shuffles))
     }
 }
 
 fn still(node: &mut Node, catalog: &dyn Catalog) {
     let Some(spec) = catalog.pipe(&node.pipe) else { return };
-    if spec.samples && spec.shuffles {
-        node.pipe = IN_ORDER.to_owned();
-        node.options.clear();
-        return;
-    }
-    let is_it = |option: &OptionSpec| option.name == OPTION && option.kind == Kind::Bool;
+    let is_it = |option: &OptionSpec| option.name == SHUFFLE && option.kind == Kind::Bool;
     if let Some(at) = spec.options.iter().position(is_it) {
         if at == 0 {
             node.options.remove(POSITIONAL);
         }
-        node.options.insert(OPTION.to_owned(), Value::Bool(false));
+        node.options.insert(SHUFFLE.to_owned(), Value::Bool(false));
     }
 }

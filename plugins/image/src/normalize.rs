@@ -112,7 +112,8 @@ impl DataPipe for Normalize {
     type Options = NormalizeOptions;
 
     fn new(options: NormalizeOptions) -> Result<Self> {
-        Ok(Self { levels: levels(&options.mean, &options.std)?, field: options.field })
+        let levels = levels(&options.mean, &options.std).map_err(|error| error.context("option", "std"))?;
+        Ok(Self { levels, field: options.field })
     }
 }
 

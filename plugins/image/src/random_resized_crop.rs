@@ -29,9 +29,9 @@ impl CropRange {
     pub fn check(&self) -> Result<()> {
         for (name, [least, greatest]) in [("scale", self.scale), ("ratio", self.ratio)] {
             if !(least > 0.0 && least <= greatest && greatest.is_finite()) {
-                return Err(Error::invalid(format!(
-                    "{name} is [{least}, {greatest}], expected two positive numbers in order"
-                )));
+                let message =
+                    format!("{name} is [{least}, {greatest}], expected two positive numbers in order");
+                return Err(Error::invalid(message).context("option", name));
             }
         }
         Ok(())
