@@ -1,14 +1,18 @@
 //! Inline execution is the truth: every executor gives the same samples, whatever the chunks and the budget.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    fs::File,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
-use forebay_loader::{Error, Executor, Graph, Registry, Rng};
+use forebay_loader::{Error, ErrorKind, Executor, Graph, Registry, Rng};
 use forebay_tests::{
-    ALL, Run, Setting, build, line, placed, registry, root, run, uids, with_random_graphs, within_deadline,
+    ALL, Run, Setting, build, error_of, line, placed, registry, root, run, uids, with_random_graphs,
+    within_deadline,
 };
 
 const CHUNKS: [Option<usize>; 4] = [Some(1), Some(3), Some(64), None];
@@ -191,6 +195,38 @@ fn a_branch_far_behind_locks_nothing_up() {
                     assert_eq!(outcome(&graph, &registry, setting, 0), truth, "{text}: {setting:?}");
                 }
             }
+        }
+    });
+}
+
+/// A file of 256 MiB that is given a hundred times: to the budget that is 25 GiB, in memory no more than once.
+#[test]
+fn a_branch_too_far_behind_is_an_error() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        let path = folder.path().join("big.bin");
+        File::create(&path).unwrap().set_len(256 << 20).unwrap();
+        let files = format!("files '{}' open=read | repeat_each 100 | fork @f", path.display());
+        let graph = line(&format!("{files} ; skip @s <f> 60 ; zip <s, f.1> prefix=['', 'b'] | select path"));
+        let near = line(&format!("{files} ; skip @s <f> 15 ; zip <s, f.1> prefix=['', 'b'] | select path"));
+        // Nothing waits for a branch that has ended, nor for what worked for it alone.
+        let ended = line(&format!(
+            "{files} ; fork @g <f> ; map @m <g> 'x=1' ; zip @z <m, g.1> prefix=['', 'b'] | take @t 3 ; concat <t, f.1> | select path"
+        ));
+        for executor in ALL {
+            let setting = Setting { executor, chunk: Some(1), ..Setting::INLINE };
+            let (error, given) = error_of(&graph, &registry, setting);
+            assert_eq!((error.kind(), given), (ErrorKind::Limit, 0), "{executor}: {error}");
+            assert!(error.to_string().contains("bytes wait at output 1"), "{executor}: {error}");
+            assert_eq!(
+                outcome(&near, &registry, setting, 0).0.samples,
+                85,
+                "{executor}: few may always wait"
+            );
+            assert_eq!(outcome(&ended, &registry, setting, 0).0.samples, 103, "{executor}");
+            // Sixteen budgets may wait, if that is more.
+            let setting = Setting { budget: Some(1 << 30), ..setting };
+            assert_eq!(outcome(&graph, &registry, setting, 0).0.samples, 40, "{executor}");
         }
     });
 }

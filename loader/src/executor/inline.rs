@@ -12,6 +12,7 @@ use super::{
     Body, Chain, Grain, Job, Lane, Parallel, Run,
     chain::Stop,
     segment::Item,
+    skew::{FEW, MostAhead},
     trail::Origin,
     turns::{Done, Turns},
 };
@@ -32,6 +33,7 @@ pub(crate) struct Inline {
     ready: Chunk,
     /// Empty chunks, whose memory is used again.
     spares: Vec<Chunk>,
+    most_ahead: MostAhead,
     over: bool,
 }
 
@@ -56,8 +58,25 @@ struct Maps {
 
 #[derive(Default)]
 struct Edge {
-    chunks: VecDeque<Chunk>,
+    /// Each with its bytes, which are counted only where it may be one of too many.
+    chunks: VecDeque<(Chunk, usize)>,
+    bytes: usize,
     ended: bool,
+    /// Whether nobody will take what comes.
+    unread: bool,
+}
+
+impl Edge {
+    fn push(&mut self, chunk: Chunk, bytes: usize) {
+        self.bytes += bytes;
+        self.chunks.push_back((chunk, bytes));
+    }
+
+    fn pop(&mut self) -> Option<Chunk> {
+        let (chunk, bytes) = self.chunks.pop_front()?;
+        self.bytes -= bytes;
+        Some(chunk)
+    }
 }
 
 /// Wakes who waits while a pipe has nothing.
@@ -166,6 +185,7 @@ impl Inline {
             waker,
             ready: Chunk::new(),
             spares: Vec::new(),
+            most_ahead: MostAhead::new(job.budget),
             over: false,
         }
     }
@@ -186,7 +206,7 @@ impl Inline {
             }
             let segment = self.plan.edges[edge].from;
             match self.run(segment) {
-                Stop::Progress => self.spread(segment),
+                Stop::Progress => self.spread(segment)?,
                 Stop::NeedInput(port) => match self.plan.segments[segment].inputs.get(port) {
                     Some(&input) => wanted.push(input),
                     None => {
@@ -194,11 +214,7 @@ impl Inline {
                     }
                 },
                 Stop::Pending => self.bell.wait(&self.host)?,
-                Stop::End => {
-                    for &out in &self.plan.segments[segment].outputs {
-                        self.edges[out].ended = true;
-                    }
-                }
+                Stop::End => self.end(segment),
                 Stop::Rewind(ports, pass) => {
                     for port in ports {
                         self.rewind(self.plan.segments[segment].inputs[port], pass);
@@ -223,7 +239,7 @@ impl Inline {
         let mut next = maps.hand_on(&self.host);
         if next.is_none() {
             let input = &mut self.edges[plan.inputs[0]];
-            let Some(chunk) = input.chunks.front_mut() else {
+            let Some((chunk, _)) = input.chunks.front_mut() else {
                 return match input.ended {
                     true => maps.lane.end().map_or(Stop::End, Stop::Failed),
                     false => Stop::NeedInput(0),
@@ -231,7 +247,7 @@ impl Inline {
             };
             maps.run(chunk, self.spares.pop().unwrap_or_default());
             if chunk.is_empty() {
-                self.spares.extend(input.chunks.pop_front());
+                self.spares.extend(input.pop());
             }
             next = maps.hand_on(&self.host);
         }
@@ -239,19 +255,49 @@ impl Inline {
         if part.is_empty() {
             self.spares.push(part);
         } else {
-            self.edges[plan.outputs[0]].chunks.push_back(part);
+            self.edges[plan.outputs[0]].push(part, 0);
         }
         Stop::Progress
     }
 
     /// Moves what a segment gave to its edges.
-    fn spread(&mut self, segment: usize) {
-        let Part::Chain(chain) = &mut self.parts[segment] else { return };
-        for (at, &out) in self.plan.segments[segment].outputs.iter().enumerate() {
-            let chunk = &mut chain.outs[at];
-            if !chunk.is_empty() {
+    fn spread(&mut self, segment: usize) -> Result<()> {
+        let Part::Chain(chain) = &mut self.parts[segment] else { return Ok(()) };
+        let outputs = &self.plan.segments[segment].outputs;
+        if outputs.len() > 1 {
+            let waiting = outputs.iter().map(|&out| (self.edges[out].chunks.len(), self.edges[out].bytes));
+            self.most_ahead.check(waiting, || chain.blame())?;
+        }
+        for (chunk, &out) in chain.outs.iter_mut().zip(outputs) {
+            let edge = &mut self.edges[out];
+            if edge.unread {
+                chunk.clear();
+            } else if !chunk.is_empty() {
+                let bytes = if outputs.len() > 1 && edge.chunks.len() >= FEW { chunk.size() } else { 0 };
                 let empty = self.spares.pop().unwrap_or_default();
-                self.edges[out].chunks.push_back(std::mem::replace(chunk, empty));
+                edge.push(std::mem::replace(chunk, empty), bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// A segment gives nothing more, so what it reads is left alone, and what whoever worked for it alone reads.
+    fn end(&mut self, segment: usize) {
+        for &out in &self.plan.segments[segment].outputs {
+            self.edges[out].ended = true;
+        }
+        let mut left = vec![segment];
+        while let Some(segment) = left.pop() {
+            for &input in &self.plan.segments[segment].inputs {
+                let edge = &mut self.edges[input];
+                if std::mem::replace(&mut edge.unread, true) {
+                    continue;
+                }
+                while edge.pop().is_some() {}
+                let from = self.plan.edges[input].from;
+                if self.plan.segments[from].outputs.iter().all(|&out| self.edges[out].unread) {
+                    left.push(from);
+                }
             }
         }
     }
@@ -267,7 +313,7 @@ impl Inline {
             }
         });
         let Some(port) = port else { return };
-        match self.edges[edge].chunks.pop_front() {
+        match self.edges[edge].pop() {
             Some(mut chunk) => {
                 port.chunk.take_from(&mut chunk, usize::MAX);
                 self.spares.push(chunk);
@@ -314,7 +360,7 @@ impl Run for Inline {
             return Ok(None);
         }
         self.demand(self.output).inspect_err(|_| self.over = true)?;
-        match self.edges[self.output].chunks.pop_front() {
+        match self.edges[self.output].pop() {
             Some(chunk) => self.spares.push(std::mem::replace(&mut self.ready, chunk)),
             None => self.over = true,
         }

@@ -18,6 +18,7 @@ mod order;
 mod parallel;
 mod remote;
 mod segment;
+mod skew;
 mod solo;
 mod stall;
 mod table;

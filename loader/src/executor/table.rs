@@ -16,6 +16,7 @@ use super::{
     chain::Stop,
     guard::Fallen,
     segment::{Edge, Item, Kind, Segment},
+    skew::MostAhead,
     solo::Death,
     trail::Origin,
 };
@@ -29,6 +30,7 @@ pub(crate) struct Table {
     edges: Vec<Edge>,
     output: usize,
     budget: usize,
+    most_ahead: MostAhead,
     workers: usize,
     /// How many chunks of a segment are worked on or wait for an earlier one: enough that one slow sample holds up nobody for
     /// long. What they give is bounded in bytes.
@@ -100,6 +102,7 @@ impl Table {
             edges: edges.map(|plan| Edge { plan, items: VecDeque::new(), bytes: 0, ended: false }).collect(),
             output: job.output,
             budget: job.budget,
+            most_ahead: MostAhead::new(job.budget),
             workers,
             window: (4 * workers).max(MOST_WAITING),
             keeps,
@@ -251,6 +254,7 @@ impl Table {
             return self.go_ahead();
         }
         let outputs = self.segments[at].outputs.clone();
+        let apart = if outputs.len() > 1 { self.check_apart(&outputs, &returned) } else { Ok(()) };
         for (port, bytes, chunk) in given {
             returned.outs[port] = self.spares.pop().unwrap_or_default();
             self.push(outputs[port], Item::Chunk(chunk, bytes));
@@ -258,7 +262,7 @@ impl Table {
         let segment = &mut self.segments[at];
         if let Kind::Serial { chain, wants, pending, .. } = &mut segment.kind {
             *chain = Some(returned);
-            match stop {
+            match apart.map_or_else(Stop::Failed, |()| stop) {
                 Stop::Progress => {}
                 Stop::NeedInput(port) if port < segment.inputs.len() => {
                     *wants = Some(port);
@@ -281,6 +285,12 @@ impl Table {
         }
         self.note_wait(at);
         self.go_ahead();
+    }
+
+    /// Whether one of the outputs of a chain is too far ahead of the others for more to come.
+    fn check_apart(&self, outputs: &[usize], chain: &Chain) -> Result<(), Error> {
+        let waiting = outputs.iter().map(|&out| (self.edges[out].items.len(), self.edges[out].bytes));
+        self.most_ahead.check(waiting, || chain.blame())
     }
 
     fn push(&mut self, edge: usize, item: Item) {
