@@ -7,7 +7,7 @@ use forebay_abi::{
 
 use crate::{
     AnyStore, Error, Result,
-    random::{Rng, Rngs, mix},
+    random::{Rng, Rngs, mix, uid_of},
     shim::check,
 };
 
@@ -65,6 +65,17 @@ impl<'a> Context<'a> {
     #[inline]
     pub fn rngs(&self) -> Rngs {
         self.rngs
+    }
+
+    /// The uid of what this node makes of the sample with the uid `uid`, for pipes that give one sample several times, or samples of
+    /// several inputs, which may have the same.
+    ///
+    /// `numbers` tell apart what it makes of one sample: copy, row, input and pass, whatever they count. The first, for which all are 0,
+    /// keeps the uid, so that a pipe that makes one of each changes nothing; the others get their own, which no other node makes.
+    #[must_use]
+    #[inline]
+    pub fn uid_of<const N: usize>(&self, uid: u64, numbers: [u64; N]) -> u64 {
+        uid_of(self.raw.node, uid, numbers)
     }
 
     /// What may be taken; to be checked before memory is asked for.

@@ -128,9 +128,8 @@ impl PipeInfo {
 pub enum Uids {
     /// Those they came with.
     Kept,
-    /// Made of those they came with, by [`uid_from`](crate::random::uid_from), or by
-    /// [`uid_of_pass`](crate::random::uid_of_pass) for a pipe that takes one input at most: for pipes that would give
-    /// samples of different inputs or passes the same uid.
+    /// Made of those they came with, by [`Context::uid_of`](crate::Context::uid_of) with the numbers of the input and of the pass
+    /// over it, in this order: for pipes that would give samples of different inputs or passes the same uid.
     Derived,
     /// New ones.
     Made,

@@ -304,7 +304,14 @@ impl<'a> Io<'a> {
 
     /// Moves up to `count` samples from an input to the only output, and gives how many moved.
     pub fn forward(&mut self, input: usize, count: usize) -> usize {
-        let (Some(port), Some(out)) = (self.ports.get_mut(input), self.outs.first_mut()) else { return 0 };
+        self.forward_to(0, input, count)
+    }
+
+    /// As [`forward`](Io::forward), to this output.
+    pub fn forward_to(&mut self, output: usize, input: usize, count: usize) -> usize {
+        let (Some(port), Some(out)) = (self.ports.get_mut(input), self.outs.get_mut(output)) else {
+            return 0;
+        };
         let count = count.min(self.room).min(port.chunk.len());
         out.take_from(&mut port.chunk, count);
         self.room -= count;

@@ -113,29 +113,29 @@ impl Rngs {
 #[must_use]
 #[inline]
 pub fn mix(parts: &[u64]) -> u64 {
-    parts.iter().fold(0x9E37_79B9_7F4A_7C15, |state, part| {
-        let mut word = (state ^ part).wrapping_add(0x9E37_79B9_7F4A_7C15);
-        word = (word ^ word >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ word >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        word ^ word >> 31
-    })
+    parts.iter().fold(START, |state, part| step(state, *part))
 }
 
-/// The uid of a sample from input number `input`, in that input's pass number `pass`, for pipes that bring samples together
-/// which may have the same uid.
-///
-/// The first pass of the first input keeps its uids, so that a pipe with one input changes nothing.
-#[must_use]
+const START: u64 = 0x9E37_79B9_7F4A_7C15;
+
 #[inline]
-pub fn uid_from(uid: u64, input: usize, pass: u64) -> u64 {
-    if input == 0 && pass == 0 { uid } else { mix(&[uid, input as u64, pass]) }
+fn step(state: u64, part: u64) -> u64 {
+    let mut word = (state ^ part).wrapping_add(START);
+    word = (word ^ word >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    word = (word ^ word >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ word >> 31
 }
 
-/// As [`uid_from`], for pipes that take one input at most.
+/// What [`Context::uid_of`](crate::Context::uid_of) gives at the node whose name has this hash.
 #[must_use]
 #[inline]
-pub fn uid_of_pass(uid: u64, pass: u64) -> u64 {
-    if pass == 0 { uid } else { mix(&[uid, pass]) }
+pub fn uid_of<const N: usize>(node: u64, uid: u64, numbers: [u64; N]) -> u64 {
+    if numbers == [0; N] {
+        return uid;
+    }
+    // The uid last: no two of one node and these numbers become the same, and what is before it is worked out once a call.
+    let state = numbers.iter().fold(step(START, node), |state, number| step(state, *number));
+    step(state, uid)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the halves are meant")]

@@ -6,7 +6,7 @@
 
 use forebay_abi::{Key, Schema, Str, Value};
 
-use crate::{Error, Io, Result, random::mix};
+use crate::{Error, Io, Result};
 
 /// What the name of the pipe that counts the samples of a source ends in.
 pub const COUNTS: &str = ".len";
@@ -17,15 +17,15 @@ pub const GETS: &str = ".get";
 /// The field that tells a sampler how many samples there are, an int64 (of a count from 2^63 up its bits).
 pub const COUNT: &str = "count";
 
-/// The switch of a sampler, or another pipe that does more than that, by which it shuffles: where a run is to shuffle nothing, it is off.
-pub const SHUFFLE: &str = "shuffle";
-
 /// The field of what a sampler gives: the number of a sample, in the same way.
 pub const DRAWN: &str = "drawn";
 
-/// The field of what a sampler gives beside it: 0 where the sample keeps its uid; any other number makes it one of its own, for a
-/// sample that is drawn again.
+/// The field of what a sampler gives beside it: 0 where the sample keeps its uid; any other number makes it one of its own, by
+/// [`Context::uid_of`](crate::Context::uid_of) of the node that gets it, for a sample that is drawn again.
 pub const AGAIN: &str = "again";
+
+/// The switch of a sampler, or another pipe that does more than that, by which it shuffles: where a run is to shuffle nothing, it is off.
+pub const SHUFFLE: &str = "shuffle";
 
 /// How many samples there are, if that waits at the only input.
 ///
@@ -43,12 +43,6 @@ pub fn take_count(io: &mut Io) -> Result<Option<u64>> {
 #[must_use]
 pub fn drawn() -> Schema {
     Schema::new([DRAWN, AGAIN])
-}
-
-/// The uid of a sample that is drawn with this [`AGAIN`].
-#[must_use]
-pub fn uid(uid: u64, again: u64) -> u64 {
-    if again == 0 { uid } else { mix(&[uid, again]) }
 }
 
 /// Adds what is drawn at a place, which is its uid: a sample's number, and what tells it from the same sample drawn before.

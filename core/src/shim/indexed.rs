@@ -11,7 +11,7 @@ use crate::{
     Context, DataPipe, Error, Indexed, Options, Output, PipeInfo, Result, StateExt,
     descriptor::{Class, Described},
     export::PipeEntry,
-    sampling::{self, AGAIN, COUNT, COUNTS, DRAWN, GETS},
+    sampling::{AGAIN, COUNT, COUNTS, DRAWN, GETS},
 };
 
 /// The most bytes of a name with what is added to it.
@@ -134,7 +134,7 @@ impl<T: Indexed> Calls for GetOf<T> {
 impl<T: Indexed> GetOf<T> {
     fn get(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Result<()> {
         let mut keys = Vec::with_capacity(input.len());
-        let mut salts = Vec::with_capacity(input.len());
+        let mut agains = Vec::with_capacity(input.len());
         let before = out.len();
         let mut odd = false;
         // The last schema, and where it has the two fields.
@@ -147,10 +147,10 @@ impl<T: Indexed> GetOf<T> {
                 let value = at.and_then(|at| values.get(at));
                 value.and_then(Value::as_i64).map(i64::cast_unsigned)
             };
-            let [key, salt] = known.1.map(word);
-            odd |= key.is_none() || salt.is_none();
+            let [key, again] = known.1.map(word);
+            odd |= key.is_none() || again.is_none();
             keys.push(key.unwrap_or(u64::MAX));
-            salts.push(salt.unwrap_or(0));
+            agains.push(again.unwrap_or(0));
         });
         if odd {
             input.advance();
@@ -160,9 +160,9 @@ impl<T: Indexed> GetOf<T> {
         }
         let got = self.0.get(&keys, &mut Output::new(out, keys.len()), cx);
         let added = out.len() - before;
-        out.change_uids(before, |at, uid| match salts.get(at) {
+        out.change_uids(before, |at, uid| match agains.get(at) {
             None => uid,
-            Some(&salt) => sampling::uid(uid, salt),
+            Some(&again) => cx.uid_of(uid, [again]),
         });
         (0..added).for_each(|_| input.advance());
         match (got, keys.get(added)) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use forebay_core::random::{uid_from, uid_of_pass};
+use forebay_core::random::uid_of;
 
 use super::{
     line::{Item, Part, Role},
@@ -10,7 +10,7 @@ use super::{
     uids::{Counts, counts, first_pieces, once_each, positions, resolve},
     verdict::{EpochAudit, LeftOut, NAMED, Named, Offence, What},
 };
-use crate::executor::pass_of_input;
+use crate::{executor::pass_of_input, host::node_hash};
 
 /// The most reasons that are told why not all is known.
 const REASONS: usize = 20;
@@ -197,6 +197,7 @@ impl Judge<'_> {
     /// A node that gives other uids than it takes.
     fn makes(&mut self, node: usize, scope: Scope, pass: u64, ended: bool) {
         let part = self.part(node).clone();
+        let hash = node_hash(&part.name);
         let mut taken = Vec::new();
         let mut came_from = Vec::new();
         for (input, &output) in part.inputs.iter().enumerate() {
@@ -213,9 +214,8 @@ impl Judge<'_> {
                 let whole = ended && part.role == Role::Expands;
                 self.follows(Some(node), &came, &uids, whole);
                 came_from.push(came.from);
-                let derived = uids.into_iter().map(|uid| match (part.role, part.one_input) {
-                    (Role::Derives, true) => uid_of_pass(uid, rewound),
-                    (Role::Derives, false) => uid_from(uid, input, rewound),
+                let derived = uids.into_iter().map(|uid| match part.role {
+                    Role::Derives => uid_of(hash, uid, [input as u64, rewound]),
                     _ => uid,
                 });
                 taken.extend(derived);

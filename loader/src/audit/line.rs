@@ -69,8 +69,6 @@ pub(crate) struct Part {
     /// The node and output that each input reads.
     pub(crate) inputs: Vec<(usize, usize)>,
     pub(crate) outputs: usize,
-    /// Takes one input at most, whatever the graph.
-    pub(crate) one_input: bool,
     pub(crate) rewinds: bool,
     /// Says which samples are in each that it gives.
     pub(crate) stacks: bool,

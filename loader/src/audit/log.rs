@@ -338,7 +338,6 @@ fn parts(graph: &Graph, registry: &Registry, course: &Course) -> Result<Vec<Part
             },
             inputs: stop.inputs.clone(),
             outputs: stop.outputs,
-            one_input: spec.inputs.1 <= 1,
             rewinds: spec.rewinds,
             stacks,
             pieces,

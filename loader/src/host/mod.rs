@@ -223,7 +223,7 @@ impl Host {
             seed,
             epoch: 0,
             pass: 0,
-            node: xxhash_rust::xxh3::xxh3_64(node.as_bytes()),
+            node: node_hash(node),
             rank,
             world_size,
             limits: self.limits,
@@ -233,6 +233,11 @@ impl Host {
             reserved: [0; 7],
         }
     }
+}
+
+/// What tells a node of this name from all others of its graph: its random numbers and the uids that it makes are keyed by it.
+pub(crate) fn node_hash(name: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(name.as_bytes())
 }
 
 /// One node's access to the host: its address is what the node's context carries.

@@ -1,12 +1,14 @@
 //! `collect`: a stream that samplers draw from.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Key, PipeInfo, Result, Sample, State, StateExt, Step, Str, Stream, Uids,
-    Value, options,
-    sampling::{self, COUNT},
+    Context, DataPipe, Error, Io, Key, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str, Stream,
+    Uids, Value,
+    abi::Chunk,
+    options,
+    sampling::{AGAIN, COUNT, DRAWN},
 };
 
-use crate::cache::memory;
+use crate::cache::memory::{self, BLOCK};
 
 options! {
     /// Options of `collect`.
@@ -20,9 +22,7 @@ options! {
 ///
 /// With a sampler it is two pipes: [`CollectLen`] before it and [`CollectGet`] behind it, which holds all samples of the epoch.
 #[derive(Debug)]
-pub struct Collect {
-    sample: Sample,
-}
+pub struct Collect;
 
 impl DataPipe for Collect {
     const INFO: PipeInfo = PipeInfo {
@@ -34,7 +34,7 @@ impl DataPipe for Collect {
     type Options = CollectOptions;
 
     fn new(_: CollectOptions) -> Result<Self> {
-        Ok(Self { sample: Sample::default() })
+        Ok(Self)
     }
 }
 
@@ -44,13 +44,12 @@ impl Stream for Collect {
     }
 
     fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
-        while io.room() > 0 {
-            if !io.pop_into(0, &mut self.sample) {
-                return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
-            }
-            io.push(&mut self.sample);
-        }
-        Ok(Step::Ready)
+        io.forward(0, usize::MAX);
+        Ok(match io.ended(0) {
+            true => Step::End,
+            false if io.room() > 0 => Step::NeedInput(0),
+            false => Step::Ready,
+        })
     }
 
     /// Saves nothing: whatever was taken was given.
@@ -68,7 +67,6 @@ impl Stream for Collect {
 pub struct CollectLen {
     count: u64,
     told: bool,
-    sample: Sample,
 }
 
 impl DataPipe for CollectLen {
@@ -82,7 +80,7 @@ impl DataPipe for CollectLen {
     type Options = CollectOptions;
 
     fn new(_: CollectOptions) -> Result<Self> {
-        Ok(Self { count: 0, told: false, sample: Sample::default() })
+        Ok(Self { count: 0, told: false })
     }
 }
 
@@ -93,22 +91,20 @@ impl Stream for CollectLen {
     }
 
     fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
-        while io.room() > 0 {
-            if io.pop_into(0, &mut self.sample) {
-                self.count += 1;
-                io.push_to(1, &mut self.sample);
-            } else if !io.ended(0) {
-                return Ok(Step::NeedInput(0));
-            } else if !self.told {
-                self.told = true;
-                let mut count = Sample::new(0, Key::whole(Str::from_static("collect")));
-                count.set(COUNT, self.count.cast_signed());
-                io.push(&mut count);
-            } else {
-                return Ok(Step::End);
-            }
+        self.count += io.forward_to(1, 0, usize::MAX) as u64;
+        if io.room() == 0 {
+            return Ok(Step::Ready);
         }
-        Ok(Step::Ready)
+        if !io.ended(0) {
+            return Ok(Step::NeedInput(0));
+        }
+        if !self.told {
+            self.told = true;
+            let mut count = Sample::new(0, Key::whole(Str::from_static("collect")));
+            count.set(COUNT, self.count.cast_signed());
+            io.push(&mut count);
+        }
+        Ok(Step::End)
     }
 
     fn state(&self) -> Result<State> {
@@ -125,11 +121,12 @@ impl Stream for CollectLen {
 #[derive(Debug)]
 pub struct CollectGet {
     limit: u64,
-    held: Vec<Sample>,
+    /// In pieces of `BLOCK`: none is moved when more come.
+    held: Vec<Chunk>,
+    count: u64,
     bytes: u64,
     /// Whether there were too many: without one of them the numbers would mean others.
     failed: bool,
-    sample: Sample,
 }
 
 impl DataPipe for CollectGet {
@@ -143,28 +140,22 @@ impl DataPipe for CollectGet {
     type Options = CollectOptions;
 
     fn new(options: CollectOptions) -> Result<Self> {
-        Ok(Self {
-            limit: options.limit,
-            held: Vec::new(),
-            bytes: 0,
-            failed: false,
-            sample: Sample::default(),
-        })
+        Ok(Self { limit: options.limit, held: Vec::new(), count: 0, bytes: 0, failed: false })
     }
 }
 
 impl Stream for CollectGet {
     fn reset(&mut self, _: &Context) -> Result<()> {
         self.held.clear();
-        (self.bytes, self.failed) = (0, false);
+        (self.count, self.bytes, self.failed) = (0, 0, false);
         Ok(())
     }
 
-    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
-        while !self.failed
-            && let Some(sample) = io.pop(0)
+    fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
+        if !self.failed
+            && let Some(input) = io.input(0)
         {
-            self.hold(sample)?;
+            self.hold(input)?;
         }
         if self.failed {
             return Ok(Step::End);
@@ -173,18 +164,22 @@ impl Stream for CollectGet {
             return Ok(Step::NeedInput(0));
         }
         while io.room() > 0 {
-            if !io.pop_into(1, &mut self.sample) {
+            let drawn = io
+                .input(1)
+                .and_then(|numbers| numbers.pop_with(|_, _, schema, values| drawn(schema, values)));
+            let Some(drawn) = drawn else {
                 return Ok(if io.ended(1) { Step::End } else { Step::NeedInput(1) });
-            }
-            self.get()?;
-            io.push(&mut self.sample);
+            };
+            let (number, again) = drawn?;
+            let (uid, key, schema, values) = self.get(number)?;
+            io.push_row(cx.uid_of(uid, [again]), key.clone(), schema, values.iter().cloned());
         }
         Ok(Step::Ready)
     }
 
     /// All that is held comes again.
     fn state(&self) -> Result<State> {
-        Ok(State::json(1, &self.failed)?.again(0, self.held.len() as u64))
+        Ok(State::json(1, &self.failed)?.again(0, self.count))
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
@@ -194,32 +189,46 @@ impl Stream for CollectGet {
 }
 
 impl CollectGet {
-    fn hold(&mut self, sample: Sample) -> Result<()> {
-        self.bytes += memory::size(&sample);
-        self.held.push(sample);
-        if self.bytes <= self.limit {
-            return Ok(());
+    fn hold(&mut self, input: &mut Chunk) -> Result<()> {
+        for (at, (.., values)) in input.samples().enumerate() {
+            self.bytes += memory::size(values);
+            if self.bytes > self.limit {
+                self.failed = true;
+                let count = self.count + at as u64 + 1;
+                let error = format!("{count} samples are more than {} bytes", self.limit);
+                return Err(Error::limit(error).context("option", "limit"));
+            }
         }
-        self.failed = true;
-        let error = format!("{} samples are more than {} bytes", self.held.len(), self.limit);
-        Err(Error::limit(error).context("option", "limit"))
-    }
-
-    /// Puts the sample whose number was drawn in the number's place.
-    fn get(&mut self) -> Result<()> {
-        let word = |name| self.sample.get(name).and_then(Value::as_i64).map(i64::cast_unsigned);
-        let (Some(number), Some(again)) = (word(sampling::DRAWN), word(sampling::AGAIN)) else {
-            return Err(Error::invalid(
-                "found a sample that a sampler did not give, expected the number of a sample",
-            ));
-        };
-        let held = usize::try_from(number).ok().and_then(|at| self.held.get(at)).ok_or_else(|| {
-            Error::invalid(format!("found number {number}, expected one of {} samples", self.held.len()))
-        })?;
-        self.sample.clone_from(held);
-        self.sample.set_uid(sampling::uid(held.uid(), again));
+        while !input.is_empty() {
+            if self.count.is_multiple_of(BLOCK) {
+                self.held.push(Chunk::new());
+            }
+            let Some(block) = self.held.last_mut() else {
+                return Err(Error::bug("no block to hold samples"));
+            };
+            let count = input.len().min(BLOCK as usize - block.len());
+            block.take_from(input, count);
+            self.count += count as u64;
+        }
         Ok(())
     }
+
+    /// The sample with this number.
+    fn get(&self, number: u64) -> Result<(u64, &Key, &Schema, &[Value])> {
+        let block = usize::try_from(number / BLOCK).ok().and_then(|block| self.held.get(block));
+        let sample = block.and_then(|block| block.get((number % BLOCK) as usize));
+        sample.ok_or_else(|| {
+            Error::invalid(format!("found number {number}, expected one of {} samples", self.count))
+        })
+    }
+}
+
+/// The number of a sample that was drawn, and what tells it from the same one drawn before.
+fn drawn(schema: &Schema, values: &[Value]) -> Result<(u64, u64)> {
+    let word = |name| schema.position(name).and_then(|at| values.get(at)?.as_i64()).map(i64::cast_unsigned);
+    word(DRAWN).zip(word(AGAIN)).ok_or_else(|| {
+        Error::invalid("found a sample that a sampler did not give, expected the number of a sample")
+    })
 }
 
 #[cfg(test)]
@@ -227,7 +236,7 @@ mod tests {
     use forebay_core::{ErrorKind, random::Rng};
 
     use super::*;
-    use crate::testing::{Drive, Setup, check, check_resume, errors, ints, numbers, sample};
+    use crate::testing::{Drive, Setup, check, check_resume, errors, ints, numbers, sample, uid_of};
 
     fn make<D: DataPipe<Options = CollectOptions>>(limit: u64) -> D {
         D::new(CollectOptions { limit }).unwrap()
@@ -235,7 +244,7 @@ mod tests {
 
     fn drawn(numbers: &[(i64, i64)]) -> Vec<Sample> {
         let one = |(at, &(number, again)): (usize, &(i64, i64))| {
-            sample(at as u64, &[(sampling::DRAWN, number.into()), (sampling::AGAIN, again.into())])
+            sample(at as u64, &[(DRAWN, number.into()), (AGAIN, again.into())])
         };
         numbers.iter().enumerate().map(one).collect()
     }
@@ -305,7 +314,7 @@ mod tests {
                 (0..count).map(|_| (rng.below(input.len() as u64) as i64, rng.below(3) as i64)).collect();
             let wanted = draws.iter().map(|&(number, again)| {
                 let mut sample = input[number as usize].clone();
-                sample.set_uid(sampling::uid(sample.uid(), again as u64));
+                sample.set_uid(uid_of(sample.uid(), [again as u64]));
                 sample
             });
             let numbers = drawn(&draws);

@@ -2,7 +2,6 @@
 
 use forebay_core::{
     Context, DataPipe, Error, Io, NoOptions, PipeInfo, Result, State, StateExt, Step, Stream, Uids,
-    random::uid_from,
 };
 
 /// Gives all samples of its first input, then all of the second, and so on.
@@ -30,12 +29,12 @@ impl DataPipe for Concat {
 }
 
 impl Concat {
-    fn forward(&mut self, io: &mut Io) {
+    fn forward(&mut self, io: &mut Io, cx: &Context) {
         if self.at == 0 {
             io.forward(0, usize::MAX);
             return;
         }
-        io.forward_as(self.at, usize::MAX, |uid| uid_from(uid, self.at, 0));
+        io.forward_as(self.at, usize::MAX, |uid| cx.uid_of(uid, [self.at as u64, 0]));
     }
 }
 
@@ -45,14 +44,14 @@ impl Stream for Concat {
         Ok(())
     }
 
-    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+    fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
         if self.at > io.inputs() {
             let inputs = io.inputs();
             let at = std::mem::replace(&mut self.at, inputs);
             return Err(Error::invalid(format!("found a position in input {at} of {inputs}")));
         }
         while self.at < io.inputs() {
-            self.forward(io);
+            self.forward(io, cx);
             if !io.ended(self.at) {
                 return Ok(if io.room() == 0 { Step::Ready } else { Step::NeedInput(self.at) });
             }
@@ -76,7 +75,7 @@ mod tests {
     use forebay_core::{Sample, random::Rng};
 
     use super::*;
-    use crate::testing::{Drive, Setup, ints, numbers, small_host};
+    use crate::testing::{Drive, Setup, ints, numbers, small_host, uid_of};
 
     fn concat() -> Concat {
         Concat::new(NoOptions).unwrap()
@@ -134,7 +133,7 @@ mod tests {
             for (at, input) in inputs.iter().enumerate() {
                 for sample in input {
                     wanted.push(sample.clone());
-                    wanted.last_mut().unwrap().set_uid(uid_from(sample.uid(), at, 0));
+                    wanted.last_mut().unwrap().set_uid(uid_of(sample.uid(), [at as u64, 0]));
                 }
             }
             let setup = Setup::new(&inputs.iter().map(Vec::as_slice).collect::<Vec<_>>());

@@ -72,7 +72,7 @@ mod tests {
     use forebay_core::random::Rng;
 
     use super::*;
-    use crate::testing::{map, sample, small_host};
+    use crate::testing::{map, named, sample, small_host, some};
 
     fn drop_of(fields: &[&str]) -> Result<Drop> {
         let fields = OneOrMany(fields.iter().map(|&name| name.to_owned()).collect());
@@ -101,19 +101,6 @@ mod tests {
         let found = (error.get("field"), error.message());
         assert_eq!(found, (Some("z"), "no field called `z`; there are: a"));
         assert_eq!(drop_of(&["a", "a"]).unwrap_err().get("option"), Some("fields"));
-    }
-
-    /// Some of these names, in a random order.
-    fn some(rng: &mut Rng, of: &[&'static str]) -> Vec<&'static str> {
-        let mut left = of.to_vec();
-        (0..rng.below(1 + of.len() as u64))
-            .map(|_| left.swap_remove(rng.below(left.len() as u64) as usize))
-            .collect()
-    }
-
-    /// A sample with these fields, each of which holds its own name.
-    fn named(uid: u64, names: &[&str]) -> Sample {
-        sample(uid, &names.iter().map(|&name| (name, name.into())).collect::<Vec<_>>())
     }
 
     #[test]

@@ -13,9 +13,6 @@ use crate::{
     unbatch::{Names, tensor_row},
 };
 
-/// Keeps the uids of items apart from those that other pipes make of a uid and a number.
-const ITEMS: u64 = 0x6974_656d_7300;
-
 options! {
     /// Options of `flat_map`.
     pub struct FlatMapOptions {
@@ -81,7 +78,7 @@ impl forebay_core::FlatMap for FlatMap {
         {
             return Err(Error::limit(format!("found {count} items, `most` is {most}")));
         }
-        Ok(Each { sample, shape, keep: self.keep, names: Names::new(ITEMS), items, count, next: 0 })
+        Ok(Each { sample, shape, keep: self.keep, names: Names::default(), items, count, next: 0 })
     }
 }
 
@@ -129,7 +126,7 @@ impl Items for Each {
         Output::one(|out| self.fill(out, cx))
     }
 
-    fn fill(&mut self, out: &mut Output, _: &Context) -> Result<bool> {
+    fn fill(&mut self, out: &mut Output, cx: &Context) -> Result<bool> {
         let Self { sample, shape, keep, names, items, count, next } = self;
         let kept = if *keep { sample.values() } else { &[] };
         while out.room() > 0 && *next < *count {
@@ -140,7 +137,7 @@ impl Items for Each {
                 View::Tensor(tensor) => tensor_row(tensor, at),
                 _ => Ok(Value::NULL),
             };
-            let (uid, key) = names.at(sample, at);
+            let (uid, key) = names.at(sample, at, cx);
             if kept.is_empty() {
                 out.try_push_row(uid, key, &shape.schema, iter::once_with(item))?;
             } else {

@@ -1,8 +1,10 @@
 //! `group`: neighbouring files that belong together, as one sample.
 
+use std::{borrow::Cow, collections::VecDeque, mem};
+
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids, Value, View,
-    options,
+    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str, Stream, Uids,
+    Value, View, options,
 };
 use regex::Regex;
 
@@ -10,6 +12,8 @@ const PATH: &str = "path";
 const BYTES: &str = "bytes";
 /// The most files in one sample: names of more are not meant to be grouped.
 const MOST: u64 = 1024;
+/// How many schemas are remembered.
+const MOST_KNOWN: usize = 64;
 
 options! {
     /// Options of `group`.
@@ -26,13 +30,22 @@ options! {
 ///
 /// Takes samples of files, with `path` and `bytes`, and gives the bytes under the extension in lower case, or as `bytes` for a name without one;
 /// in a folder, under the name; by a pattern, under what stands for `{field}`, if that is in it. A file whose field is there
-/// already begins the next sample. The other fields, the key and the uid are those of the first file. What has no path or no bytes, or
+/// already begins the next sample; a file called as one of the other fields is an error. The other fields, the key and the uid are those of the first file. What has no path or no bytes, or
 /// does not match, goes on as it is. State: nothing of its own; the files of the sample that is not finished come again.
 #[derive(Debug)]
 pub struct Group {
+    names: Names,
+    known: Known,
+    held: Held,
+    /// The file that came last; only its memory is kept.
+    file: Sample,
+}
+
+/// How paths are taken apart.
+#[derive(Debug)]
+struct Names {
     packed: Vec<String>,
     by: By,
-    held: Option<Held>,
 }
 
 /// What the files of a sample share.
@@ -44,13 +57,22 @@ enum By {
     Pattern(Regex),
 }
 
-/// The sample that is being collected.
+/// What a file is a part of, and the field it becomes.
 #[derive(Debug)]
+struct Part<'a> {
+    stem: Cow<'a, str>,
+    field: Cow<'a, str>,
+}
+
+/// The sample that is being collected.
+#[derive(Debug, Default)]
 struct Held {
     sample: Sample,
-    /// What its files share; none for what joins nothing.
-    stem: Option<String>,
-    /// How many files are in it.
+    /// What its files share.
+    stem: String,
+    /// Whether others may join it.
+    joins: bool,
+    /// How many files are in it; 0 when there is no sample.
     taken: u64,
 }
 
@@ -65,26 +87,23 @@ impl DataPipe for Group {
 
     fn new(options: GroupOptions) -> Result<Self> {
         let by = By::new(&options.by).map_err(|error| error.context("option", "by"))?;
-        Ok(Self { packed: options.packed, by, held: None })
+        let names = Names { packed: options.packed, by };
+        Ok(Self { names, known: Known::default(), held: Held::default(), file: Sample::default() })
     }
 }
 
 impl Stream for Group {
     fn reset(&mut self, _: &Context) -> Result<()> {
-        self.held = None;
+        self.held.taken = 0;
         Ok(())
     }
 
     fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
         while io.room() > 0 {
-            if let Some(sample) = io.pop(0) {
-                if let Some(mut whole) = self.add(sample) {
-                    io.push(&mut whole);
-                }
+            if io.pop_into(0, &mut self.file) {
+                self.add(io)?;
             } else if io.ended(0) {
-                if let Some(mut held) = self.held.take() {
-                    io.push(&mut held.sample);
-                }
+                self.held.give(io);
                 return Ok(Step::End);
             } else {
                 return Ok(Step::NeedInput(0));
@@ -94,7 +113,7 @@ impl Stream for Group {
     }
 
     fn state(&self) -> Result<State> {
-        Ok(State::default().again(0, self.held.as_ref().map_or(0, |held| held.taken)))
+        Ok(State::default().again(0, self.held.taken))
     }
 
     fn restore(&mut self, _: &State, _: &Context) -> Result<()> {
@@ -102,51 +121,135 @@ impl Stream for Group {
     }
 }
 
-impl Group {
-    /// Takes a file; gives the sample before it, once that is whole.
-    fn add(&mut self, mut file: Sample) -> Option<Sample> {
-        let Some((stem, field, bytes)) = self.part(&file) else {
-            let held = Held { sample: file, stem: None, taken: 1 };
-            return self.held.replace(held).map(|held| held.sample);
-        };
-        if let Some(held) = &mut self.held
-            && held.stem.as_ref() == Some(&stem)
-            && held.sample.get(&field).is_none()
-            && held.taken < MOST
-        {
-            held.sample.set(&field, bytes);
-            held.taken += 1;
-            return None;
+impl Held {
+    fn give(&mut self, io: &mut Io) {
+        if self.taken > 0 {
+            io.push(&mut self.sample);
+            self.taken = 0;
         }
-        file.take(PATH);
-        file.take(BYTES);
-        file.set(&field, bytes);
-        let held = Held { sample: file, stem: Some(stem), taken: 1 };
-        self.held.replace(held).map(|held| held.sample)
     }
 
-    /// What a file is a part of, the field it becomes, and its bytes.
-    fn part(&self, file: &Sample) -> Option<(String, String, Value)> {
+    /// Begins a sample with this file; for what others may join it.
+    fn begin(&mut self, file: &mut Sample, joins: bool) {
+        mem::swap(&mut self.sample, file);
+        (self.joins, self.taken) = (joins, 1);
+    }
+}
+
+impl Group {
+    /// Takes the file that came; gives the sample before it, once that is whole.
+    fn add(&mut self, io: &mut Io) -> Result<()> {
+        let Self { names, known, held, file } = self;
+        let Some((Part { stem, field }, bytes)) = names.part(file) else {
+            held.give(io);
+            held.begin(file, false);
+            return Ok(());
+        };
+        if held.taken > 0
+            && held.joins
+            && held.stem == stem
+            && held.taken < MOST
+            && let Some(whole) = known.get(held.sample.schema(), &field, false)
+        {
+            held.taken += 1;
+            let bytes = bytes.clone();
+            return held.sample.reshape(whole, |_, _, values| {
+                values.push(bytes);
+                Ok(())
+            });
+        }
+        held.give(io);
+        let Some(first) = known.get(file.schema(), &field, true) else {
+            let error = Error::invalid("a field of this name is there already");
+            return Err(error.context("field", field).context("sample", file.key()));
+        };
+        held.stem.clear();
+        held.stem.push_str(&stem);
+        file.reshape(first, |_, schema, values| {
+            let bytes = schema.position(BYTES).map(|at| values.remove(at));
+            let path = schema
+                .names()
+                .iter()
+                .filter(|name| name.as_str() != BYTES)
+                .position(|name| name.as_str() == PATH);
+            path.map(|at| values.remove(at));
+            values.extend(bytes);
+            Ok::<_, Error>(())
+        })?;
+        held.begin(file, true);
+        Ok(())
+    }
+}
+
+/// The schemas that samples have with a file's field more: to make a schema costs more than all else here.
+#[derive(Debug, Default)]
+struct Known(VecDeque<Joined>);
+
+/// What becomes of samples of one schema with a field.
+#[derive(Debug)]
+struct Joined {
+    from: Schema,
+    field: String,
+    /// Whether it is the first one, in the place of path and bytes.
+    first: bool,
+    /// Nothing where there is a field of this name.
+    to: Option<Schema>,
+}
+
+impl Known {
+    fn get(&mut self, from: &Schema, field: &str, first: bool) -> Option<&Schema> {
+        let is = |known: &Joined| known.first == first && known.field == field && known.from.is(from);
+        let at = match self.0.iter().position(is) {
+            Some(at) => at,
+            None => {
+                self.0.truncate(MOST_KNOWN - 1);
+                self.0.push_front(Joined::new(from, field, first));
+                0
+            }
+        };
+        self.0.get(at)?.to.as_ref()
+    }
+}
+
+impl Joined {
+    fn new(from: &Schema, field: &str, first: bool) -> Self {
+        let goes = |name: &Str| first && [PATH, BYTES].contains(&name.as_str());
+        let names = || from.names().iter().filter(|name| !goes(name));
+        let to = names()
+            .all(|name| name.as_str() != field)
+            .then(|| Schema::new(names().cloned().chain([field.into()])));
+        Self { from: from.clone(), field: field.to_owned(), first, to }
+    }
+}
+
+impl Names {
+    /// What a file is a part of, and its bytes; nothing for what is no file, or does not match.
+    fn part<'a>(&self, file: &'a Sample) -> Option<(Part<'a>, &'a Value)> {
         let Some(View::Str(path)) = file.get(PATH).map(Value::view) else { return None };
         let bytes = file.get(BYTES).filter(|bytes| matches!(bytes.view(), View::Bytes(_)))?;
         let (stem, field) = match &self.by {
             By::Extension => {
                 let (stem, extension) = self.split(path);
-                (stem.to_owned(), extension.to_lowercase())
+                (Cow::from(stem), lower_case(extension))
             }
             By::Folder => {
                 let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-                (folder.to_owned(), name.to_owned())
+                (folder.into(), name.into())
             }
             By::Pattern(pattern) => {
                 let found = pattern.captures(path)?;
                 let text = |name| found.name(name).map(|found| found.as_str());
-                let field = text(FIELD).map_or_else(|| self.split(path).1.to_lowercase(), str::to_owned);
-                (text(BEFORE).unwrap_or_default().to_owned() + text(KEY)?, field)
+                let field = text(FIELD).map_or_else(|| lower_case(self.split(path).1), Cow::from);
+                let key = text(KEY)?;
+                let stem = match text(BEFORE) {
+                    Some(before) => Cow::from(before.to_owned() + key),
+                    None => key.into(),
+                };
+                (stem, field)
             }
         };
-        let field = if field.is_empty() { BYTES.to_owned() } else { field };
-        Some((stem, field, bytes.clone()))
+        let field = if field.is_empty() { BYTES.into() } else { field };
+        Some((Part { stem, field }, bytes))
     }
 
     /// A path up to its extension, and that.
@@ -159,6 +262,11 @@ impl Group {
         let at = Some(last).filter(|&last| packed(&path[last + 1..])).and_then(dot).unwrap_or(last);
         (&path[..at], &path[at + 1..])
     }
+}
+
+fn lower_case(extension: &str) -> Cow<'_, str> {
+    let is_lower = extension.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    if is_lower { extension.into() } else { extension.to_lowercase().into() }
 }
 
 /// What groups of a pattern are called: what the files of a sample share, the field, and what stands before a template.
@@ -214,7 +322,7 @@ mod tests {
     use forebay_core::{Buffer, Options, random::Rng};
 
     use super::*;
-    use crate::testing::{check, check_resume, sample};
+    use crate::testing::{Drive, check, check_resume, errors, sample};
 
     fn group() -> Group {
         group_by("extension").unwrap()
@@ -291,6 +399,21 @@ mod tests {
         let out = check(group, &others);
         assert_eq!(out[1..3], others[1..3]);
         assert_eq!(out.len(), 4);
+    }
+
+    #[test]
+    fn a_file_that_is_called_as_another_field_is_an_error() {
+        for room in [1, 3] {
+            let files =
+                ["1.jpg", "1.label", "1.json", "2.x", "2.LABEL"].map(|path| file(path.len() as u64, path));
+            let mut drive = Drive::new(group(), &files, room);
+            let found = errors(&mut drive);
+            assert_eq!(found.iter().map(|error| error.get("field")).collect::<Vec<_>>(), [Some("label"); 2]);
+            let names =
+                |sample: &Sample| sample.schema().names().iter().skip(1).map(Str::to_string).collect();
+            let given: Vec<Vec<String>> = drive.out().iter().map(names).collect();
+            assert_eq!(given, [["jpg"], ["json"], ["x"]]);
+        }
     }
 
     #[test]

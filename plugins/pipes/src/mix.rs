@@ -2,8 +2,7 @@
 
 use forebay_core::{
     Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str, Stream, Uids,
-    Value, options,
-    random::{Rngs, uid_from},
+    Value, options, random::Rngs,
 };
 
 use crate::select::repeated;
@@ -183,7 +182,7 @@ impl Stream for Mix {
                 if let Some(shares) = &mut self.shares {
                     shares.given[input] += 1;
                 }
-                self.give(input, io)?;
+                self.give(input, io, cx)?;
             } else if !io.ended(input) {
                 return Ok(Step::NeedInput(input));
             } else if let Some(step) = self.exhaust(input) {
@@ -297,14 +296,14 @@ impl Mix {
     }
 
     /// Gives the foremost sample of an input.
-    fn give(&mut self, from: usize, io: &mut Io) -> Result<()> {
+    fn give(&mut self, from: usize, io: &mut Io, cx: &Context) -> Result<()> {
         let pass = self.inputs[from].pass;
         let Some(tag) = &self.tag else {
-            io.forward_as(from, 1, |uid| uid_from(uid, from, pass));
+            io.forward_as(from, 1, |uid| cx.uid_of(uid, [from as u64, pass]));
             return Ok(());
         };
         io.pop_into(from, &mut self.sample);
-        self.sample.set_uid(uid_from(self.sample.uid(), from, pass));
+        self.sample.set_uid(cx.uid_of(self.sample.uid(), [from as u64, pass]));
         let schema = self.sample.schema();
         let tagged = match &self.tagged {
             Some((plain, tagged)) if plain == schema => tagged,

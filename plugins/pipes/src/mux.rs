@@ -2,7 +2,6 @@
 
 use forebay_core::{
     Context, DataPipe, Error, Io, PipeInfo, Result, State, StateExt, Step, Stream, Uids, options,
-    random::uid_from,
 };
 
 options! {
@@ -17,7 +16,7 @@ options! {
 
 /// Gives a sample of each input in turn, or a block of them, always in the same order, whichever is ready first.
 ///
-/// An input that ends within its block leaves the rest of it out. /// Samples of the second input and later ones get uids of their own, so that none comes twice.
+/// An input that ends within its block leaves the rest of it out. Samples of the second input and later ones get uids of their own, so that none comes twice.
 #[derive(Debug)]
 pub struct Mux {
     longest: bool,
@@ -51,7 +50,7 @@ impl Stream for Mux {
         Ok(())
     }
 
-    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+    fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
         let inputs = io.inputs();
         if self.failed {
             return Ok(Step::End);
@@ -64,7 +63,7 @@ impl Stream for Mux {
         while io.room() > 0 {
             let input = self.turn;
             let left = usize::try_from(self.block.saturating_sub(self.given).max(1)).unwrap_or(usize::MAX);
-            let moved = io.forward_as(input, left, |uid| uid_from(uid, input, 0));
+            let moved = io.forward_as(input, left, |uid| cx.uid_of(uid, [input as u64, 0]));
             if moved > 0 {
                 self.given += moved as u64;
                 if self.given < self.block {
@@ -96,7 +95,7 @@ mod tests {
     use forebay_core::{Options, Sample, random::Rng};
 
     use super::*;
-    use crate::testing::{Drive, Setup, ints, numbers, small_host};
+    use crate::testing::{Drive, Setup, ints, numbers, small_host, uid_of};
 
     fn mux(stop: &str) -> Mux {
         blocks(stop, 1)
@@ -225,7 +224,7 @@ mod tests {
             for stop in ["shortest", "longest"] {
                 let wanted = reference(stop, block, &lengths).into_iter().map(|(input, number)| {
                     let mut sample = inputs[input][number].clone();
-                    sample.set_uid(uid_from(sample.uid(), input, 0));
+                    sample.set_uid(uid_of(sample.uid(), [input as u64, 0]));
                     sample
                 });
                 let make = || blocks(stop, block as u64);

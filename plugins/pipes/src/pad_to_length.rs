@@ -4,13 +4,9 @@ use std::mem;
 
 use forebay_core::{
     Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids, options,
-    random::mix,
 };
 
 use crate::wider::Wider;
-
-/// Keeps the uids of the samples that are added apart from those that other pipes make of a uid and a number.
-const PADDING: u64 = 0x7061_6464;
 
 options! {
     /// Options of `pad_to_length`.
@@ -102,7 +98,7 @@ impl Stream for PadToLength {
                     (self.holds, self.behind) = (true, 1);
                 }
                 Ok(false) if !io.ended(0) => return Ok(Step::NeedInput(0)),
-                Ok(false) if self.holds && self.given < self.wanted(multiple) => self.repeat(io),
+                Ok(false) if self.holds && self.given < self.wanted(multiple) => self.repeat(io, cx),
                 Ok(false) if self.given >= self.wanted(multiple) => return Ok(Step::End),
                 Ok(false) => {
                     self.failed = true;
@@ -176,9 +172,9 @@ impl PadToLength {
     }
 
     /// Gives the last sample: itself, and then again and again.
-    fn repeat(&mut self, io: &mut Io) {
+    fn repeat(&mut self, io: &mut Io, cx: &Context) {
         let Self { held, copy, .. } = self;
-        let uid = if self.repeated == 0 { held.uid() } else { mix(&[PADDING, held.uid(), self.repeated]) };
+        let uid = cx.uid_of(held.uid(), [self.repeated]);
         copy.refill(uid, held.key().clone(), held.schema(), held.values().iter().cloned());
         if let Some(valid) = copy.values_mut().last_mut() {
             *valid = (self.repeated == 0).into();

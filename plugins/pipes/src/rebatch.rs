@@ -25,7 +25,7 @@ options! {
 
 /// Cuts batches into ones of `size`, which may reach over several, without taking them apart into samples.
 ///
-/// Gives what `unbatch` and `batch` in turn do, uids and keys too. A batch that lies within one that comes shares its memory; others
+/// Gives what `unbatch` and `batch` in turn do, keys too. A batch that lies within one that comes shares its memory; others
 /// are copied once. Memory: what makes one batch, and the rest of the last one that came. State: how many rows of the first batch held
 /// were given; the batches held come again.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl Rebatch {
         }
         self.left -= count - missing;
         let Some((first, rows)) = cuts.first() else { return Err(Error::bug("no rows are left")) };
-        let (uid, key) = name_of_row(first, &as_origin(first.key()), deepest(first), rows.start);
+        let (uid, key) = name_of_row(first, &as_origin(first.key()), deepest(first), rows.start, cx);
         let values = first.schema().names().iter().enumerate().map(|(at, name)| {
             let parts = cuts.iter().map(|(batch, rows)| (&batch.values()[at], rows.clone()));
             splice(&parts.collect::<Vec<_>>(), cx).map_err(|error| error.context("field", name))

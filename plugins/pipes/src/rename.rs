@@ -74,7 +74,7 @@ mod tests {
     use forebay_core::random::Rng;
 
     use super::*;
-    use crate::testing::{map, sample, small_host};
+    use crate::testing::{map, sample, small_host, some};
 
     fn rename(fields: &[&str]) -> Result<Rename> {
         let fields = OneOrMany(fields.iter().map(|&name| name.to_owned()).collect());
@@ -105,14 +105,6 @@ mod tests {
         for wrong in [&["cls"][..], &["=a"], &["a="], &["a=b", "a=c"], &["a=c", "b=c"]] {
             assert_eq!(rename(wrong).unwrap_err().get("option"), Some("fields"), "{wrong:?}");
         }
-    }
-
-    /// Some of these names, in a random order.
-    fn some(rng: &mut Rng, of: &[&'static str]) -> Vec<&'static str> {
-        let mut left = of.to_vec();
-        (0..rng.below(1 + of.len() as u64))
-            .map(|_| left.swap_remove(rng.below(left.len() as u64) as usize))
-            .collect()
     }
 
     #[test]

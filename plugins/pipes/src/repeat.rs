@@ -2,7 +2,6 @@
 
 use forebay_core::{
     Context, DataPipe, Error, Io, PipeInfo, Result, State, StateExt, Step, Stream, Uids, options,
-    random::uid_of_pass,
 };
 
 options! {
@@ -41,12 +40,12 @@ impl DataPipe for Repeat {
 }
 
 impl Repeat {
-    fn forward(&mut self, io: &mut Io) {
+    fn forward(&mut self, io: &mut Io, cx: &Context) {
         if self.pass == 0 {
             self.gave |= io.forward(0, usize::MAX) > 0;
             return;
         }
-        self.gave |= io.forward_as(0, usize::MAX, |uid| uid_of_pass(uid, self.pass)) > 0;
+        self.gave |= io.forward_as(0, usize::MAX, |uid| cx.uid_of(uid, [0, self.pass])) > 0;
     }
 }
 
@@ -57,8 +56,8 @@ impl Stream for Repeat {
         Ok(())
     }
 
-    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
-        self.forward(io);
+    fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
+        self.forward(io, cx);
         if !io.ended(0) {
             return Ok(if io.room() == 0 { Step::Ready } else { Step::NeedInput(0) });
         }
@@ -91,7 +90,7 @@ mod tests {
     use forebay_core::{Options, Sample, random::Rng};
 
     use super::*;
-    use crate::testing::{Drive, Setup, check, check_resume, ints, numbers};
+    use crate::testing::{Drive, Setup, check, check_resume, ints, numbers, uid_of};
 
     fn repeat(count: Option<u64>) -> Repeat {
         Repeat::new(RepeatOptions { count }).unwrap()
@@ -174,7 +173,7 @@ mod tests {
             let passes = (0..count.unwrap_or(if input.is_empty() { 0 } else { 20 })).flat_map(|pass| {
                 input.iter().map(move |sample| {
                     let mut sample = sample.clone();
-                    sample.set_uid(uid_of_pass(sample.uid(), pass));
+                    sample.set_uid(uid_of(sample.uid(), [0, pass]));
                     sample
                 })
             });

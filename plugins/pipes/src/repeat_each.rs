@@ -2,11 +2,7 @@
 
 use forebay_core::{
     Context, DataPipe, Error, FlatMap, Items, Output, PipeInfo, Result, Sample, State, StateExt, options,
-    random::mix,
 };
-
-/// Keeps the uids of copies apart from those that other pipes make of a uid and a number.
-const COPIES: u64 = 0x0063_6f70_6965_7300;
 
 options! {
     /// Options of `repeat_each`.
@@ -56,13 +52,10 @@ impl Items for Copies {
         Output::one(|out| self.fill(out, cx))
     }
 
-    fn fill(&mut self, out: &mut Output, _: &Context) -> Result<bool> {
+    fn fill(&mut self, out: &mut Output, cx: &Context) -> Result<bool> {
         while out.room() > 0 && self.next < self.count {
             let sample = &mut self.sample;
-            let uid = match self.next {
-                0 => sample.uid(),
-                copy => mix(&[COPIES, sample.uid(), copy]),
-            };
+            let uid = cx.uid_of(sample.uid(), [self.next]);
             self.next += 1;
             if self.next == self.count {
                 let mut last = std::mem::take(sample);

@@ -72,7 +72,7 @@ mod tests {
     use forebay_core::random::Rng;
 
     use super::*;
-    use crate::testing::{map, sample, small_host};
+    use crate::testing::{map, named, sample, small_host, some};
 
     fn select(fields: &[&str]) -> Result<Select> {
         let fields = OneOrMany(fields.iter().map(|&name| name.to_owned()).collect());
@@ -111,19 +111,6 @@ mod tests {
             let input = sample(0, &[(&format!("x{other}"), 2_i64.into()), ("a", 1_i64.into())]);
             assert_eq!(map(&pipe, &input, &host).unwrap(), sample(0, &[("a", 1_i64.into())]));
         }
-    }
-
-    /// Some of these names, in a random order.
-    fn some(rng: &mut Rng, of: &[&'static str]) -> Vec<&'static str> {
-        let mut left = of.to_vec();
-        (0..rng.below(1 + of.len() as u64))
-            .map(|_| left.swap_remove(rng.below(left.len() as u64) as usize))
-            .collect()
-    }
-
-    /// A sample with these fields, each of which holds its own name.
-    fn named(uid: u64, names: &[&str]) -> Sample {
-        sample(uid, &names.iter().map(|&name| (name, name.into())).collect::<Vec<_>>())
     }
 
     #[test]

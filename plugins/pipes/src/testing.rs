@@ -2,7 +2,7 @@
 
 use forebay_core::{
     Error, FlatMap, Io, Items as _, Key, Limits, Map, Output, Port, Result, Sample, State, Step, Stream,
-    Value, abi::Chunk,
+    Value, abi::Chunk, random::Rng,
 };
 pub(crate) use forebay_testkit::Host;
 
@@ -11,12 +11,30 @@ pub(crate) fn small_host() -> Host {
     Host::new().seed(17).limits(Limits { bytes: 1 << 20, ..Limits::DEFAULT })
 }
 
+/// The uid that the node of these hosts makes of one.
+pub(crate) fn uid_of<const N: usize>(uid: u64, numbers: [u64; N]) -> u64 {
+    small_host().context().uid_of(uid, numbers)
+}
+
 /// A sample with these fields.
 pub(crate) fn sample(uid: u64, fields: &[(&str, Value)]) -> Sample {
     let key = Key { origin: "test".into(), index: uid, ..Key::default() };
     let mut sample = Sample::new(uid, key);
     fields.iter().for_each(|(name, value)| sample.set(name, value.clone()));
     sample
+}
+
+/// A sample with these fields, each of which holds its own name.
+pub(crate) fn named(uid: u64, names: &[&str]) -> Sample {
+    sample(uid, &names.iter().map(|&name| (name, name.into())).collect::<Vec<_>>())
+}
+
+/// Some of these, all or none, in any order.
+pub(crate) fn some<T: Copy>(rng: &mut Rng, of: &[T]) -> Vec<T> {
+    let mut left = of.to_vec();
+    (0..rng.below(1 + of.len() as u64))
+        .map(|_| left.swap_remove(rng.below(left.len() as u64) as usize))
+        .collect()
 }
 
 /// The samples 0 to before `count`, each with its number as `value`.

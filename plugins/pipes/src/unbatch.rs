@@ -5,13 +5,10 @@ mod tests;
 
 use forebay_core::{
     Context, DataPipe, Error, FlatMap, Items, Key, Output, PipeInfo, Result, Sample, State, StateExt, Str,
-    Tensor, TensorExt, Value, View, abi::tag, options, random::mix,
+    Tensor, TensorExt, Value, View, abi::tag, options,
 };
 
 use crate::stack::read_scalar;
-
-/// Keeps the uids of rows apart from those that other pipes make of a uid and a number.
-const ROWS: u64 = 0x726f_7773;
 
 options! {
     /// Options of `unbatch`.
@@ -64,29 +61,23 @@ pub(crate) fn as_origin(key: &Key) -> Str {
 
 /// The uids and keys of what a sample comes apart into: the first part has the sample's, as what was put together has those of its first
 /// part, and the others their own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Names {
     /// The sample's key, once a part asks for it.
     origin: Option<Str>,
-    kind: u64,
 }
 
 impl Names {
-    /// `kind` keeps the uids apart from those that other pipes make of a uid and a number.
-    pub(crate) fn new(kind: u64) -> Self {
-        Self { origin: None, kind }
-    }
-
     /// Of the part of `sample` with this number.
     // Always: a key that is handed over in memory has to wait there before it is read.
     #[inline(always)]
-    pub(crate) fn at(&mut self, sample: &Sample, at: usize) -> (u64, Key) {
+    pub(crate) fn at(&mut self, sample: &Sample, at: usize, cx: &Context) -> (u64, Key) {
         match at {
             0 => (sample.uid(), sample.key().clone()),
             _ => {
                 let origin = self.origin.get_or_insert_with(|| as_origin(sample.key()));
                 let key = Key { origin: origin.clone(), index: at as u64, ..Key::default() };
-                (mix(&[self.kind, sample.uid(), at as u64]), key)
+                (cx.uid_of(sample.uid(), [at as u64]), key)
             }
         }
     }
@@ -119,15 +110,15 @@ impl Open {
 
     /// Adds this row to `out`.
     #[inline]
-    fn push_row(&self, at: usize, out: &mut Output) -> Result<()> {
+    fn push_row(&self, at: usize, out: &mut Output, cx: &Context) -> Result<()> {
         let Self { batch, origin, depth, .. } = self;
-        let (uid, key) = name_of_row(batch, origin, *depth, at);
+        let (uid, key) = name_of_row(batch, origin, *depth, at, cx);
         out.try_push_row(uid, key, batch.schema(), batch.values().iter().map(|value| row(value, at)))
     }
 
     /// This row, to be split in turn.
-    fn row(&self, at: usize) -> Result<Sample> {
-        let (uid, key) = name_of_row(&self.batch, &self.origin, self.depth, at);
+    fn row(&self, at: usize, cx: &Context) -> Result<Sample> {
+        let (uid, key) = name_of_row(&self.batch, &self.origin, self.depth, at, cx);
         let values = self.batch.values().iter().map(|value| row(value, at)).collect::<Result<_>>()?;
         Ok(Sample::with_schema(uid, key, self.batch.schema().clone(), values))
     }
@@ -135,13 +126,13 @@ impl Open {
 
 /// The uid and key of a row of a batch, whose own key reads as `origin`, and which has so many axes at most.
 #[inline]
-pub(crate) fn name_of_row(batch: &Sample, origin: &Str, depth: u64, at: usize) -> (u64, Key) {
+pub(crate) fn name_of_row(batch: &Sample, origin: &Str, depth: u64, at: usize, cx: &Context) -> (u64, Key) {
     if at == 0 {
         return (batch.uid(), batch.key().clone());
     }
     let key = Key { origin: origin.clone(), index: at as u64, ..Key::default() };
     // The first row of a batch of batches has its uid, and rows in turn: the depth tells these from its own.
-    (mix(&[ROWS, batch.uid(), at as u64, depth]), key)
+    (cx.uid_of(batch.uid(), [at as u64, depth]), key)
 }
 
 /// How many axes the values of a sample have at most.
@@ -197,7 +188,7 @@ impl Items for Rows {
         Output::one(|out| self.fill(out, cx))
     }
 
-    fn fill(&mut self, out: &mut Output, _: &Context) -> Result<bool> {
+    fn fill(&mut self, out: &mut Output, cx: &Context) -> Result<bool> {
         while out.room() > 0 {
             let (deeper, depth) = (self.goes_deeper(), self.open.len());
             let Some(last) = self.open.last_mut() else { return Ok(false) };
@@ -211,9 +202,9 @@ impl Items for Rows {
             }
             last.next += 1;
             if !deeper {
-                last.push_row(at, out)?;
+                last.push_row(at, out, cx)?;
             } else {
-                let row = last.row(at)?;
+                let row = last.row(at, cx)?;
                 if let Some(mut sample) = self.enter(row)? {
                     out.push(&mut sample);
                 }
@@ -231,14 +222,14 @@ impl Items for Rows {
         State::json(2, &self.open.iter().map(|open| open.next).collect::<Vec<_>>())
     }
 
-    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+    fn restore(&mut self, state: &State, cx: &Context) -> Result<()> {
         let saved: Vec<usize> = state.parse(2)?;
         self.open.truncate(1);
         for (depth, next) in saved.into_iter().enumerate() {
             if let Some(outer) = self.open.get(depth.wrapping_sub(1)) {
                 let at = outer.next.checked_sub(1);
                 let at = at.ok_or_else(|| Error::invalid("a position within a row of none"))?;
-                self.open.push(Open::new(outer.row(at)?)?);
+                self.open.push(Open::new(outer.row(at, cx)?)?);
             }
             let Some(open) = self.open.get_mut(depth) else { break };
             if next > open.count {

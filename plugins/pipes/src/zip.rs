@@ -4,7 +4,7 @@ use std::{iter, mem};
 
 use forebay_core::{
     Any, Context, DataPipe, Error, Io, PipeInfo, Result, Schema, State, StateExt, Step, Stream, Uids, Value,
-    options, random::uid_from,
+    options,
 };
 
 use crate::join::Join;
@@ -86,7 +86,7 @@ impl Stream for Zip {
         Ok(())
     }
 
-    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+    fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
         if self.failed {
             return Ok(Step::End);
         }
@@ -104,7 +104,7 @@ impl Stream for Zip {
             let waiting = (0..io.inputs()).filter_map(|input| io.input(input).map(|input| input.len()));
             let rows = waiting.filter(|&len| len > 0).min().unwrap_or(0);
             for _ in 0..rows.min(io.room()) {
-                self.give(io)?;
+                self.give(io, cx)?;
             }
         }
         Ok(Step::Ready)
@@ -152,7 +152,7 @@ impl Zip {
     }
 
     /// Takes one sample of each input that has one, and gives them joined.
-    fn give(&mut self, io: &mut Io) -> Result<()> {
+    fn give(&mut self, io: &mut Io, cx: &Context) -> Result<()> {
         let Self { row, values, fill, join, .. } = self;
         let mut first = None;
         for (input, schema) in row.iter_mut().enumerate() {
@@ -162,7 +162,7 @@ impl Zip {
                         schema.clone_from(found);
                     }
                     values.extend(fields.iter_mut().map(mem::take));
-                    (uid_from(uid, input, 0), mem::take(key))
+                    (cx.uid_of(uid, [input as u64, 0]), mem::take(key))
                 })
             });
             match taken {
@@ -215,7 +215,7 @@ mod tests {
     use forebay_core::{ErrorKind, Options, Sample, random::Rng};
 
     use super::*;
-    use crate::testing::{Drive, Setup, errors, sample, small_host};
+    use crate::testing::{Drive, Setup, errors, sample, small_host, uid_of};
 
     fn zip(options: &str) -> Zip {
         Zip::new(ZipOptions::parse(options).unwrap()).unwrap()
@@ -384,7 +384,7 @@ mod tests {
         let row = |row: usize| {
             let there = inputs.iter().position(|input| row < input.len()).unwrap();
             let first = &inputs[there][row];
-            let mut joined = Sample::new(uid_from(first.uid(), there, 0), first.key().clone());
+            let mut joined = Sample::new(uid_of(first.uid(), [there as u64, 0]), first.key().clone());
             for (at, input) in inputs.iter().enumerate() {
                 let prefix = if prefixed { format!("{at}.") } else { String::new() };
                 for (name, value) in input.get(row).or(input.last()).iter().flat_map(|last| last.fields()) {

@@ -4,7 +4,7 @@ use std::mem;
 
 use forebay_core::{
     Chunk, Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Stream,
-    Uids, Value, options, random::uid_from,
+    Uids, Value, options,
 };
 
 use crate::{
@@ -153,7 +153,7 @@ impl Stream for ZipByKey {
         Ok(())
     }
 
-    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+    fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
         if self.failed {
             return Ok(Step::End);
         }
@@ -165,10 +165,10 @@ impl Stream for ZipByKey {
                 if !io.ended(0) {
                     return Ok(Step::NeedInput(0));
                 }
-                if let Some(step) = self.finish(io)? {
+                if let Some(step) = self.finish(io, cx)? {
                     return Ok(step);
                 }
-            } else if let Some(step) = self.look(io)? {
+            } else if let Some(step) = self.look(io, cx)? {
                 return Ok(step);
             }
         }
@@ -225,13 +225,13 @@ impl ZipByKey {
     }
 
     /// Looks for the partner among those that wait, then among those that come. Says what to wait for.
-    fn look(&mut self, io: &mut Io) -> Result<Option<Step>> {
+    fn look(&mut self, io: &mut Io, cx: &Context) -> Result<Option<Step>> {
         if self.held.len() > 0
             && let Some(slot) = self.index.find(self.index.hash(&self.key), &self.key)
         {
             self.release(slot);
             self.looks = false;
-            return self.give(io, true, true);
+            return self.give(io, [true, true], cx);
         }
         while let Some(input) = io.input(1) {
             let Some(read) = self.by[1].read(input, &mut self.other) else { break };
@@ -245,14 +245,14 @@ impl ZipByKey {
             if self.other == self.key {
                 self.held.pass_into(input, &mut self.right);
                 self.looks = false;
-                return self.give(io, true, true);
+                return self.give(io, [true, true], cx);
             }
             let hash = self.index.hash(&self.other);
             if let Some(slot) = self.index.find(hash, &self.other) {
                 return Err(self.twice(input, slot));
             }
             if self.held.len() >= self.buffer {
-                return self.full(io);
+                return self.full(io, cx);
             }
             let slot = self.held.keep(input);
             self.index.insert(hash, &self.other, slot);
@@ -264,12 +264,12 @@ impl ZipByKey {
         match self.kind {
             Kind::Strict => Err(alone(&self.left, 1)),
             Kind::Inner => Ok(None),
-            Kind::Left | Kind::Outer => self.give(io, true, false),
+            Kind::Left | Kind::Outer => self.give(io, [true, false], cx),
         }
     }
 
     /// After the end of the first input: what becomes of those of the second that are left. Says what to wait for.
-    fn finish(&mut self, io: &mut Io) -> Result<Option<Step>> {
+    fn finish(&mut self, io: &mut Io, cx: &Context) -> Result<Option<Step>> {
         if matches!(self.kind, Kind::Inner | Kind::Left) {
             self.held.clear();
             self.index.clear();
@@ -277,21 +277,21 @@ impl ZipByKey {
         }
         if let Some(oldest) = self.held.oldest() {
             self.release(oldest);
-            return self.partnerless(io);
+            return self.partnerless(io, cx);
         }
         let Some(input) = io.input(1).filter(|input| !input.is_empty()) else {
             return Ok(Some(if io.ended(1) { Step::End } else { Step::NeedInput(1) }));
         };
         self.held.pass_into(input, &mut self.right);
         remember(&mut self.fields[1], self.right.schema());
-        self.partnerless(io)
+        self.partnerless(io, cx)
     }
 
     /// When the partner is not among those that wait, and no more may.
-    fn full(&mut self, io: &mut Io) -> Result<Option<Step>> {
+    fn full(&mut self, io: &mut Io, cx: &Context) -> Result<Option<Step>> {
         if let (true, Some(oldest)) = (self.drop_oldest, self.held.oldest()) {
             self.release(oldest);
-            return self.partnerless(io);
+            return self.partnerless(io, cx);
         }
         self.looks = false;
         let message = format!(
@@ -309,11 +309,11 @@ impl ZipByKey {
     }
 
     /// Gives `right`, or leaves it out, or fails.
-    fn partnerless(&mut self, io: &mut Io) -> Result<Option<Step>> {
+    fn partnerless(&mut self, io: &mut Io, cx: &Context) -> Result<Option<Step>> {
         match self.kind {
             Kind::Strict => Err(alone(&self.right, 0)),
             Kind::Inner | Kind::Left => Ok(None),
-            Kind::Outer => self.give(io, false, true),
+            Kind::Outer => self.give(io, [false, true], cx),
         }
     }
 
@@ -328,14 +328,14 @@ impl ZipByKey {
     }
 
     /// Gives the sample with the fields of `left` and `right`, of which one may be none.
-    fn give(&mut self, io: &mut Io, left: bool, right: bool) -> Result<Option<Step>> {
+    fn give(&mut self, io: &mut Io, [left, right]: [bool; 2], cx: &Context) -> Result<Option<Step>> {
         let schemas = [
             if left { self.left.schema() } else { &self.fields[0] },
             if right { self.right.schema() } else { &self.fields[1] },
         ];
         let (uid, key) = match left {
             true => (self.left.uid(), self.left.key().clone()),
-            false => (uid_from(self.right.uid(), 1, 0), self.right.key().clone()),
+            false => (cx.uid_of(self.right.uid(), [1, 0]), self.right.key().clone()),
         };
         let widths = schemas.map(Schema::len);
         let place = |(field, own): &(String, String)| {

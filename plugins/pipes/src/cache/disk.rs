@@ -249,7 +249,7 @@ impl Kept for Disk {
 
     fn push(&mut self, sample: &Sample, cx: &Context) {
         let Some(open) = &mut self.open else { return };
-        open.pending_bytes += size(sample);
+        open.pending_bytes += size(sample.values());
         open.pending.push(sample.clone());
         if open.pending_bytes < PIECE.min(self.limit / 16) && open.pending.len() < MOST {
             return;

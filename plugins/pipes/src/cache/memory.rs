@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use forebay_core::{Context, Result, Sample, abi::Chunk};
+use forebay_core::{Context, Result, Sample, Value, abi::Chunk};
 
 use super::Kept;
 
 /// How many samples lie in one piece of memory: so many are kept without asking for memory for each.
-const BLOCK: u64 = 512;
+pub(crate) const BLOCK: u64 = 512;
 
 /// The last samples of a stream that are together no larger than a limit.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Memory {
     fn forget(&mut self) -> bool {
         let Some(block) = self.blocks.front_mut() else { return false };
         if let Some(sample) = block.pop() {
-            self.bytes -= size(&sample);
+            self.bytes -= size(sample.values());
             self.first += 1;
         }
         if self.first.is_multiple_of(BLOCK) || self.first == self.end {
@@ -41,9 +41,10 @@ impl Memory {
     }
 }
 
-/// How many bytes of memory a sample that is kept takes.
-pub(crate) fn size(sample: &Sample) -> u64 {
-    (sample.size() + size_of::<Sample>() + size_of_val(sample.values())) as u64
+/// How many bytes of memory a sample with these values takes that is kept.
+pub(crate) fn size(values: &[Value]) -> u64 {
+    let values_own = values.iter().map(Value::size).sum::<usize>();
+    (values_own + size_of::<Sample>() + size_of_val(values)) as u64
 }
 
 impl Kept for Memory {
@@ -71,7 +72,7 @@ impl Kept for Memory {
     }
 
     fn push(&mut self, sample: &Sample, _: &Context) {
-        self.bytes += size(sample);
+        self.bytes += size(sample.values());
         if self.blocks.is_empty() || self.end.is_multiple_of(BLOCK) {
             self.blocks.push_back(Chunk::new());
         }

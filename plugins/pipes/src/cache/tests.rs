@@ -100,7 +100,7 @@ fn of_too_much_the_last_are_kept() {
         drop(pass);
         files(folder.path()).iter().map(|path| path.metadata().unwrap().len()).sum::<u64>()
     };
-    let one = memory::size(&input[0]);
+    let one = memory::size(input[0].values());
     for pipe in [memory(6_000 * one), disk(folder.path(), "part", whole * 3 / 10)] {
         let (pipe, out, fed) = pass(pipe, &input);
         assert!((out == input, fed) == (true, 20_000));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use forebay_core::{Options, random::Rng};
 
 use super::*;
-use crate::testing::{Drive, Host, Setup, ints, numbers, small_host};
+use crate::testing::{Drive, Host, Setup, ints, numbers, small_host, uid_of};
 
 fn mix(options: &str) -> Mix {
     Mix::new(MixOptions::parse(options).unwrap()).unwrap()
@@ -356,7 +356,7 @@ fn equals_the_definition_for_inputs_of_any_length_and_weight() {
                     .into_iter()
                     .map(|drawn| {
                         let mut sample = inputs[drawn.input][drawn.number].clone();
-                        sample.set_uid(uid_from(sample.uid(), drawn.input, drawn.pass));
+                        sample.set_uid(uid_of(sample.uid(), [drawn.input as u64, drawn.pass]));
                         sample
                     })
                     .collect();

@@ -2,16 +2,13 @@
 
 use std::{ops::Range, sync::Arc};
 
-use forebay_core::{Context, DType, Key, Result, Sample, Tensor, TensorExt, Value, random::mix};
+use forebay_core::{Context, DType, Key, Result, Sample, Tensor, TensorExt, Value};
 
 use super::{
     plan::{Part, Plan},
     sequence::{Kind, Sequence, Values},
 };
 use crate::{stack::Place, unbatch::as_origin};
-
-/// Keeps the uids of rows that begin within a sample apart from those that other pipes make of a uid and a number.
-const PIECES: u64 = 0x0070_6965_6365;
 
 /// A sample in a row, or a piece of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +104,7 @@ impl Row {
             }
         }
         if self.plan.is_none() {
-            self.begin(piece);
+            self.begin(piece, cx);
         }
         for (at, values) in fresh {
             self.columns[at].values = Some(values);
@@ -130,7 +127,7 @@ impl Row {
     }
 
     /// Its key and uid are those of the first piece; where that is not a sample's first, they are made of them.
-    fn begin(&mut self, piece: &Piece) {
+    fn begin(&mut self, piece: &Piece, cx: &Context) {
         self.plan = Some(Arc::clone(piece.plan));
         self.columns.resize_with(piece.plan.columns.len(), Filled::default);
         self.left = piece.plan.columns.iter().map(|column| column.length).sum();
@@ -139,7 +136,7 @@ impl Row {
             0 => (piece.uid, piece.key.clone()),
             number => {
                 let key = Key { origin: as_origin(piece.key), index: number, ..Key::default() };
-                (mix(&[PIECES, piece.uid, number]), key)
+                (cx.uid_of(piece.uid, [number]), key)
             }
         };
     }

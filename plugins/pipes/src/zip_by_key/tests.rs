@@ -3,7 +3,7 @@
 use forebay_core::{ErrorKind, Key, Options, Str, random::Rng};
 
 use super::*;
-use crate::testing::{Drive, Setup, sample, small_host};
+use crate::testing::{Drive, Setup, sample, small_host, uid_of};
 
 fn zip(options: &str) -> ZipByKey {
     ZipByKey::new(ZipByKeyOptions::parse(options).unwrap()).unwrap()
@@ -227,7 +227,7 @@ fn without_a_partner_the_others_fields_are_null() {
         wanted(3, Value::NULL, 1_i64.into()),
     ];
     assert_eq!(found, expected);
-    assert_eq!((out[1].uid(), out[2].uid()), (a[1].uid(), uid_from(b[1].uid(), 1, 0)));
+    assert_eq!((out[1].uid(), out[2].uid()), (a[1].uid(), uid_of(b[1].uid(), [1, 0])));
     let out = Setup::new(&[&[], &b]).check(outer).swap_remove(0);
     assert_eq!(out[0].get("id").and_then(Value::as_i64), Some(2), "the key is known where no fields are");
     let out = Setup::new(&[&a, &[]]).check(|| zip(r#"{"key": "id", "join": "left"}"#)).swap_remove(0);
