@@ -307,6 +307,7 @@ fn every_fault_ends_the_command_with_an_error_that_says_where() {
     for (graph, says) in [
         ("files /nowhere.tar | untar", &["/nowhere.tar", "files", "libforebay_files.so"][..]),
         ("range 9 | nothing", &["unknown pipe `nothing`", "looked in"]),
+        ("range 9 | cycle", &["unknown pipe `cycle`; here that is `repeat`", "looked in"]),
         ("range 9 | batch sise=3", &["sise", "size"]),
         ("rogue_source fault=panic_in_new", &["rogue in new", "rogue_source", "libforebay_rogue.so"]),
         ("rogue_source fault=panic at=3", &["rogue in next", "rogue_source", "libforebay_rogue.so"]),

@@ -7,12 +7,16 @@ pub struct PipeInfo {
     pub name: &'static str,
     /// One sentence for people.
     pub summary: &'static str,
+    /// What others call it, names with a space between: who asks for one of those, which is no pipe, is told of this.
+    pub also: &'static str,
     /// The fewest and the most inputs; a source has none whatever stands here.
     pub inputs: (u32, u32),
     /// How many outputs there are.
     pub outputs: u32,
     /// The option that says how many outputs there are, for pipes whose user decides.
     pub outputs_option: &'static str,
+    /// The options that list one value for each input, with a space between: a graph whose lists are of other lengths is refused.
+    pub per_input: &'static str,
     /// The option that says how many consecutive samples are stacked into one, for pipes that do:
     /// the host lays output memory for that many side by side, so that stacking copies nothing.
     pub stacks: &'static str,
@@ -36,6 +40,9 @@ pub struct PipeInfo {
     pub samples: bool,
     /// Gives samples in a random order, or, a map, what is in each. People are told where that is lost, and a run may leave it out.
     pub shuffles: bool,
+    /// When what it gives is random, beside its order: `option=value`, also where that is the default, or `option~text` where the option has this text in it; of
+    /// several one space between; `*` for always. People are told where that is lost.
+    pub draws: &'static str,
     /// Keeps what it reads for later epochs and passes. So that this is the same whenever it is read, everything before it is told of epoch 0 and
     /// pass 0 at all times; and none of that runs before this asks for input.
     pub keeps: bool,
@@ -102,9 +109,11 @@ impl PipeInfo {
     pub const DEFAULT: Self = Self {
         name: "",
         summary: "",
+        also: "",
         inputs: (1, 1),
         outputs: 1,
         outputs_option: "",
+        per_input: "",
         stacks: "",
         uids_option: "",
         uids: Uids::Kept,
@@ -113,6 +122,7 @@ impl PipeInfo {
         indexed: false,
         samples: false,
         shuffles: false,
+        draws: "",
         keeps: false,
         identity_option: "",
         rewinds: false,

@@ -227,6 +227,8 @@ impl Writer<'_> {
         self.member("class", class.name());
         self.raw(",");
         self.member("summary", info.summary);
+        self.raw(",");
+        self.member("also", info.also);
         self.raw(",\"inputs\":[");
         self.number(if source { 0 } else { info.inputs.0 });
         self.raw(",");
@@ -235,6 +237,8 @@ impl Writer<'_> {
         self.number(info.outputs);
         self.raw(",");
         self.member("outputs_option", info.outputs_option);
+        self.raw(",");
+        self.member("per_input", info.per_input);
         self.raw(",");
         self.member("stacks", info.stacks);
         self.raw(",");
@@ -251,6 +255,8 @@ impl Writer<'_> {
         self.truth("samples", info.samples);
         self.raw(",");
         self.truth("shuffles", info.shuffles);
+        self.raw(",");
+        self.member("draws", info.draws);
         self.raw(",");
         self.truth("keeps", info.keeps);
         self.raw(",");

@@ -74,6 +74,13 @@ impl Look<'_> {
             self.shuffle(at, &mut say);
         }
         if spec.shards
+            && let Some(dealt) = self.nearest(at, |spec| spec.shards)
+        {
+            say(format!(
+                "`{dealt}` gives each rank its share already, and this a share of that; leave one out"
+            ));
+        }
+        if spec.shards
             && let Some(batch) = self.nearest(at, |spec| !spec.stacks.is_empty())
         {
             say(format!(
@@ -108,7 +115,7 @@ impl Look<'_> {
     /// What a pipe that gives samples in random order stands behind.
     fn shuffle(&self, at: usize, say: &mut impl FnMut(String)) {
         let name = &self.node(at).name;
-        if let Some(shard) = self.nearest(at, |spec| spec.shards) {
+        if let Some(shard) = self.nearest(at, |spec| spec.shards && !spec.samples) {
             say(format!(
                 "each rank shuffles its own share, which has the same samples in every epoch; put `{name}` before `{shard}`"
             ));
@@ -133,8 +140,12 @@ impl Look<'_> {
     /// What stands before a pipe that keeps what it reads.
     fn keep(&self, at: usize, say: &mut impl FnMut(String)) {
         let name = &self.node(at).name;
-        if let Some(random) = self.nearest(at, |spec| spec.shuffles) {
-            say(format!("`{random}` gives one order, which is kept for all epochs; put it behind `{name}`"));
+        let is_random = |at: usize| self.spec(at).is_some_and(|spec| spec.is_random(self.node(at)));
+        if let Some(&random) = self.above[at].iter().find(|&&from| is_random(from)) {
+            let orders = self.spec(random).is_some_and(PipeSpec::reorders);
+            let (random, what) =
+                (&self.node(random).name, if orders { "one order" } else { "what it draws once" });
+            say(format!("`{random}` gives {what}, which is kept for all epochs; put it behind `{name}`"));
         }
         if let Some(repeat) = self.nearest(at, |spec| spec.rewinds && spec.inputs == (1, 1)) {
             say(format!("every pass of `{repeat}` is kept by itself; put it behind `{name}`"));

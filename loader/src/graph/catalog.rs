@@ -10,6 +10,12 @@ pub trait Catalog {
     /// The pipe of this name.
     fn pipe(&self, name: &str) -> Option<&PipeSpec>;
 
+    /// The pipes that others call so.
+    fn called(&self, name: &str) -> Vec<&str> {
+        let _ = name;
+        Vec::new()
+    }
+
     /// All names, for the hint after an unknown one.
     fn names(&self) -> Vec<String>;
 
@@ -32,6 +38,9 @@ pub struct PipeSpec {
     /// One sentence for people.
     #[serde(default)]
     pub summary: String,
+    /// What others call it, with a space between.
+    #[serde(default)]
+    pub also: String,
     /// Its options; the first may be given by position.
     #[serde(default)]
     pub options: Vec<OptionSpec>,
@@ -44,6 +53,9 @@ pub struct PipeSpec {
     /// The option that says how many outputs there are; empty for pipes that always have as many.
     #[serde(default)]
     pub outputs_option: String,
+    /// The options that list one value for each input, with a space between.
+    #[serde(default)]
+    pub per_input: String,
     /// The option that says how many samples are stacked into one; empty for pipes that do not.
     #[serde(default)]
     pub stacks: String,
@@ -68,6 +80,9 @@ pub struct PipeSpec {
     /// Whether it gives samples in a random order, or, a map, what is in each.
     #[serde(default)]
     pub shuffles: bool,
+    /// The options and values by which what it gives is random, beside its order; `*` for always.
+    #[serde(default)]
+    pub draws: String,
     /// Whether it keeps what it reads, which is the same in every epoch then.
     #[serde(default)]
     pub keeps: bool,
@@ -146,10 +161,12 @@ impl PipeSpec {
             name: name.to_owned(),
             class: Class::Map,
             summary: summary.to_owned(),
+            also: String::new(),
             options: Vec::new(),
             inputs: (1, 1),
             outputs: 1,
             outputs_option: String::new(),
+            per_input: String::new(),
             stacks: String::new(),
             uids_option: String::new(),
             uids: Uids::default(),
@@ -158,6 +175,7 @@ impl PipeSpec {
             indexed: false,
             samples: false,
             shuffles: false,
+            draws: String::new(),
             keeps: false,
             identity_option: String::new(),
             rewinds: false,
@@ -205,15 +223,38 @@ impl PipeSpec {
         told || self.drops == "*"
     }
 
+    /// Whether what `node` gives, which runs this pipe, is random, be it the order alone.
+    #[must_use]
+    pub fn is_random(&self, node: &Node) -> bool {
+        let value = |name: &str| {
+            let option = self.options.iter().find(|option| option.name == name)?;
+            Some(self.given(node, name).unwrap_or(&option.default))
+        };
+        let holds = |condition: &str| match (condition.split_once('='), condition.split_once('~')) {
+            (_, Some((name, text))) => value(name).is_some_and(|value| value.to_string().contains(text)),
+            (Some((name, wanted)), _) => {
+                let wanted = wanted.parse().unwrap_or_else(|_| Value::from(wanted));
+                value(name) == Some(&wanted)
+            }
+            _ => condition == "*",
+        };
+        self.shuffles || self.draws.split_whitespace().any(holds)
+    }
+
+    /// What `node` gives an option, by name or by position.
+    pub(super) fn given<'a>(&self, node: &'a Node, option: &str) -> Option<&'a Value> {
+        let first = self.options.first().is_some_and(|first| first.name == option);
+        node.options.get(option).or_else(|| node.options.get(POSITIONAL).filter(|_| first))
+    }
+
     /// How many outputs `node` has, which runs this pipe: an option may say so.
     #[must_use]
     pub fn outputs_of(&self, node: &Node) -> u32 {
         let Some(at) = self.options.iter().position(|option| option.name == self.outputs_option) else {
             return self.outputs;
         };
-        let given = node.options.get(&self.outputs_option);
-        let given = given.or_else(|| node.options.get(POSITIONAL).filter(|_| at == 0));
-        let count = given.unwrap_or(&self.options[at].default).as_u64();
+        let option = &self.options[at];
+        let count = self.given(node, &option.name).unwrap_or(&option.default).as_u64();
         count.and_then(|count| u32::try_from(count).ok()).unwrap_or(self.outputs)
     }
 }

@@ -81,6 +81,7 @@ impl Graph {
                 Some(spec) => {
                     found.extend(options::problems(node, spec));
                     found.extend(input_count(node, spec));
+                    found.extend(lists_of_inputs(node, spec));
                 }
             }
             let before = found.len();
@@ -212,7 +213,11 @@ impl Graph {
 
 fn unknown_pipe(node: &Node, catalog: &dyn Catalog) -> Error {
     let names = catalog.names();
-    let hint = nearest::did_you_mean(&node.pipe, names.iter().map(String::as_str));
+    let called = catalog.called(&node.pipe);
+    let hint = match called.as_slice() {
+        [] => nearest::did_you_mean(&node.pipe, names.iter().map(String::as_str)),
+        here => format!("; here that is {}", nearest::quoted(here, " or ")),
+    };
     Error::invalid(format!("unknown pipe `{}`{hint}", node.pipe)).context("plugins", catalog.looked())
 }
 
@@ -229,6 +234,20 @@ fn input_count(node: &Node, spec: &PipeSpec) -> Option<Error> {
         (min, max) => format!("{min} to {max}"),
     };
     Some(Error::invalid(format!("it has {}, expected {expected}", plural(found, "input"))))
+}
+
+/// Lists that have not one value for each input.
+fn lists_of_inputs(node: &Node, spec: &PipeSpec) -> Vec<Error> {
+    let inputs = node.inputs.len();
+    let lists =
+        spec.per_input.split_whitespace().filter_map(|option| Some((option, spec.given(node, option)?)));
+    let lens = lists.map(|(option, value)| (option, value.as_array().map_or(1, Vec::len)));
+    let wrong = lens.filter(|&(_, len)| len != inputs);
+    let told = |(option, len)| {
+        let found = plural(u32::try_from(len).unwrap_or(u32::MAX), "value");
+        Error::invalid(format!("option `{option}` has {found}, expected one for each of {inputs} inputs"))
+    };
+    wrong.map(told).collect()
 }
 
 fn plural(count: u32, what: &str) -> String {

@@ -54,10 +54,20 @@ fn pipes() -> Pipes {
             ])
         ),
         pipe("fork", "stream", [1, 1], 2, json!([])),
-        pipe("zip", "stream", [2, 4], 1, json!([])),
+        pipe(
+            "zip",
+            "stream",
+            [2, 4],
+            1,
+            json!([{"name": "prefix", "kind": "str", "list": "yes"}, {"name": "names", "kind": "str", "list": "either"}])
+        ),
         pipe("write", "sink", [1, 1], 0, json!([])),
     ]);
-    Pipes(serde_json::from_value(specs).unwrap())
+    let mut specs: Vec<PipeSpec> = serde_json::from_value(specs).unwrap();
+    for zip in specs.iter_mut().filter(|spec| spec.name == "zip") {
+        zip.per_input = "prefix names".to_owned();
+    }
+    Pipes(specs)
 }
 
 fn line(text: &str) -> Graph {
@@ -379,6 +389,11 @@ fn wiring_is_checked() {
         ["files-2: it has 1 input, expected none, since it is a source"]
     );
     assert_eq!(problems("files a | zip"), ["zip: it has 1 input, expected 2 to 4"]);
+    let zip = |options| problems(&format!("files @x a ; files @y b ; zip <x, y> {options}"));
+    assert_eq!(zip("[a_, b_] names=[a, b]"), <[&str; 0]>::default());
+    let told = |option, len| format!("zip: option `{option}` has {len}, expected one for each of 2 inputs");
+    assert_eq!(zip("[a_, b_, c_]"), [told("prefix", "3 values")], "by position");
+    assert_eq!(zip("prefix=[] names=a"), [told("prefix", "0 values"), told("names", "1 value")]);
     assert_eq!(
         problems("files a | write ; shuffle <write>"),
         ["shuffle: input is `write`, but `write` has 0 outputs"]

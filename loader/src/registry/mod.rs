@@ -340,6 +340,14 @@ impl Catalog for Registry {
         names
     }
 
+    fn called(&self, name: &str) -> Vec<&str> {
+        let specs = self.0.plugins.iter().flat_map(|plugin| &plugin.manifest.pipes);
+        specs
+            .filter(|spec| spec.also.split_whitespace().any(|also| also == name))
+            .map(|spec| spec.name.as_str())
+            .collect()
+    }
+
     fn looked(&self) -> String {
         self.looked_at()
     }
