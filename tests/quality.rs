@@ -36,6 +36,36 @@ fn whole_shuffles_are_whole_and_small_ones_are_not() {
 }
 
 #[test]
+fn how_much_is_read_before_the_first_sample_comes_h4() {
+    within_deadline(|| {
+        for (text, read) in [
+            ("range 4096 | shuffle 16", 16),
+            ("range 4096 | shuffle 16 initial=4 | batch 8", 4),
+            ("range 4096 | shuffle 9999", 4096),
+            ("range 4096 | shuffle 1", 1),
+            ("range 4096 | random_sampler", 0),
+            ("range 4096 | batch 8 | shuffle 4", 4),
+            ("range 0 | shuffle 4", 0),
+        ] {
+            assert_eq!(of(text).unwrap().before_first, Some(read), "{text}");
+        }
+    });
+}
+
+#[test]
+fn of_what_comes_in_blocks_only_what_is_taken_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.txt"), "x\n".repeat(1000)).unwrap();
+    for (size, read) in [(100, 100), (300, 300), (5000, 1000)] {
+        let text = format!(
+            "files '{}/a.txt' open=none | lines rows=64 | text_lines | shuffle {size}",
+            folder.path().display()
+        );
+        assert_eq!(of(&text).unwrap().before_first, Some(read), "{text}");
+    }
+}
+
+#[test]
 fn shards_that_are_shuffled_and_interleaved_come_near_a_whole_shuffle() {
     let folder = tempfile::tempdir().unwrap();
     for file in 0..64 {
@@ -84,6 +114,7 @@ fn the_command_prints_the_figures_beside_those_of_a_full_shuffle() {
                 row("entropy of the distance of neighbours", 2, 1.0, found.entropy, "bits"),
                 row("moved by, on average", 0, 1.0, found.moved, "places"),
                 row("right behind one of the same file", 2, 100.0, found.together, "%"),
+                format!("read before the first comes {} samples 4096 samples", found.before_first.unwrap()),
             ],
             "{text}"
         );

@@ -204,7 +204,7 @@ impl Explained<'_> {
 }
 
 fn write_quality(quality: &Quality, out: &mut dyn Write) -> io::Result<()> {
-    let Quality { node, samples, entropy, moved, together, .. } = quality;
+    let Quality { node, samples, entropy, moved, together, before_first, .. } = quality;
     writeln!(out, "\nshuffle quality, of the {samples} samples that `{node}` gives in epoch 0")?;
     let mut table = Table::new(&["", "here", "a full shuffle"]);
     let share = |part: f64| format!("{:.2} %", 100.0 * part);
@@ -215,7 +215,14 @@ fn write_quality(quality: &Quality, out: &mut dyn Write) -> io::Result<()> {
     ] {
         table.row([name.to_owned(), found, full]);
     }
+    if let Some(read) = before_first {
+        table.row(["read before the first comes".to_owned(), count(*read), count(*samples)]);
+    }
     table.write(out, "  ")
+}
+
+fn count(samples: u64) -> String {
+    format!("{samples} samples")
 }
 
 fn bits(entropy: f64) -> String {

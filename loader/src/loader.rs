@@ -284,6 +284,11 @@ impl Loader {
         self.len
     }
 
+    /// How many samples a node took that sees them in order, in this process.
+    pub(crate) fn taken_by(&self, node: &str) -> u64 {
+        self.nodes.iter().filter(|info| info.node == node).map(|info| info.counters.taken()).sum()
+    }
+
     /// What each node did so far.
     #[must_use]
     pub fn stats(&self) -> Stats {

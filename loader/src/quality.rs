@@ -6,7 +6,7 @@ use forebay_core::{Error, Result, Rng};
 use serde::Serialize;
 
 use crate::{
-    Loader, Registry,
+    Executor, Loader, Registry,
     graph::{Catalog as _, Graph, Node},
 };
 
@@ -27,6 +27,9 @@ pub struct Quality {
     pub moved: Measure,
     /// The share of samples that come right after one of the same file.
     pub together: Measure,
+    /// How many samples that node takes before it gives the first, which is what the start of an epoch waits for; not measured where plugins
+    /// are isolated, since those run ahead.
+    pub before_first: Option<u64>,
 }
 
 /// One figure.
@@ -46,7 +49,7 @@ pub struct Measure {
 ///
 /// Pipes that keep samples or start over (`cache`, `repeat`) are left out.
 ///
-/// Cost: two runs of all that stands before the last node that shuffles, and 40 bytes of memory a sample.
+/// Cost: two runs, and the start of a third, of all that stands before the last node that shuffles, and 40 bytes of memory a sample.
 ///
 /// # Errors
 /// Those of a run; `Invalid` where samples come that are not there without a shuffle.
@@ -75,6 +78,7 @@ pub fn quality(graph: &Graph, registry: &Registry, seed: u64) -> Result<Option<Q
     }
     let mut full: Vec<usize> = (0..lie.uids.len()).collect();
     shuffle(&mut full, &mut Rng::new(seed, 0));
+    let before_first = before_first(part, &node, registry, seed)?;
     let measure = |of: &dyn Fn(&[usize]) -> f64| Measure { found: of(&order), full: of(&full) };
     Ok(Some(Quality {
         node,
@@ -82,7 +86,25 @@ pub fn quality(graph: &Graph, registry: &Registry, seed: u64) -> Result<Option<Q
         entropy: measure(&|order| entropy(order, lie.uids.len())),
         moved: measure(&moved),
         together: measure(&|order| together(order, &lie.files)),
+        before_first,
     }))
+}
+
+/// How many samples `node`, the last of `part`, takes before it gives its first. A sampler takes none: what it is told is their number.
+fn before_first(part: Graph, node: &str, registry: &Registry, seed: u64) -> Result<Option<u64>> {
+    let node = part.nodes().iter().find(|found| found.name == node);
+    let node =
+        node.cloned().ok_or_else(|| Error::bug("what is measured is not in its own part of the graph"))?;
+    if registry.pipe(&node.pipe).is_some_and(|spec| spec.samples) {
+        return Ok(Some(0));
+    }
+    let executor = registry.modest_executor();
+    if executor != Executor::Inline {
+        return Ok(None);
+    }
+    let mut loader = Loader::builder(part).executor(executor).chunk(1).seed(seed).build(registry)?;
+    loader.epoch(0).next().transpose()?;
+    Ok(Some(loader.taken_by(&node.name)))
 }
 
 /// What a run gives: the uids of its samples, and the number of the file that each is of.

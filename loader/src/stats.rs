@@ -14,6 +14,8 @@ use serde::Serialize;
 #[derive(Default)]
 pub(crate) struct Counters {
     samples: AtomicU64,
+    /// Samples taken, of a node that sees them in order in this process.
+    taken: AtomicU64,
     bytes: AtomicU64,
     busy: AtomicU64,
     wait_input: AtomicU64,
@@ -27,6 +29,14 @@ impl Counters {
         self.samples.fetch_add(samples as u64, Ordering::Relaxed);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.busy.fetch_add(nanos(busy), Ordering::Relaxed);
+    }
+
+    pub(crate) fn took(&self, samples: u64) {
+        self.taken.fetch_add(samples, Ordering::Relaxed);
+    }
+
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
     }
 
     pub(crate) fn lost(&self, samples: u64) {

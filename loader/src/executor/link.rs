@@ -139,8 +139,11 @@ impl Link {
         waker: &Waker,
         host: &Host,
     ) -> (Call, bool) {
+        let mut took = 0;
         for (taken, port) in self.place.taken.iter_mut().zip(&*ports) {
-            *taken += port.chunk.len() as u64; // Less what is left, below.
+            let waits = port.chunk.len() as u64;
+            *taken += waits; // Less what is left, below.
+            took += waits;
         }
         for (given, out) in self.place.given.iter_mut().zip(&*outs) {
             *given = given.wrapping_sub(out.len() as u64);
@@ -155,7 +158,9 @@ impl Link {
         for (taken, port) in self.place.taken.iter_mut().zip(&*ports) {
             let left = port.chunk.len() as u64;
             *taken -= left;
+            took -= left;
         }
+        self.counters.took(took);
         for (given, out) in self.place.given.iter_mut().zip(&*outs) {
             *given = given.wrapping_add(out.len() as u64);
         }
