@@ -213,10 +213,18 @@ fn a_branch_too_far_behind_is_an_error() {
         let ended = line(&format!(
             "{files} ; fork @g <f> ; map @m <g> 'x=1' ; zip @z <m, g.1> prefix=['', 'b'] | take @t 3 ; concat <t, f.1> | select path"
         ));
+        // At the bound itself: the seventeenth may come, and nothing more.
+        let bound = |count| {
+            let files = format!("files '{}' open=read | repeat_each {count} | fork @f", path.display());
+            line(&format!("{files} ; skip @s <f> 60 ; concat <s, f.1> | select path"))
+        };
         for executor in ALL {
             let setting = Setting { executor, chunk: Some(1), ..Setting::INLINE };
             let (error, given) = error_of(&graph, &registry, setting);
             assert_eq!((error.kind(), given), (ErrorKind::Limit, 0), "{executor}: {error}");
+            assert_eq!(error.get("pipe"), Some("f"), "{executor}: {error}");
+            assert_eq!(outcome(&bound(17), &registry, setting, 0).0.samples, 17, "{executor}");
+            assert_eq!(error_of(&bound(18), &registry, setting).0.kind(), ErrorKind::Limit, "{executor}");
             assert!(error.to_string().contains("bytes wait at output 1"), "{executor}: {error}");
             assert_eq!(
                 outcome(&near, &registry, setting, 0).0.samples,

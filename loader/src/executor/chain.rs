@@ -271,6 +271,11 @@ impl Chain {
         Blame { pipe: pipes.join(" | "), plugin: plugins.join(", ") }
     }
 
+    /// What is added to an error of the last node, the only one that may have several outputs.
+    pub(super) fn blame_last(&self) -> Option<Blame> {
+        self.links.last().map(|link| link.blame.clone())
+    }
+
     /// The counters of the first and of the last node.
     pub(crate) fn ends(&self) -> Option<(Arc<Counters>, Arc<Counters>)> {
         Some((Arc::clone(&self.links.first()?.counters), Arc::clone(&self.links.last()?.counters)))

@@ -12,7 +12,7 @@ use super::{
     Body, Chain, Grain, Job, Lane, Parallel, Run,
     chain::Stop,
     segment::Item,
-    skew::{FEW, MostAhead},
+    skew::MostAhead,
     trail::Origin,
     turns::{Done, Turns},
 };
@@ -58,7 +58,7 @@ struct Maps {
 
 #[derive(Default)]
 struct Edge {
-    /// Each with its bytes, which are counted only where it may be one of too many.
+    /// Each with its bytes, which are counted only where several outputs may be apart.
     chunks: VecDeque<(Chunk, usize)>,
     bytes: usize,
     ended: bool,
@@ -264,16 +264,16 @@ impl Inline {
     fn spread(&mut self, segment: usize) -> Result<()> {
         let Part::Chain(chain) = &mut self.parts[segment] else { return Ok(()) };
         let outputs = &self.plan.segments[segment].outputs;
-        if outputs.len() > 1 {
+        if outputs.len() > 1 && chain.outs.iter().any(|out| !out.is_empty()) {
             let waiting = outputs.iter().map(|&out| (self.edges[out].chunks.len(), self.edges[out].bytes));
-            self.most_ahead.check(waiting, || chain.blame())?;
+            self.most_ahead.check(waiting, || chain.blame_last())?;
         }
         for (chunk, &out) in chain.outs.iter_mut().zip(outputs) {
             let edge = &mut self.edges[out];
             if edge.unread {
                 chunk.clear();
             } else if !chunk.is_empty() {
-                let bytes = if outputs.len() > 1 && edge.chunks.len() >= FEW { chunk.size() } else { 0 };
+                let bytes = if outputs.len() > 1 { chunk.size() } else { 0 };
                 let empty = self.spares.pop().unwrap_or_default();
                 edge.push(std::mem::replace(chunk, empty), bytes);
             }

@@ -9,7 +9,7 @@ const LEAST: usize = 4 << 30;
 /// What may wait, in budgets.
 const BUDGETS: usize = 16;
 /// So many chunks may always wait, whatever their bytes: a sample alone may be of any size.
-pub(super) const FEW: usize = 16;
+const FEW: usize = 16;
 
 /// The most bytes that may wait at one output of a node while another has nothing and its reader asks for more: beyond the budget, since
 /// nothing else can go on, but not without end.
@@ -28,7 +28,7 @@ impl MostAhead {
     pub(super) fn check(
         self,
         waiting: impl IntoIterator<Item = (usize, usize)>,
-        blame: impl FnOnce() -> Blame,
+        blame: impl FnOnce() -> Option<Blame>,
     ) -> Result<()> {
         let mut waiting = waiting.into_iter().enumerate();
         let Some((output, (_, bytes))) =
@@ -38,9 +38,13 @@ impl MostAhead {
         };
         let error = Error::limit(format!(
             "{bytes} bytes wait at output {output} while another is asked for more, at most {} may: read both alike, \
-             or raise the run's `budget`, of which so much is {BUDGETS} times",
-            self.0
+             or give the run a `budget` of {} bytes",
+            self.0,
+            bytes.div_ceil(BUDGETS)
         ));
-        Err(blame().on(error))
+        Err(match blame() {
+            Some(blame) => blame.on(error),
+            None => error,
+        })
     }
 }

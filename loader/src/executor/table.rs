@@ -254,7 +254,11 @@ impl Table {
             return self.go_ahead();
         }
         let outputs = self.segments[at].outputs.clone();
-        let apart = if outputs.len() > 1 { self.check_apart(&outputs, &returned) } else { Ok(()) };
+        let apart = if outputs.len() > 1 && !given.is_empty() {
+            self.check_apart(&outputs, &returned)
+        } else {
+            Ok(())
+        };
         for (port, bytes, chunk) in given {
             returned.outs[port] = self.spares.pop().unwrap_or_default();
             self.push(outputs[port], Item::Chunk(chunk, bytes));
@@ -290,7 +294,7 @@ impl Table {
     /// Whether one of the outputs of a chain is too far ahead of the others for more to come.
     fn check_apart(&self, outputs: &[usize], chain: &Chain) -> Result<(), Error> {
         let waiting = outputs.iter().map(|&out| (self.edges[out].items.len(), self.edges[out].bytes));
-        self.most_ahead.check(waiting, || chain.blame())
+        self.most_ahead.check(waiting, || chain.blame_last())
     }
 
     fn push(&mut self, edge: usize, item: Item) {
