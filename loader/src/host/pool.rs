@@ -58,6 +58,19 @@ impl Block {
     }
 }
 
+/// So few bytes that they lie in the allocation that counts who holds them.
+#[repr(align(16))]
+struct Few<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+}
+
+impl<const N: usize> AsMut<[u8]> for Few<N> {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[..self.len.min(N)]
+    }
+}
+
 /// Blocks of memory that were given back, by size.
 pub(crate) struct Pool {
     free: Mutex<Free>,
@@ -93,8 +106,11 @@ impl Pool {
 
     /// `len` bytes with anything in them; dropped, they come back here.
     pub(crate) fn alloc(self: &Arc<Self>, len: usize) -> BufferMut {
-        if len < SMALL {
-            return BufferMut::from_owner(vec![0_u8; len]);
+        match len {
+            0..=64 => return BufferMut::from_owner(Few { bytes: [0; 64], len }),
+            65..=256 => return BufferMut::from_owner(Few { bytes: [0; 256], len }),
+            257..SMALL => return BufferMut::from_owner(vec![0_u8; len]),
+            _ => {}
         }
         if let Some(shared) = self.heap.as_ref().and_then(|heap| heap.alloc(len)) {
             return shared;
