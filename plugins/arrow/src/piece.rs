@@ -15,7 +15,8 @@ pub(crate) const FIELD: &str = "piece";
 /// How many footers a reader remembers.
 const KEPT: usize = 16;
 
-/// A piece, with what is wanted of it and the uid of the file's sample.
+/// A piece, with what is wanted of it, and the uid of the file's sample, exclusive-or the piece's own: so the rows of a piece that is given
+/// again, with another uid, have others too.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cut {
     pub(crate) piece: Piece,
@@ -124,7 +125,7 @@ impl Reading {
         let batches = opened.and_then(|opened| opened.read(blob, cut.piece, &cut.wanted, rows, limit));
         let batches = batches.map_err(|error| error.context("file", &origin))?;
         let others = Others::of(sample, &[FIELD]).fields().to_vec();
-        Ok(Self { batches, origin, uid: cut.uid, others })
+        Ok(Self { batches, origin, uid: cut.uid ^ sample.uid(), others })
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<Batch>> {

@@ -151,13 +151,14 @@ impl PieceItems {
     pub(crate) fn next_sample(&mut self) -> Result<Option<Sample>> {
         let piece = self.pieces.next().map_err(|error| error.context("file", &self.origin))?;
         let Some(piece) = piece else { return Ok(None) };
-        let cut = Cut { piece, wanted: self.pieces.wanted().clone(), uid: self.uid };
+        let uid = uid_of(self.uid, piece.row);
+        let cut = Cut { piece, wanted: self.pieces.wanted().clone(), uid: self.uid ^ uid };
         let mut values = self.sample.values().to_vec();
         if let Some(value) = values.get_mut(self.at) {
             *value = cut.to_value();
         }
         let key = Key { origin: self.origin.clone(), name: Str::EMPTY, index: piece.row };
-        Ok(Some(Sample::with_schema(uid_of(self.uid, piece.row), key, self.schema.clone(), values)))
+        Ok(Some(Sample::with_schema(uid, key, self.schema.clone(), values)))
     }
 
     pub(crate) fn go_to(&mut self, state: &State) -> Result<()> {

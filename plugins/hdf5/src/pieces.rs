@@ -139,13 +139,15 @@ impl Items for Pieces {
         }
         let (start, end) = (self.next, self.next.saturating_add(self.step).min(self.count));
         self.next = end;
-        let (uid, key) = (self.sample.uid(), self.sample.key());
+        let (whole, key) = (self.sample.uid(), self.sample.key());
+        let uid = xxh3_64_with_seed(&[b"piece".as_slice(), &start.to_le_bytes()].concat(), whole);
         let (len, modified) = match &self.origin {
             Origin::Path { len, modified, .. } => (*len, *modified),
             Origin::Bytes(bytes) => (bytes.len() as u64, 0),
         };
         let mut fields: Vec<(Str, Value)> = vec![
-            ("uid".into(), uid.into()),
+            // So the rows of a piece that is given again, with another uid, have others too.
+            ("uid".into(), (whole ^ uid).into()),
             ("len".into(), len.into()),
             ("modified".into(), modified.into()),
             ("root".into(), self.root.clone().into()),
@@ -168,8 +170,7 @@ impl Items for Pieces {
             }
         }
         let mut piece = self.sample.clone();
-        let place = [b"piece".as_slice(), &start.to_le_bytes()].concat();
-        piece.set_uid(xxh3_64_with_seed(&place, uid));
+        piece.set_uid(uid);
         let name = format!("{start}..{end}").into();
         piece.set_key(Key { origin: key.origin.clone(), name, index: start });
         piece.set(PIECE, Value::structure(fields));

@@ -83,7 +83,8 @@ impl FlatMap for Hdf5Rows {
         let names: Vec<Str> = list(piece, "datasets").iter().filter_map(text).collect();
         let groups: Vec<Str> = list(piece, "groups").iter().filter_map(text).collect();
         let root = piece.get("root").and_then(Value::as_str).unwrap_or("/");
-        let (uid, start, end) = (number(piece, "uid")?, number(piece, "start")?, number(piece, "end")?);
+        let (uid, start, end) =
+            (number(piece, "uid")? ^ sample.uid(), number(piece, "start")?, number(piece, "end")?);
         // Its rows are named by their key.
         sample.take("path");
         let samples = if piece.get("groups").is_none() {

@@ -9,7 +9,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{rows::Whose, source::Source};
 
-/// Where a piece lies in its file: `from`, `to`, and the `uid` of the file's sample.
+/// Where a piece lies in its file: `from`, `to`, and the `uid` of the file's sample, exclusive-or the piece's own: so the rows of a piece
+/// that is given again, with another uid, have others too.
 pub(crate) const BLOCK: &str = "block";
 const BYTES: &str = "bytes";
 const PATH: &str = "path";
@@ -72,10 +73,10 @@ impl Cutter {
         cx: &Context<'_>,
     ) -> Result<Sample> {
         let bytes = if self.holds { Some(Value::from(source.read(from, to, cx)?)) } else { None };
-        let place = vec![from.into(), to.into(), self.sample.uid().into(), more];
+        let uid = xxh3_64_with_seed(&from.to_le_bytes(), self.sample.uid());
+        let place = vec![from.into(), to.into(), (self.sample.uid() ^ uid).into(), more];
         let block = Value::with_schema(self.place.clone(), place);
         let values = self.values.iter().cloned().chain(bytes).chain([block]).collect();
-        let uid = xxh3_64_with_seed(&from.to_le_bytes(), self.sample.uid());
         Ok(Sample::with_schema(uid, self.sample.key().clone(), self.schema.clone(), values))
     }
 }
@@ -118,7 +119,12 @@ impl Piece {
             }
         };
         let more = block.get("more").cloned().unwrap_or_default();
-        Ok(Self { bytes: own_count(bytes), from, whose: Whose { uid: number("uid")?, ..whole }, more })
+        Ok(Self {
+            bytes: own_count(bytes),
+            from,
+            whose: Whose { uid: number("uid")? ^ sample.uid(), ..whole },
+            more,
+        })
     }
 }
 

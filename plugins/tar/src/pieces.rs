@@ -16,7 +16,8 @@ use crate::{
 
 /// The version of a saved position.
 const STATE: u32 = 1;
-/// The fields of a piece behind its `path` or `bytes`: the shard's uid, the bytes from and to which it reaches, and its first sample's number.
+/// The fields of a piece behind its `path` or `bytes`: the shard's uid, exclusive-or the piece's own, so that the samples of a piece that is given
+/// again, with another uid, have others too; the bytes from and to which it reaches, and its first sample's number.
 const FIELDS: [&str; 4] = ["shard", "start", "end", "first"];
 /// And which members make a sample.
 const GROUP: &str = "group";
@@ -126,7 +127,7 @@ impl Items for TarPiecesItems {
         self.next = behind;
         let uid = xxh3_64_with_seed(&[start, end].map(u64::to_le_bytes).concat(), self.uid);
         let key = Key { origin: self.origin.clone(), name: Str::EMPTY, index: first };
-        let numbers = [self.uid, start, end, first].map(Value::from);
+        let numbers = [self.uid ^ uid, start, end, first].map(Value::from);
         let values = [place].into_iter().chain(numbers).chain([self.group.name().into()]);
         let others = self.others.fields().iter().map(|(_, value)| value.clone());
         let values = values.chain(others).collect();
@@ -185,7 +186,7 @@ impl UntarPieces {
                 _ => return Err(not_a_piece(name)),
             };
         }
-        let [uid, start, end, first] = numbers;
+        let [whose, start, end, first] = numbers;
         let group =
             sample.get(GROUP).and_then(Value::as_str).map(Group::of).ok_or_else(|| not_a_piece(GROUP))?;
         let bytes = match (sample.get("bytes").map(Value::view), sample.get("path").map(Value::view)) {
@@ -199,7 +200,7 @@ impl UntarPieces {
             }
             _ => return Err(not_a_piece("path")),
         };
-        let mut items = piece(bytes, start, first, sample.key().origin.clone(), uid, group);
+        let mut items = piece(bytes, start, first, sample.key().origin.clone(), whose ^ sample.uid(), group);
         items.others = Others::of(sample, &[&FIELDS[..], &[GROUP]].concat());
         Ok(items)
     }
