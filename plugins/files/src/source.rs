@@ -54,6 +54,7 @@ impl DataPipe for Files {
     const INFO: PipeInfo = PipeInfo {
         name: "files",
         summary: "Files, by path, URL or pattern",
+        also: "list_files file_lister file_opener",
         indexed: true,
         ..PipeInfo::DEFAULT
     };

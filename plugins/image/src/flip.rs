@@ -53,6 +53,7 @@ impl DataPipe for Flip {
     const INFO: PipeInfo = PipeInfo {
         name: "flip",
         summary: "Mirrors a picture left to right, or leaves it, at random",
+        draws: "*",
         ..PipeInfo::DEFAULT
     };
     type Options = FlipOptions;

@@ -124,6 +124,7 @@ impl DataPipe for RandomResizedCrop {
     const INFO: PipeInfo = PipeInfo {
         name: "random_resized_crop",
         summary: "A random rectangle of a picture, in one size",
+        draws: "*",
         ..PipeInfo::DEFAULT
     };
     type Options = RandomResizedCropOptions;

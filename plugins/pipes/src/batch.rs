@@ -65,6 +65,7 @@ impl DataPipe for Batch {
     const INFO: PipeInfo = PipeInfo {
         name: "batch",
         summary: "Consecutive samples stacked into one",
+        also: "batcher",
         stacks: "size",
         uids_option: "uids",
         drops: "drop_last",

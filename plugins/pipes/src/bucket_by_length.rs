@@ -61,6 +61,7 @@ impl DataPipe for BucketByLength {
     const INFO: PipeInfo = PipeInfo {
         name: "bucket_by_length",
         summary: "Batches of samples that are about equally long",
+        also: "bucketbatch bucket_by_sequence_length",
         uids_option: "uids",
         drops: "drop_last",
         ..PipeInfo::DEFAULT

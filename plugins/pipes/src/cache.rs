@@ -82,6 +82,7 @@ impl DataPipe for Cache {
     const INFO: PipeInfo = PipeInfo {
         name: "cache",
         summary: "What was read once, from memory or a folder",
+        also: "in_memory_cache on_disk_cache snapshot",
         keeps: true,
         identity_option: "identity",
         // In a pass that reads nothing they come of nothing.

@@ -1,14 +1,16 @@
 //! `collate`: lists of numbers become tensors.
 
 use forebay_core::{
-    Context, DType, DataPipe, Error, Map, OneOrMany, PipeInfo, Result, Sample, Value, View, abi::MAX_DIMS,
+    Context, DType, DataPipe, Error, Map, OneOrMany, PipeInfo, Result, Sample, Tensor, TensorExt, Value,
+    View,
+    abi::{MAX_DIMS, tag},
     options,
 };
 
 use crate::{
     number::Number,
     select::place,
-    stack::{Column, Place},
+    stack::{Column, Place, room, write_scalar},
 };
 
 options! {
@@ -99,10 +101,31 @@ fn as_float(value: &Value, dtype: DType) -> Result<Value> {
     })
 }
 
+/// The type of all of these numbers, if they are and have one.
+fn one_type(items: &[Value]) -> Option<DType> {
+    let dtype = items.first()?.dtype();
+    let alike = |item: &Value| item.tag() == tag::SCALAR && item.dtype() == dtype;
+    dtype.filter(|_| items.iter().all(alike))
+}
+
+/// Numbers of one type as a tensor.
+fn scalars(items: &[Value], dtype: DType, cx: &Context) -> Result<Value> {
+    let mut bytes = room(cx, items.len(), dtype.size())?;
+    for (row, item) in items.iter().enumerate() {
+        write_scalar(&mut bytes, row, dtype.size(), item.bits());
+    }
+    Ok(Tensor::new(dtype, &[items.len()], bytes.freeze())?.into())
+}
+
 /// `floats` is, within a list, the type that integers in it become, if they do.
 fn dense_at(value: &Value, levels: usize, floats: Option<Option<DType>>, cx: &Context) -> Result<Value> {
     match value.view() {
         View::List(items) if levels > 0 && !items.is_empty() => {
+            if let Some(dtype) =
+                one_type(items).filter(|&dtype| floats.flatten().is_none_or(|as_float| as_float == dtype))
+            {
+                return scalars(items, dtype, cx);
+            }
             let floats = floats.unwrap_or_else(|| floats_among(items));
             let place = Place { capacity: items.len(), strict: true, cx };
             let mut column = Column::default();
@@ -126,7 +149,7 @@ fn dense_at(value: &Value, levels: usize, floats: Option<Option<DType>>, cx: &Co
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::{Tensor, TensorExt, random::Rng};
+    use forebay_core::random::Rng;
 
     use super::*;
     use crate::testing::{map, sample, small_host};

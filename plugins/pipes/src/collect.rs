@@ -28,6 +28,7 @@ impl DataPipe for Collect {
     const INFO: PipeInfo = PipeInfo {
         name: "collect",
         summary: "A stream that samplers draw from",
+        also: "to_map_datapipe iter_to_map_converter",
         indexed: true,
         ..PipeInfo::DEFAULT
     };

@@ -17,6 +17,7 @@ impl DataPipe for Concat {
     const INFO: PipeInfo = PipeInfo {
         name: "concat",
         summary: "One input after the other",
+        also: "chain concatenate concater",
         inputs: (1, u32::MAX),
         uids: Uids::Derived,
         ..PipeInfo::DEFAULT

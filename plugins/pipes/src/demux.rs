@@ -36,6 +36,7 @@ impl DataPipe for Demux {
     const INFO: PipeInfo = PipeInfo {
         name: "demux",
         summary: "Each sample to one of several outputs",
+        also: "demultiplexer",
         outputs: 2,
         outputs_option: "count",
         drops: "other",

@@ -44,6 +44,8 @@ impl DataPipe for Filter {
     const INFO: PipeInfo = PipeInfo {
         name: "filter",
         summary: "The samples of which an expression holds",
+        also: "filterer",
+        draws: "predicate~random(",
         drops: "*",
         ..PipeInfo::DEFAULT
     };

@@ -52,6 +52,8 @@ impl DataPipe for FlatMap {
     const INFO: PipeInfo = PipeInfo {
         name: "flat_map",
         summary: "A sample for each item of a list that an expression gives",
+        also: "flatmap flat_mapper interleave",
+        draws: "items~random(",
         ..PipeInfo::DEFAULT
     };
     type Options = FlatMapOptions;

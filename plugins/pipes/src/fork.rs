@@ -21,6 +21,7 @@ impl DataPipe for Fork {
     const INFO: PipeInfo = PipeInfo {
         name: "fork",
         summary: "Every sample to several outputs",
+        also: "multiply tee forker",
         outputs: 2,
         outputs_option: "count",
         ..PipeInfo::DEFAULT

@@ -57,6 +57,7 @@ impl DataPipe for GroupBy {
     const INFO: PipeInfo = PipeInfo {
         name: "group_by",
         summary: "Samples with one key, stacked into one",
+        also: "grouper",
         uids: Uids::Made,
         drops: "drop_remaining",
         ..PipeInfo::DEFAULT

@@ -1,8 +1,12 @@
 //! `label`: the class that a file's folder stands for.
 
-use std::path::{Component, Path};
+use std::collections::HashMap;
 
-use forebay_core::{Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Str, Value, View, options};
+use forebay_core::{
+    Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Schema, Str, Value, View, options,
+};
+
+use crate::by_schema::BySchema;
 
 const PATH: &str = "path";
 
@@ -26,9 +30,23 @@ options! {
 #[derive(Debug)]
 pub struct Label {
     classes: Vec<Str>,
+    /// The label of each class.
+    labels: HashMap<String, usize>,
     root: String,
+    /// The names of the folders that lead to the root.
+    above: Vec<String>,
     field: String,
     class: Option<String>,
+    shapes: BySchema<Shape>,
+}
+
+/// What samples of one schema become.
+#[derive(Debug, Clone)]
+struct Shape {
+    schema: Schema,
+    path: usize,
+    label: usize,
+    class: Option<usize>,
 }
 
 impl DataPipe for Label {
@@ -38,50 +56,87 @@ impl DataPipe for Label {
 
     fn new(options: LabelOptions) -> Result<Self> {
         let LabelOptions { classes, root, field, class } = options;
-        Ok(Self { classes: classes.into_iter().map(Str::from).collect(), root, field, class })
+        let refuse = |option, message: String| Err(Error::invalid(message).context("option", option));
+        let mut labels = HashMap::new();
+        for (label, class) in classes.iter().enumerate() {
+            if labels.insert(class.clone(), label).is_some() {
+                return refuse("classes", format!("`{class}` stands there twice"));
+            }
+        }
+        if class.as_ref() == Some(&field) {
+            return refuse("field", format!("`{field}` is the field for the class's name"));
+        }
+        let classes = classes.into_iter().map(Str::from).collect();
+        let above = if root.is_empty() { Vec::new() } else { parts(&root).map(ToOwned::to_owned).collect() };
+        Ok(Self { classes, labels, root, above, field, class, shapes: BySchema::default() })
     }
 }
 
 impl Map for Label {
     fn map(&self, sample: &mut Sample, _: &Context) -> Result<()> {
-        let Some(View::Str(path)) = sample.get(PATH).map(Value::view) else {
-            return Err(Error::invalid("expected a field `path` that is text"));
-        };
-        let folder = self.folder(path).map_err(|error| error.context("path", path))?;
-        let place = self.classes.iter().position(|class| class.as_str() == folder);
-        let place = place.ok_or_else(|| {
-            let count = self.classes.len();
-            Error::invalid(format!("its folder `{folder}` is none of the {count} classes"))
-                .context("path", path)
-        })?;
-        sample.set(&self.field, place as i64);
-        if let Some(name) = &self.class {
-            sample.set(name, self.classes[place].clone());
-        }
-        Ok(())
+        let shape = self.shapes.get(sample.schema(), || self.shape(sample.schema()))?;
+        sample.reshape(&shape.schema, |_, _, values| {
+            let label = self.label(&values[shape.path])?;
+            values.resize_with(shape.schema.len(), Value::default);
+            values[shape.label] = (label as i64).into();
+            if let Some(class) = shape.class {
+                values[class] = self.classes[label].clone().into();
+            }
+            Ok(())
+        })
     }
 }
 
 impl Label {
+    fn shape(&self, schema: &Schema) -> Result<Shape> {
+        let mut names = schema.names().to_vec();
+        let mut place = |name: &str| {
+            schema.position(name).unwrap_or_else(|| {
+                names.push(name.into());
+                names.len() - 1
+            })
+        };
+        let (label, class) = (place(&self.field), self.class.as_deref().map(place));
+        let path = schema.position(PATH).ok_or_else(no_path)?;
+        let schema = if names.len() == schema.len() { schema.clone() } else { Schema::new(names) };
+        Ok(Shape { schema, path, label, class })
+    }
+
+    /// The label of the file at this path.
+    fn label(&self, path: &Value) -> Result<usize> {
+        let View::Str(path) = path.view() else { return Err(no_path()) };
+        let folder = self.folder(path).map_err(|error| error.context("path", path))?;
+        self.labels.get(folder).copied().ok_or_else(|| {
+            let count = self.classes.len();
+            Error::invalid(format!("its folder `{folder}` is none of the {count} classes"))
+                .context("path", path)
+        })
+    }
+
     /// The folder directly below the root that `path` lies in.
     fn folder<'a>(&self, path: &'a str) -> Result<&'a str> {
-        let normal = |path: &'a str| {
-            Path::new(path.strip_prefix("file://").unwrap_or(path))
-                .components()
-                .filter(|part| *part != Component::CurDir)
-        };
-        let root = self.root.strip_prefix("file://").unwrap_or(&self.root);
-        let mut below = normal(path);
-        for part in Path::new(root).components().filter(|part| *part != Component::CurDir) {
-            if below.next() != Some(part) {
-                return Err(Error::invalid(format!("the file does not lie below `{root}`")));
-            }
+        let mut below = parts(path);
+        if self.above.iter().any(|above| below.next() != Some(above)) {
+            return Err(Error::invalid(format!("the file does not lie below `{}`", self.root)));
         }
         match (below.next(), below.next()) {
-            (Some(Component::Normal(folder)), Some(_)) => Ok(folder.to_str().unwrap_or_default()),
-            _ => Err(Error::invalid(format!("the file lies in no folder below `{root}`"))),
+            (Some(folder), Some(_)) if !["", ".."].contains(&folder) => Ok(folder),
+            _ => Err(Error::invalid(format!("the file lies in no folder below `{}`", self.root))),
         }
     }
+}
+
+/// The names in a path; the first is empty where it begins at the root of all.
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    let path = path.strip_prefix("file://").unwrap_or(path);
+    path.split('/')
+        .enumerate()
+        .filter(|(at, part)| *part != "." && (*at == 0 || !part.is_empty()))
+        .map(|(_, part)| part)
+}
+
+fn no_path() -> Error {
+    Error::invalid("expected a field `path` that is text")
 }
 
 #[cfg(test)]
@@ -98,16 +153,54 @@ mod tests {
 
     #[test]
     fn the_folder_below_the_root_is_the_class() {
-        for (root, path) in
-            [("d", "d/bee/x/1.jpg"), ("./d/", "d/bee/1.jpg"), (".", "bee/1.jpg"), ("/d", "/d/bee/1")]
-        {
+        for (root, path) in [
+            ("d", "d/bee/x/1.jpg"),
+            ("./d/", "d/bee/1.jpg"),
+            (".", "bee/1.jpg"),
+            ("/d", "/d/bee/1"),
+            ("", "./bee/1"),
+            ("file:///d", "/d//bee/1"),
+        ] {
             let out = label(root, path).unwrap();
             assert_eq!(out.get("label").and_then(Value::as_i64), Some(1), "{root} {path}");
             assert_eq!(out.get("class").and_then(Value::as_str), Some("bee"));
         }
-        for (root, path) in [("d", "e/bee/1.jpg"), ("d", "d/bee"), ("d", "d/cow/1.jpg")] {
+        for (root, path) in [
+            ("d", "e/bee/1.jpg"),
+            ("d", "d/bee"),
+            ("d", "d/cow/1.jpg"),
+            ("d", "/d/bee/1"),
+            (".", "/bee/1"),
+            ("d", "d/../bee/1"),
+        ] {
             assert_eq!(label(root, path).unwrap_err().get("path"), Some(path));
         }
+    }
+
+    #[test]
+    fn options_and_samples_that_do_not_fit_are_refused() {
+        for (options, option) in [
+            ("{}", "classes"),
+            (r#"{"classes": ["ant", "ant"]}"#, "classes"),
+            (r#"{"classes": ["ant"], "field": "class"}"#, "field"),
+        ] {
+            let error = LabelOptions::parse(options).and_then(Label::new).unwrap_err();
+            assert_eq!(error.get("option"), Some(option));
+        }
+        let pipe = Label::new(LabelOptions::parse(r#"{"classes": ["ant"]}"#).unwrap()).unwrap();
+        for (name, value) in [("path", Value::from(3_i64)), ("file", "ant/1.jpg".into())] {
+            let error = map(&pipe, &sample(1, &[(name, value)]), &small_host()).unwrap_err();
+            assert!(error.message().contains("`path`"), "{error}");
+        }
+    }
+
+    #[test]
+    fn fields_that_are_there_are_set() {
+        let options = r#"{"classes": ["ant", "bee"], "field": "path"}"#;
+        let pipe = Label::new(LabelOptions::parse(options).unwrap()).unwrap();
+        let input = sample(1, &[("class", Value::NULL), ("path", "bee/1".into())]);
+        let wanted = sample(1, &[("class", "bee".into()), ("path", 1_i64.into())]);
+        assert_eq!(map(&pipe, &input, &small_host()).unwrap(), wanted);
     }
 
     #[test]

@@ -47,8 +47,13 @@ struct Set {
 }
 
 impl DataPipe for Map {
-    const INFO: PipeInfo =
-        PipeInfo { name: "map", summary: "Fields that expressions give", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "map",
+        summary: "Fields that expressions give",
+        also: "mapper",
+        draws: "fields~random(",
+        ..PipeInfo::DEFAULT
+    };
     type Options = MapOptions;
 
     fn new(options: MapOptions) -> Result<Self> {

@@ -92,6 +92,7 @@ impl DataPipe for MaxTokens {
     const INFO: PipeInfo = PipeInfo {
         name: "max_tokens",
         summary: "Batches of as many samples as so many tokens allow",
+        also: "max_token_bucketize",
         uids_option: "uids",
         drops: "*",
         ..PipeInfo::DEFAULT

@@ -10,7 +10,7 @@ use crate::select::repeated;
 options! {
     /// Options of `mix`.
     pub struct MixOptions {
-        /// How often each input is drawn, in proportion to the others, and that again for each number in `after`; null for all alike.
+        /// How often each input is drawn, in proportion to the others, a number for each; null for all alike.
         weights: Option<Vec<f64>> = null;
         /// When to stop: `cycle_until_all_exhausted` starts inputs that have ended over, until each has ended once; `all_exhausted` gives each sample once; `first_exhausted` stops with the first input that has ended; `cycle_forever` never does.
         stop: String = "cycle_until_all_exhausted",
@@ -21,8 +21,10 @@ options! {
         names: Option<Vec<String>> = null;
         /// How inputs are drawn: `sampled`, at random; `proportional`, in an order in which each has its share of the samples, rounded down or up, at every moment.
         draw: String = "sampled", one_of ["sampled", "proportional"];
-        /// After how many samples the next weights apply, rising.
+        /// After how many samples other weights apply, rising: those in `then`.
         after: Vec<u64> = [];
+        /// The weights that apply then, a number for each input, and that again for each number in `after`.
+        then: Vec<f64> = [];
     }
 }
 
@@ -32,6 +34,7 @@ options! {
 /// weights alone. That an input has ended is noticed when it is drawn the next time.
 #[derive(Debug)]
 pub struct Mix {
+    /// For each input, and that again for each time at which others apply.
     weights: Option<Vec<f64>>,
     /// After how many samples the next ones apply.
     after: Vec<u64>,
@@ -84,7 +87,10 @@ impl DataPipe for Mix {
     const INFO: PipeInfo = PipeInfo {
         name: "mix",
         summary: "Samples of several inputs, drawn by weight",
+        also: "sample_multiplexer sample_from_datasets",
+        draws: "draw=sampled",
         inputs: (1, u32::MAX),
+        per_input: "weights names",
         rewinds: true,
         uids: Uids::Derived,
         ..PipeInfo::DEFAULT
@@ -93,7 +99,8 @@ impl DataPipe for Mix {
 
     fn new(options: MixOptions) -> Result<Self> {
         check(&options)?;
-        let MixOptions { weights, stop, tag, names, draw, after } = options;
+        let MixOptions { weights, stop, tag, names, draw, after, then } = options;
+        let weights = weights.map(|weights| [weights, then].concat());
         let stop = match stop.as_str() {
             "all_exhausted" => Stop::All,
             "first_exhausted" => Stop::First,
@@ -121,27 +128,30 @@ impl DataPipe for Mix {
 
 /// Whether the options go together.
 fn check(options: &MixOptions) -> Result<()> {
-    let MixOptions { weights, names, after, tag, .. } = options;
+    let MixOptions { weights, names, after, then, tag, .. } = options;
     let refuse = |option, message: String| Err(Error::invalid(message).context("option", option));
-    if let Some(wrong) = weights.iter().flatten().find(|weight| !(weight.is_finite() && **weight > 0.0)) {
-        return refuse("weights", format!("found a weight of {wrong}, expected one above 0"));
-    }
-    if !weights.iter().flatten().sum::<f64>().is_finite() {
-        return refuse("weights", "found weights whose sum is beyond what a float holds".to_owned());
+    let each = weights.as_ref().map_or(0, Vec::len);
+    for (option, weights) in [("weights", weights.as_deref().unwrap_or_default()), ("then", then)] {
+        if let Some(wrong) = weights.iter().find(|weight| !(weight.is_finite() && **weight > 0.0)) {
+            return refuse(option, format!("found a weight of {wrong}, expected one above 0"));
+        }
+        if weights.chunks(each.max(1)).any(|weights| !weights.iter().sum::<f64>().is_finite()) {
+            return refuse(option, "found weights whose sum is beyond what a float holds".to_owned());
+        }
     }
     if weights.is_none() && !after.is_empty() {
-        return refuse("after", "found places without `weights`, which would apply from there on".to_owned());
+        return refuse("after", "found places without `weights`, which apply up to there".to_owned());
     }
     if let Some(pair) = after.windows(2).find(|pair| pair[0] >= pair[1]) {
         return refuse("after", format!("found {} after {}, expected rising numbers", pair[1], pair[0]));
     }
-    let times = after.len() + 1;
-    let each = match weights.as_ref().map(Vec::len) {
-        Some(found) if found % times > 0 => {
-            return refuse("weights", format!("found {found} weights for {times} times"));
-        }
-        found => found.map(|found| found / times),
-    };
+    if after.len().checked_mul(each) != Some(then.len()) {
+        let (found, times) = (then.len(), after.len());
+        return refuse(
+            "then",
+            format!("found {found} weights, expected {each} for each of {times} numbers in `after`"),
+        );
+    }
     let Some(names) = names else { return Ok(()) };
     if tag.is_none() {
         return refuse("names", "found names without `tag`, the field for them".to_owned());
@@ -149,12 +159,10 @@ fn check(options: &MixOptions) -> Result<()> {
     if let Some(twice) = repeated(names) {
         return refuse("names", format!("`{twice}` stands there twice"));
     }
-    match each {
-        Some(each) if each != names.len() => {
-            refuse("names", format!("found {} names for the weights of {each} inputs", names.len()))
-        }
-        _ => Ok(()),
+    if weights.is_some() && names.len() != each {
+        return refuse("names", format!("found {} names for the weights of {each} inputs", names.len()));
     }
+    Ok(())
 }
 
 impl Stream for Mix {

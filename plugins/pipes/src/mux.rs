@@ -32,6 +32,7 @@ impl DataPipe for Mux {
     const INFO: PipeInfo = PipeInfo {
         name: "mux",
         summary: "Samples of each input in turn",
+        also: "round_robin mux_longest multiplexer",
         inputs: (1, u32::MAX),
         uids: Uids::Derived,
         ..PipeInfo::DEFAULT

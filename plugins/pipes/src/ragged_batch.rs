@@ -48,6 +48,7 @@ impl DataPipe for RaggedBatch {
     const INFO: PipeInfo = PipeInfo {
         name: "ragged_batch",
         summary: "Consecutive samples stacked into one, end to end where they differ in length",
+        also: "dense_to_ragged_batch",
         stacks: "size",
         uids_option: "uids",
         drops: "drop_last",

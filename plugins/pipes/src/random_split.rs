@@ -25,8 +25,8 @@ options! {
 
 /// Gives each sample to one of its outputs, or to none, by a draw that depends on a seed and the sample's uid alone.
 ///
-/// So a sample is in the same part in every epoch, wherever it comes, and in every graph that splits by these weights. How many samples
-/// a part gets differs by chance. State: nothing.
+/// So a sample is in the same part in every epoch, wherever it comes, and in every graph that splits by these weights, where pipes before
+/// it that make uids ([`Context::uid_of`]) have the same names. How many samples a part gets differs by chance. State: nothing.
 #[derive(Debug)]
 pub struct RandomSplit {
     /// Up to where the draws of each part reach, as shares of the whole.

@@ -44,6 +44,7 @@ impl DataPipe for Range {
     const INFO: PipeInfo = PipeInfo {
         name: "range",
         summary: "Integers from start to before stop, one a sample",
+        also: "iterable_wrapper sequence_wrapper",
         indexed: true,
         ..PipeInfo::DEFAULT
     };

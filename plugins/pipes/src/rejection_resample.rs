@@ -55,6 +55,7 @@ impl DataPipe for RejectionResample {
     const INFO: PipeInfo = PipeInfo {
         name: "rejection_resample",
         summary: "Leaves out samples of frequent classes, until the classes are as frequent as wanted",
+        draws: "*",
         drops: "*",
         ..PipeInfo::DEFAULT
     };

@@ -28,6 +28,7 @@ impl DataPipe for Repeat {
     const INFO: PipeInfo = PipeInfo {
         name: "repeat",
         summary: "The whole stream several times",
+        also: "cycle cycler",
         rewinds: true,
         uids: Uids::Derived,
         ..PipeInfo::DEFAULT

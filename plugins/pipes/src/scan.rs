@@ -49,6 +49,7 @@ impl DataPipe for Scan {
     const INFO: PipeInfo = PipeInfo {
         name: "scan",
         summary: "Fields that expressions give of a sample and of what they gave before it",
+        draws: "fields~random(",
         ..PipeInfo::DEFAULT
     };
     type Options = ScanOptions;

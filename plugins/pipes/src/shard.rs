@@ -35,6 +35,7 @@ impl DataPipe for Shard {
     const INFO: PipeInfo = PipeInfo {
         name: "shard",
         summary: "Each rank its share of the samples",
+        also: "sharding_filter distributed_sharding",
         shards: true,
         drops: "drop_last",
         ..PipeInfo::DEFAULT

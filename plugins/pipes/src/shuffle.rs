@@ -47,6 +47,7 @@ impl DataPipe for Shuffle {
     const INFO: PipeInfo = PipeInfo {
         name: "shuffle",
         summary: "Random order within a buffer",
+        also: "shuffler",
         shuffles: true,
         ..PipeInfo::DEFAULT
     };

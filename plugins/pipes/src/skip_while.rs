@@ -28,6 +28,7 @@ impl DataPipe for SkipWhile {
     const INFO: PipeInfo = PipeInfo {
         name: "skip_while",
         summary: "The samples from the first on of which an expression does not hold",
+        draws: "predicate~random(",
         drops: "*",
         ..PipeInfo::DEFAULT
     };

@@ -36,6 +36,7 @@ impl DataPipe for Subsample {
     const INFO: PipeInfo = PipeInfo {
         name: "subsample",
         summary: "Some of the samples, drawn at random",
+        draws: "epochs=anew",
         drops: "*",
         ..PipeInfo::DEFAULT
     };

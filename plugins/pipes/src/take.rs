@@ -21,6 +21,7 @@ impl DataPipe for Take {
     const INFO: PipeInfo = PipeInfo {
         name: "take",
         summary: "The first samples, and no more",
+        also: "header limit head",
         drops: "count",
         ..PipeInfo::DEFAULT
     };

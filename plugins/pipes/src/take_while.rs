@@ -28,6 +28,7 @@ impl DataPipe for TakeWhile {
     const INFO: PipeInfo = PipeInfo {
         name: "take_while",
         summary: "The samples before the first of which an expression does not hold",
+        draws: "predicate~random(",
         drops: "*",
         ..PipeInfo::DEFAULT
     };

@@ -30,8 +30,12 @@ pub struct Unbatch {
 }
 
 impl DataPipe for Unbatch {
-    const INFO: PipeInfo =
-        PipeInfo { name: "unbatch", summary: "A batch back into its samples", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "unbatch",
+        summary: "A batch back into its samples",
+        also: "unbatcher",
+        ..PipeInfo::DEFAULT
+    };
     type Options = UnbatchOptions;
 
     fn new(options: UnbatchOptions) -> Result<Self> {

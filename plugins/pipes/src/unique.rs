@@ -51,6 +51,7 @@ impl DataPipe for Unique {
     const INFO: PipeInfo = PipeInfo {
         name: "unique",
         summary: "Each sample once, by its fields or by what expressions give",
+        also: "distinct dedup",
         drops: "*",
         ..PipeInfo::DEFAULT
     };

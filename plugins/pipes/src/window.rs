@@ -69,6 +69,7 @@ impl DataPipe for Window {
     const INFO: PipeInfo = PipeInfo {
         name: "window",
         summary: "Windows over the stream, each stacked into one sample",
+        also: "sliding_window",
         uids: Uids::Made,
         drops: "*",
         ..PipeInfo::DEFAULT

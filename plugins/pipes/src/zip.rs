@@ -59,6 +59,7 @@ impl DataPipe for Zip {
         inputs: (1, u32::MAX),
         uids: Uids::Derived,
         drops: "*",
+        per_input: "prefix",
         ..PipeInfo::DEFAULT
     };
     type Options = ZipOptions;

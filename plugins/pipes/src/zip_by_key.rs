@@ -79,9 +79,11 @@ impl DataPipe for ZipByKey {
     const INFO: PipeInfo = PipeInfo {
         name: "zip_by_key",
         summary: "The fields of two samples with one key in one sample",
+        also: "join zip_with_iter zip_with_map",
         inputs: (2, 2),
         uids: Uids::Derived,
         drops: "*",
+        per_input: "prefix",
         ..PipeInfo::DEFAULT
     };
     type Options = ZipByKeyOptions;

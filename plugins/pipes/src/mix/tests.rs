@@ -221,8 +221,12 @@ fn what_does_not_go_together_is_refused_n7() {
         (r#"{"weights": [1, 0]}"#, "weights"),
         (r#"{"weights": [1, -2.5]}"#, "weights"),
         (r#"{"weights": [1e308, 1e308]}"#, "weights"),
-        (r#"{"weights": [1, 2, 3], "after": [9]}"#, "weights"),
-        (r#"{"weights": [1, 2], "after": [9, 9], "tag": "from"}"#, "after"),
+        (r#"{"weights": [1, 2], "after": [9], "then": [1, 2, 3]}"#, "then"),
+        (r#"{"weights": [1, 2], "after": [9], "then": [1, 0]}"#, "then"),
+        (r#"{"weights": [1, 2], "after": [9]}"#, "then"),
+        (r#"{"weights": [1, 2], "then": [1, 2]}"#, "then"),
+        (r#"{"then": [1, 2]}"#, "then"),
+        (r#"{"weights": [1, 2], "after": [9, 9], "then": [1, 2, 3, 4], "tag": "from"}"#, "after"),
         (r#"{"after": [9]}"#, "after"),
         (r#"{"names": ["a", "b"]}"#, "names"),
         (r#"{"tag": "from", "names": ["a", "a"]}"#, "names"),
@@ -305,7 +309,7 @@ fn weights_change_on_the_way_n1() {
     let inputs = [&one[..], &one];
     for draw in ["sampled", "proportional"] {
         let options = format!(
-            r#"{{"stop": "cycle_forever", "tag": "from", "weights": [1e-9, 1, 1, 1e-9, 1, 3], "after": [10, 14], "draw": "{draw}"}}"#
+            r#"{{"stop": "cycle_forever", "tag": "from", "weights": [1e-9, 1], "after": [10, 14], "then": [1, 1e-9, 1, 3], "draw": "{draw}"}}"#
         );
         let setup = Setup { most: 34, ..Setup::new(&inputs) };
         setup.check_resume(|| mix(&options));
@@ -315,8 +319,7 @@ fn weights_change_on_the_way_n1() {
         assert!(if draw == "sampled" { last > 9 } else { last == 15 }, "{draw}: {last}");
     }
     let (ten, none) = (numbers(10), numbers(0));
-    let options =
-        r#"{"stop": "all_exhausted", "weights": [9, 9, 1e-9, 1, 1, 1], "after": [5], "tag": "from"}"#;
+    let options = r#"{"stop": "all_exhausted", "weights": [9, 9, 1e-9], "after": [5], "then": [1, 1, 1], "tag": "from"}"#;
     let from = ints(&run(options, &[&none, &ten, &ten], 99, &small_host()), "from");
     assert_eq!(from[..5], [1; 5], "what was drawn in vain does not count");
 }

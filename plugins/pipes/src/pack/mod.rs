@@ -120,6 +120,7 @@ impl DataPipe for Pack {
     const INFO: PipeInfo = PipeInfo {
         name: "pack",
         summary: "Sequences of any length side by side in rows of one length",
+        also: "pack_and_batch",
         uids: Uids::Made,
         uids_option: "uids",
         drops: "too_long drop_last",

@@ -39,6 +39,7 @@ impl Draw for Distributed {
     const INFO: PipeInfo = PipeInfo {
         name: "distributed_sampler",
         summary: "Each rank its share of a source with random access, all of one length",
+        draws: "shuffle=true",
         shards: true,
         ..PipeInfo::DEFAULT
     };
@@ -68,7 +69,13 @@ impl Draw for Distributed {
             return Err(Error::invalid(message).context("option", "repeat"));
         }
         let ranks = u64::from(cx.world_size());
-        Ok(if self.options.drop_last { count / ranks * ranks } else { count.next_multiple_of(ranks) })
+        if self.options.drop_last {
+            return Ok(count / ranks * ranks);
+        }
+        let padded = count.checked_next_multiple_of(ranks);
+        padded.ok_or_else(|| {
+            Error::limit(format!("{count} samples in rounds of {ranks} are beyond what a number holds"))
+        })
     }
 
     fn at(&self, place: u64, _: &Rngs) -> (u64, u64) {

@@ -118,7 +118,7 @@ impl<D: Draw> Stream for Sampler<D> {
             for &(place, number) in &drawn {
                 sampling::push(io, &self.schema, place, number);
             }
-            self.next += drawn.len() as u64 * u64::from(ranks);
+            self.next = self.next.saturating_add(drawn.len() as u64 * u64::from(ranks));
         }
         Ok(Step::Ready)
     }

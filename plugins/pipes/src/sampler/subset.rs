@@ -37,6 +37,7 @@ impl Draw for Subset {
     const INFO: PipeInfo = PipeInfo {
         name: "subset_sampler",
         summary: "Some samples of a source with random access, by number",
+        draws: "shuffle=true",
         ..PipeInfo::DEFAULT
     };
     type Options = SubsetSamplerOptions;

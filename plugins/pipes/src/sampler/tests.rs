@@ -227,6 +227,14 @@ fn other_ranks_go_on_from_a_position() {
 }
 
 #[test]
+fn a_position_of_more_than_a_number_holds_is_refused() {
+    let (host, state) = (small_host().rank(1, 2), State::json(VERSION, &(Some(u64::MAX), 7_u64)).unwrap());
+    let error = make::<Distributed>("{}").restore(&state, &host.context()).unwrap_err();
+    assert!(error.message().contains("in rounds of 2"), "{error}");
+    make::<Distributed>(r#"{"drop_last": true}"#).restore(&state, &host.context()).unwrap();
+}
+
+#[test]
 fn the_order_of_torch_is_torchs() {
     let order = |seed, epoch, of| {
         let host = small_host().seed(seed).epoch(epoch);

@@ -162,7 +162,7 @@ fn no_byte_is_lost_or_doubled_whatever_happens_on_the_way() {
 }
 
 #[test]
-fn what_does_not_pass_is_an_error_that_says_what_was_tried() {
+fn what_does_not_pass_is_an_error_that_says_what_was_tried_b130() {
     let (server, _) = with_file(Manner::default(), MIB);
     let proxy = Proxy::new(server.address, |_| Fault::Status(503, None));
     let url = format!("http://me:geheim@{}/a.bin?Signature=geheim", proxy.address);

@@ -1,6 +1,7 @@
 //! Tests of `pack`, against what Grain's tests expect and a plain definition.
 
 mod definition;
+mod padding;
 
 use forebay_core::{
     DType, DataPipe, ErrorKind, Limits, Options, Sample, State, Stream, Tensor, TensorExt, Value, View,
