@@ -137,6 +137,25 @@ fn what_is_allowed_by_name_may_differ() {
     assert_eq!(read(loader.resume_allowing(&built_anew, &allowed).unwrap()).0.len(), 20);
 }
 
+#[test]
+fn a_mix_goes_on_with_other_weights_n1() {
+    let registry = registry();
+    let graph = |weights: &str| {
+        format!(
+            "range @a 900 ; range @b 900 ; mix <a, b> {weights} stop=first_exhausted draw=proportional tag=from"
+        )
+    };
+    let snapshot = stopped(&graph("[1, 1]"), &registry, 40);
+    for executor in ALL {
+        let setting = Setting { executor, ..Setting::INLINE };
+        let mut loader = build(&line(&graph("[1, 3]")), &registry, setting).unwrap();
+        assert!(loader.resume(&snapshot).is_err(), "who does not say so changes no graph");
+        let rest = loader.resume_allowing(&snapshot, &["mix".to_owned()]).unwrap();
+        let from = rest.take(40).map(|sample| sample.unwrap().get("from").unwrap().as_i64().unwrap());
+        assert_eq!(from.sum::<i64>(), 30, "{executor}");
+    }
+}
+
 /// What a changed node gave in its old form it does not give again in the new one.
 #[test]
 fn an_allowed_change_holds_for_later_snapshots_too() {

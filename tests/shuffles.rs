@@ -111,3 +111,46 @@ fn shards_are_shuffled_several_are_open_and_their_samples_shuffled() {
         assert_eq!(whole(&found), None);
     });
 }
+
+/// The numbers that come, epoch by epoch.
+fn epochs(graph: &str, count: u64) -> Vec<Vec<i64>> {
+    let mut loader = build(&line(graph), &registry(), Setting::INLINE).unwrap();
+    let value = |sample: forebay_loader::Sample| sample.get("value").unwrap().as_i64().unwrap();
+    (0..count).map(|epoch| loader.epoch(epoch).map(|sample| value(sample.unwrap())).collect()).collect()
+}
+
+#[test]
+fn a_sampler_and_a_buffer_of_all_give_every_order_alike_f3_h4() {
+    within_deadline(|| {
+        const EPOCHS: u64 = 4800;
+        for graph in ["range 4 | random_sampler", "range 4 | shuffle 4", "range 4 | window_shuffle 9"] {
+            let mut counts = std::collections::BTreeMap::new();
+            epochs(graph, EPOCHS).into_iter().for_each(|order| *counts.entry(order).or_insert(0.0) += 1.0);
+            let wanted = EPOCHS as f64 / 24.0;
+            assert_eq!(counts.len(), 24, "{graph}");
+            let chi: f64 = counts.values().map(|count: &f64| (count - wanted).powi(2) / wanted).sum();
+            // 23 degrees of freedom: above 58.6 once in ten thousand.
+            assert!(chi < 58.6, "{graph}: {chi}");
+        }
+    });
+}
+
+#[test]
+fn an_input_of_a_mix_that_starts_over_has_another_order_and_leaves_the_others_theirs_n5() {
+    within_deadline(|| {
+        let long = "range @b 200 start=100 | shuffle @mine 100";
+        let mixed = format!(
+            "range @a 4 | shuffle @few 4 ; {long} ; mix <few, mine> stop=cycle_forever draw=proportional | take 80"
+        );
+        let mixed = epochs(&mixed, 1).remove(0);
+        let (few, many): (Vec<i64>, Vec<i64>) = mixed.into_iter().partition(|value| *value < 100);
+        assert_eq!(many, epochs(long, 1)[0][..40], "its own epoch is what it was");
+        let orders: std::collections::BTreeSet<&[i64]> = few.chunks(4).collect();
+        assert!((3..=10).contains(&orders.len()), "{orders:?}");
+        for order in &orders {
+            let mut sorted = order.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3], "each pass gives all");
+        }
+    });
+}
