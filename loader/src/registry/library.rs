@@ -11,7 +11,7 @@ use forebay_core::{
         PluginRef,
         abi_stable::{
             StableAbi,
-            abi_stability::abi_checking::check_layout_compatibility,
+            abi_stability::abi_checking::{CheckingGlobals, check_layout_compatibility_with_globals},
             library::{AbiHeaderRef, LibHeader, LibraryError},
         },
     },
@@ -65,10 +65,13 @@ pub(crate) fn check(header: &'static LibHeader) -> Result<PluginRef> {
         Err(error) => Error::new(ErrorKind::Abi, shorten(&error)),
     };
     // A host whose tables grew refuses every older plugin: abi_stable wants the host's to be the
-    // shorter ones. The other way round is as good, since a missing entry is never called.
-    let fits =
-        header.layout().is_some_and(|theirs| check_layout_compatibility(theirs, PluginRef::LAYOUT).is_ok());
-    if !fits {
+    // shorter ones. The other way round is as good, since a missing entry is never called. By itself: what abi_stable has checked it
+    // compares with all that comes later, and of tables within tables the shorter ones of this plugin would count as this host's.
+    let fits = |theirs| {
+        let alone = CheckingGlobals::new();
+        check_layout_compatibility_with_globals(theirs, PluginRef::LAYOUT, &alone).is_ok()
+    };
+    if !header.layout().is_some_and(fits) {
         return Err(refusal);
     }
     // SAFETY: the host's tables extend the plugin's at the end, which was just checked, and their
