@@ -6,7 +6,9 @@ use std::{
     process::Command,
 };
 
-use crate::{plugins, root};
+use forebay_loader::registry::Manifest;
+
+use crate::{plugin_file, plugins, root};
 
 /// A build without the network.
 pub struct Cargo {
@@ -71,7 +73,10 @@ impl Cargo {
     /// With cargo's words, when it fails.
     #[must_use]
     pub fn metadata(mut self) -> serde_json::Value {
-        let output = self.command.args(["metadata", "--format-version=1"]).output().unwrap();
+        // Of this platform alone: what others need is not here, unless something else fetched it.
+        let target = Manifest::read(&plugin_file("forebay-pipes")).unwrap().target;
+        let platform = ["--filter-platform", &target];
+        let output = self.command.args(["metadata", "--format-version=1"]).args(platform).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     }
