@@ -110,3 +110,21 @@ fn a_file_that_cannot_be_read_fails_alone() {
         }
     });
 }
+
+#[test]
+fn a_source_is_asked_for_many_at_a_time() {
+    within_deadline(|| {
+        let registry = registry();
+        for executor in [Executor::Inline, Executor::Threads(2), Executor::Processes(2)] {
+            let setting = Setting { executor, chunk: Some(64), ..Setting::INLINE };
+            let graph = line("rogue_asked 1000 | random_sampler");
+            let mut asked = Vec::new();
+            for sample in build(&graph, &registry, setting).unwrap().epoch(0) {
+                asked.push(sample.unwrap().get("asked").unwrap().as_i64().unwrap());
+            }
+            asked.sort_unstable();
+            // Fifteen calls for 64, and the rest in one.
+            assert_eq!(asked, [vec![40; 40], vec![64; 960]].concat(), "{executor}");
+        }
+    });
+}

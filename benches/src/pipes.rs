@@ -2,7 +2,10 @@
 
 use forebay_loader::{Error, Executor, Registry, Result};
 
-use crate::measure::{percentile, private_memory, spend, verdict};
+use crate::{
+    measure::{percentile, private_memory, spend, verdict},
+    scratch::Scratch,
+};
 
 const SAMPLES: u64 = 1_000_000;
 const ROUNDS: usize = 9;
@@ -33,6 +36,12 @@ const CASES: &[(&str, &str, &str)] = &[
     ("shuffle 10000", "range N | shuffle 10000 | batch 1000", BARE),
     ("window_shuffle", "range N | window_shuffle 10000 | batch 1000", BARE),
     ("cache, first epoch", "range N | cache | batch 1000", BARE),
+    ("cache in a folder, first epoch", "range N | cache FOLDER | batch 1000", BARE),
+    (
+        "cache in a folder, both of two",
+        "range H | cache FOLDER | repeat 2 | batch 1000",
+        "range H | repeat 2 | batch 1000",
+    ),
     ("fork, zip", "range N | fork @f 2 ; zip <f, f.1> prefix=['', 'b'] | batch 1000", BARE),
     ("demux, mux", "range N | demux @d count=2 ; mux <d, d.1> | batch 1000", BARE),
     ("concat", "range @a H ; range @b H ; concat <a, b> | batch 1000", BARE),
@@ -133,6 +142,9 @@ pub(crate) fn run(only: &str) -> Result<Vec<String>> {
         let text = numbers
             .iter()
             .fold(text.to_owned(), |text, (letter, count)| text.replace(*letter, &count.to_string()));
+        // A new one each time, so that the first epoch writes.
+        let folder = Scratch::new()?;
+        let text = text.replace("FOLDER", &folder.0.display().to_string());
         let mut loader = crate::loader(&text, Executor::Inline, &registry)?;
         let (spent, samples) =
             spend(|| loader.epoch(0).try_fold(0_u64, |count, sample| sample.map(|_| count + 1)))?;

@@ -3,6 +3,7 @@
 //! Nothing in here sleeps or looks at a clock: what is to wait waits at a [gate].
 
 mod alone;
+mod asked;
 mod burst;
 mod crash;
 mod decoder;
@@ -19,6 +20,7 @@ mod stream;
 
 pub use crate::{
     alone::RogueAlone,
+    asked::{RogueAsked, RogueAskedOptions},
     burst::{RogueBurst, RogueBurstOptions},
     decoder::RogueDecoder,
     expand::{RogueExpand, RogueExpandOptions},
@@ -34,6 +36,7 @@ pub use crate::{
 
 forebay_core::export_plugin! {
     sources: [RogueSource],
+    indexed: [RogueAsked],
     maps: [Increment, RogueAlone, RogueMap, RogueReach],
     flat_maps: [RogueBurst, RogueExpand],
     streams: [RogueHermit, RogueKeep, RogueLag, RogueStream],
