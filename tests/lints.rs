@@ -2,16 +2,16 @@
 #![expect(clippy::unwrap_used, reason = "a helper of tests")]
 
 use forebay_tests::{
-    command::{forebay, json},
+    command::{self, forebay},
     within_deadline,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Each node with what is said of it.
 fn lints(graph: &str, executor: &str) -> Vec<(String, String)> {
     let output = forebay(&[], &["explain", graph, "--executor", executor, "--json"]);
     let text = |lint: &Value, key: &str| lint[key].as_str().unwrap().to_owned();
-    let found = json(&output);
+    let found = command::json(&output);
     found["lints"]
         .as_array()
         .unwrap()
@@ -115,6 +115,34 @@ const BITES: &[(&str, &str, &str, &str, &str)] = &[
         "range 9 | map 'x=value' | batch 3",
     ),
     (
+        "range 9 | shard | filter 'value % 3 == 0' | batch 2",
+        "inline",
+        "filter",
+        "how much it gives depends on the samples",
+        "range 9 | filter 'value % 3 == 0' | shard | batch 2",
+    ),
+    (
+        "range 9 | shuffle 4 | shard | map 'x=1/value' on_error=skip | batch 2",
+        "inline",
+        "map",
+        "what it leaves out depends on the samples, and ranks have others each",
+        "range 9 | shuffle 4 | map 'x=1/value' on_error=skip | shard | batch 2",
+    ),
+    (
+        "range 9 | shard | map 'n=value' | max_tokens n most=20",
+        "inline",
+        "max_tokens",
+        "or end the graph with as many for each: `repeat | take N`",
+        "range 9 | shard | map 'n=value' | max_tokens n most=20 | repeat | take 3",
+    ),
+    (
+        "range 9 | distributed_sampler | unique value",
+        "threads:2",
+        "unique",
+        "put `unique` before `distributed_sampler`",
+        "range 9 | distributed_sampler | map 'x=value' | batch 3",
+    ),
+    (
         "range 9 | batch 3 | map 'x=value'",
         "processes:2",
         "map",
@@ -141,4 +169,16 @@ fn a_person_reads_them_below_the_graph() {
     let text = String::from_utf8(output.stdout).unwrap();
     let below = text.split_once("\nmay not be meant\n").unwrap().1;
     assert!(below.starts_with("  shuffle: each rank shuffles its own share"), "{text}");
+}
+
+#[test]
+fn ranks_that_may_be_uneven_are_told_where_the_graph_says_nothing_of_them() {
+    let explain = |more: &[&str]| {
+        let graph = "range 9 | shuffle 4 | map 'x=1/value' on_error=skip | batch 2";
+        command::json(&forebay(&[], &[&["explain", graph, "--json"], more].concat()))
+    };
+    assert_eq!(explain(&[])["lints"], json!([]));
+    let found = explain(&["--rank", "0/8"]);
+    assert_eq!(found["lints"][0]["node"], "map", "{found}");
+    assert!(found["line"].as_str().unwrap().contains("shuffle 4 | shard | map"), "{found}");
 }

@@ -16,6 +16,7 @@ use crate::{
     outcome::{Result, Stop},
     print::{self, Table, bytes},
     report::near,
+    run,
 };
 
 /// What `forebay explain` is told.
@@ -26,6 +27,9 @@ pub(crate) struct Args {
     /// Where it is to run: inline, threads, threads:N or processes:N [default: the graph's, else threads]
     #[arg(long)]
     executor: Option<String>,
+    /// Explain it as one of several ranks runs it: R/W, or `env`, as `run` takes it
+    #[arg(long, value_name = "R/W", value_parser = run::rank)]
+    rank: Option<(u32, u32)>,
     /// Measure how well the graph shuffles: what stands before its last shuffle is run twice
     #[arg(long)]
     quality: bool,
@@ -77,7 +81,10 @@ struct Chosen<'a> {
 pub(crate) fn explain(args: &Args, plugins: &open::Plugins) -> Result {
     let registry = open::registry(plugins)?;
     let given = open::input(&args.graph, &registry)?.graph;
-    let graph = given.check(&registry).map_err(Stop::early)?;
+    let mut graph = given.check(&registry).map_err(Stop::early)?;
+    if args.rank.is_some() {
+        graph = graph.for_ranks(&registry).map_err(Stop::early)?;
+    }
     let executor = match args.executor.as_ref().or(graph.run.executor.as_ref()) {
         Some(text) => text.parse().map_err(Stop::Usage)?,
         None => Executor::default(),

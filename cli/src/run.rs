@@ -165,7 +165,7 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
 }
 
 /// Reads `R/W`, or of `env` what launchers of several processes set.
-fn rank(text: &str) -> std::result::Result<(u32, u32), String> {
+pub(crate) fn rank(text: &str) -> std::result::Result<(u32, u32), String> {
     if text == "env" {
         let number = |name: &str| {
             let value = std::env::var(name).map_err(|_| format!("rank is `env`, but {name} is not set"))?;

@@ -43,6 +43,7 @@ pub mod descriptor;
 mod error;
 pub mod export;
 mod kept;
+mod length;
 pub mod manifest;
 pub mod names;
 pub mod options;
@@ -70,6 +71,7 @@ pub use crate::{
     error::{Error, ErrorKind, Result},
     export::{Registrar, StaticPlugin},
     kept::{Keep, Stamp, local_path},
+    length::Length,
     options::{Any, NoOptions, OneOrMany, OptionType, Options},
     others::Others,
     pipe::{DataPipe, FlatMap, Indexed, Io, Items, Map, Output, Source, Step, Stream},

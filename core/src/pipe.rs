@@ -2,7 +2,7 @@
 
 use forebay_abi::{Chunk, Port, Sample, Schema, State, Value};
 
-use crate::{Context, Error, Options, PipeInfo, Result};
+use crate::{Context, Error, Length, Options, PipeInfo, Result};
 
 /// What every DataPipe says of itself, and how one is made.
 ///
@@ -116,6 +116,11 @@ pub trait FlatMap: DataPipe + Sync {
     /// The stream that one sample becomes.
     type Items: Items;
 
+    /// How many samples it gives in an epoch for so many, where that costs nothing to know and does not depend on what is in them.
+    fn length(&self, _input: Length) -> Option<Length> {
+        None
+    }
+
     /// Opens the stream of `sample`.
     ///
     /// # Errors
@@ -181,6 +186,12 @@ pub trait Stream: DataPipe {
     /// # Errors
     /// Any; what was added before is delivered first.
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step>;
+
+    /// How many samples each of its outputs gives in an epoch, for inputs of so many, where that costs nothing to know and does not
+    /// depend on what is in them. As if none failed. A sampler's input is the source that it draws from. Called without a reset before.
+    fn length(&self, _inputs: &[Option<Length>], _cx: &Context) -> Option<Length> {
+        None
+    }
 
     /// The position, beside the inputs' own. A pipe that holds samples does not save them, but asks for them
     /// [again](crate::StateExt::again): it gives the same whether it was restored or never stopped, and does not fail again

@@ -251,7 +251,7 @@ impl LoaderBuilder {
         let files = (self.record.as_deref(), self.replay.as_deref());
         let records = Records::open(files, &plan, &Whose::new(&course.words(&graph).graph, seed, ranks))?;
         let keeps = Keeps { host: &host, audit: audit.as_ref(), records: &records };
-        let Launched { run, nodes, len } = recipe.launch(parts, keeps, &[])?;
+        let Launched { run, nodes } = recipe.launch(parts, keeps, &[])?;
         Ok(Loader {
             run,
             graph,
@@ -259,7 +259,6 @@ impl LoaderBuilder {
             nodes,
             begun: None,
             ran: Duration::ZERO,
-            len,
             host,
             registry: registry.clone(),
             course,
@@ -293,11 +292,7 @@ fn checked(graph: Graph, shuffles: bool, ranks: Option<(u32, u32)>, registry: &R
         Some((rank, world_size)) if rank >= world_size => {
             Err(Error::invalid(format!("rank is {rank}, expected one below the world size {world_size}")))
         }
-        Some(_) => {
-            let mut dealt = ranks::deal(graph, registry)?;
-            dealt.isolate(registry);
-            Ok(dealt)
-        }
+        Some(_) => graph.for_ranks(registry),
         None => Ok(graph),
     }
 }

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "calls of C functions; each handle pairs an instance with its own table")]
 
 use forebay_core::{
-    AnyDecoder, AnyStore, Chunk, Error, Port, Result, State,
+    AnyDecoder, AnyStore, Chunk, Error, Length, Port, Result, State,
     abi::{
         Context, Outcome, Pipe, PipeTableRef, PluginRef,
         abi_stable::std_types::{ROption, RSlice, RSliceMut, RStr},
@@ -147,6 +147,25 @@ impl PipeHandle {
         // SAFETY: as above; `&self` keeps changing calls away.
         let known = check(unsafe { table.len()(instance, &mut len) }).ok()?;
         (known == 1).then_some(len)
+    }
+
+    /// How many samples each output gives, for inputs of so many; nobody knows of a pipe that is elsewhere, or older than the question.
+    pub(crate) fn length(&self, cx: &Context, inputs: &[Option<Length>]) -> Result<Option<Length>> {
+        let Some((instance, length)) =
+            self.pipe.as_ref().and_then(|pipe| Some((pipe.instance, pipe.table.length()?)))
+        else {
+            return Ok(None);
+        };
+        let inputs: Vec<u64> = inputs.iter().map(|&input| Length::word(input)).collect();
+        let mut place = Length::word(None);
+        // SAFETY: as above; `&self` keeps changing calls away.
+        check(unsafe { length(instance, cx, RSlice::from(&inputs[..]), &mut place) })?;
+        Ok(Length::of_word(place))
+    }
+
+    /// Whether it is in this process.
+    pub(crate) fn is_here(&self) -> bool {
+        self.pipe.is_some()
     }
 
     /// How sure the pipe is, from 0 to 255, that a file with this head is its own.

@@ -7,7 +7,7 @@ use forebay_core::{Limits, Result};
 use crate::{
     Executor, Registry,
     audit::Log,
-    executor::{BATCHES, Body, Counts, Crew, Inline, Interrupt, Job, Post, Run, Threads},
+    executor::{BATCHES, Counts, Crew, Inline, Interrupt, Job, Post, Run, Threads},
     graph::{Graph, On},
     host::Host,
     make::Maker,
@@ -58,8 +58,6 @@ pub(crate) struct Workers {
 pub(crate) struct Launched {
     pub(crate) run: Box<dyn Run>,
     pub(crate) nodes: Vec<NodeInfo>,
-    /// How many samples an epoch has, where that is known.
-    pub(crate) len: Option<u64>,
 }
 
 /// A checked graph, and how it is cut.
@@ -139,7 +137,6 @@ impl Recipe {
         };
         let bodies = plan.segments.iter().map(|segment| maker.body(segment)).collect::<Result<Vec<_>>>()?;
         let nodes = maker.nodes.into_iter().flatten().collect();
-        let len = if let [Body::Serial(chain)] = &bodies[..] { chain.len() } else { None };
         let job = Job {
             output: plan.output()?,
             plan: plan.clone(),
@@ -151,7 +148,7 @@ impl Recipe {
             watch: self.watch.clone(),
             guarded: plan.segments.iter().map(|segment| self.guards(parts, segment)).collect(),
         };
-        Ok(Launched { run: self.start(job, crew)?, nodes, len })
+        Ok(Launched { run: self.start(job, crew)?, nodes })
     }
 
     /// The worker processes, if there are to be any.

@@ -20,6 +20,7 @@ mod handles;
 mod host;
 mod identity;
 mod launch;
+mod length;
 mod lint;
 mod loader;
 mod make;

@@ -1,12 +1,18 @@
 //! What a graph does and its author may not have meant: it runs, and is slower, larger or less random than it looks.
 
+use forebay_core::{Length, Limits};
 use serde::Serialize;
 
 use crate::{
     Registry,
     graph::{Action, Catalog, Class, Graph, Node, On, PipeSpec},
+    host::Host,
+    length::Lengths,
     plan::Plan,
 };
+
+/// As many samples as a source may have, where it does not matter how many.
+const ANY: u64 = 1_000_003;
 
 /// One thing that may not be meant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -23,7 +29,11 @@ pub struct Lint {
 pub fn lints(graph: &Graph, registry: &Registry, plan: &Plan) -> Vec<Lint> {
     let read = graph.edges();
     let look = Look { graph, registry, plan, above: above(&read) };
-    (0..graph.nodes().len()).flat_map(|at| look.at(at)).collect()
+    let each = |at: usize| look.at(at).into_iter().map(move |lint| (at, lint));
+    let mut found: Vec<(usize, Lint)> = (0..read.len()).flat_map(each).collect();
+    found.extend(look.uneven(&read));
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, lint)| lint).collect()
 }
 
 /// For each node all nodes that it reads from, near ones first.
@@ -159,6 +169,40 @@ impl Look<'_> {
                  `on_error`, or clear it once the cause is gone"
             ));
         }
+    }
+
+    /// The first pipe behind one that shards that makes ranks differ in what they give, if nothing behind it makes them alike again.
+    fn uneven(&self, read: &[Vec<usize>]) -> Option<(usize, Lint)> {
+        let shards = |at: usize| self.spec(at).is_some_and(|spec| spec.shards);
+        let dealt: Vec<bool> =
+            (0..read.len()).map(|at| self.above[at].iter().any(|&from| shards(from))).collect();
+        let edge = self.plan.output().ok()?;
+        let last = *self.plan.segments[self.plan.edges[edge].from].nodes.last()?;
+        if !dealt[last] {
+            return None;
+        }
+        let host = Host::new(self.registry.clone(), Limits::DEFAULT, 0, None);
+        let lengths =
+            Lengths { graph: self.graph, registry: self.registry, host: &host, seed: 0, ranks: (0, 1) };
+        let loses = |at: usize| matches!(self.node(at).on_error().action, Action::Skip | Action::Quarantine);
+        let lost = |at: usize| dealt[at] && loses(at);
+        // What depends on the samples is not known whatever the source has. A plugin that cannot be asked is no reason to say something.
+        let found = lengths.all(|_, _, _| Ok(Some(Length::new(ANY))), lost).ok()?;
+        if found[last].is_some() {
+            return None;
+        }
+        // What combines several does so alike on all ranks.
+        let begins =
+            |at: usize| found[at].is_none() && matches!(read[at][..], [from] if found[from].is_some());
+        let at = (0..read.len()).find(|&at| dealt[at] && begins(at))?;
+        let shard = self.nearest(at, |spec| spec.shards)?;
+        let name = &self.node(at).name;
+        let what = if loses(at) { "what it leaves out" } else { "how much it gives" };
+        let message = format!(
+            "{what} depends on the samples, and ranks have others each, so one may end before the rest, which wait for it where they train \
+             together; put `{name}` before `{shard}`, or end the graph with as many for each: `repeat | take N`"
+        );
+        Some((at, Lint { node: name.clone(), message }))
     }
 
     /// Where the work of a node is done.

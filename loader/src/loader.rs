@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use forebay_core::{Error, Result, Sample};
+use forebay_core::{Error, Length, Result, Sample};
 
 use crate::{
     Registry,
@@ -16,6 +16,7 @@ use crate::{
     graph::{Graph, Node},
     host::{Host, LostSample},
     launch::Recipe,
+    length::Lengths,
     plan::Plan,
     record::Records,
     registry::Record,
@@ -50,7 +51,6 @@ pub struct Loader {
     pub(crate) nodes: Vec<NodeInfo>,
     pub(crate) begun: Option<Instant>,
     pub(crate) ran: Duration,
-    pub(crate) len: Option<u64>,
     pub(crate) host: Arc<Host>,
     pub(crate) registry: Registry,
     pub(crate) course: Course,
@@ -278,10 +278,28 @@ impl Loader {
         &self.plan
     }
 
-    /// How many samples an epoch has, where that is known without reading.
-    #[must_use]
-    pub fn len(&self) -> Option<u64> {
-        self.len
+    /// How many samples an epoch has, of batches so many, and of a rank its share; none where that depends on what is in the samples, or has no end.
+    ///
+    /// As if none failed, and as if endless repeats repeated something. What is lost to `on_error` is not known before.
+    ///
+    /// ```no_run
+    /// use forebay_loader::{Graph, Loader, Registry};
+    ///
+    /// let graph = Graph::from_line("range 1000 | shuffle 100 | batch 64 drop_last=true")?;
+    /// let loader = Loader::builder(graph).ranks(0, 2).build(&Registry::from_env()?)?;
+    /// assert_eq!(loader.len()?, Some(7));
+    /// # Ok::<(), forebay_loader::Error>(())
+    /// ```
+    ///
+    /// Cost: each pipe is made once more, and sources with random access count what they have: files are listed. Nothing is read.
+    ///
+    /// # Errors
+    /// Those of sources that count.
+    pub fn len(&self) -> Result<Option<u64>> {
+        let Recipe { seed, ranks, .. } = self.recipe;
+        let lengths = Lengths { graph: &self.graph, registry: &self.registry, host: &self.host, seed, ranks };
+        let each = lengths.all(Lengths::counted, |_| false)?;
+        Ok(each[self.course.output.0].and_then(Length::count))
     }
 
     /// How many samples a node took that sees them in order, in this process.

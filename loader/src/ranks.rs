@@ -9,9 +9,20 @@ use crate::{
     graph::{Catalog, Graph, Input, Node, PipeSpec},
 };
 
-/// The graph with a pipe that shards, where it has none: after the last pipe with state, so that all ranks agree on the
-/// order of the samples, and before the maps and batches, so that no rank works for another.
-pub(crate) fn deal(graph: Graph, registry: &Registry) -> Result<Graph> {
+impl Graph {
+    /// The checked graph as ranks that share the data run it: with a pipe that shards, where it has none. It stands after the last pipe
+    /// with state, so that all ranks agree on the order of the samples, and before the maps and batches, so that no rank works for another.
+    ///
+    /// # Errors
+    /// `Invalid`, where no plugin has such a pipe.
+    pub fn for_ranks(self, registry: &Registry) -> Result<Self> {
+        let mut dealt = deal(self, registry)?;
+        dealt.isolate(registry);
+        Ok(dealt)
+    }
+}
+
+fn deal(graph: Graph, registry: &Registry) -> Result<Graph> {
     if graph.nodes().iter().any(|node| spec(registry, node).is_some_and(|spec| spec.shards)) {
         return Ok(graph);
     }

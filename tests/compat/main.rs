@@ -12,8 +12,11 @@ use std::{
 };
 
 use forebay_core::write_json;
-use forebay_loader::{Executor, Loader, Registry, Result, Sample, Search};
+use forebay_loader::{Executor, Loader, Registry, Result, Sample, Search, graph::Catalog as _};
 use forebay_tests::{beside, line, lock_file, plugin_file, write};
+
+/// The plugin of pipes that every host has.
+const PIPES: &str = "forebay-pipes";
 
 /// The manifest of a plugin's crate.
 fn manifest(name: &str, edition: &str, core: &str) -> String {
@@ -50,13 +53,22 @@ fn told(sample: &Sample) -> String {
 
 /// What a plugin of `plugin.rs` gives in this host by source, stream and decoder, saved and restored after six samples.
 fn given(file: &Path) -> Vec<String> {
-    let registry = Registry::new(Search::nowhere().first(plugin_file("forebay-pipes")).first(file)).unwrap();
+    let registry = Registry::new(Search::nowhere().first(plugin_file(PIPES)).first(file)).unwrap();
     let loader = || {
         let builder = Loader::builder(line("ticks 12 | sums | decode")).executor(Executor::Threads(2));
         builder
             .build(&registry)
             .unwrap_or_else(|error| panic!("{error}\nwhat may change: core/abi/README.md"))
     };
+    // How long a chain is, plugins of 1.0 are not asked.
+    assert_eq!(loader().len().unwrap(), None, "{}", file.display());
+    let ticks = Loader::builder(line("ticks 12 | batch 5")).build(&registry).unwrap();
+    assert_eq!(ticks.len().unwrap(), Some(3), "{}", file.display());
+    let known = registry.pipe("evens").is_some();
+    let evens =
+        known.then(|| Loader::builder(line("ticks 12 | evens | batch 5")).build(&registry).unwrap().len());
+    let since = registry.plugins().iter().any(|of| of.manifest().name != PIPES && of.manifest().abi.1 >= 1);
+    assert_eq!(evens.transpose().unwrap().flatten(), since.then_some(2), "{}", file.display());
     let mut lines = Vec::new();
     let (mut first, mut second) = (loader(), loader());
     let mut epoch = first.epoch(0);

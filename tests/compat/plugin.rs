@@ -4,7 +4,7 @@
 //! What it gives stands in the tests and never changes.
 
 use forebay_core::{
-    Buffer, Context, DType, DataPipe, Decoder, DecoderInfo, Error, Io, Key, NoOptions, PipeInfo, Result,
+    Buffer, Context, DType, DataPipe, Decoder, DecoderInfo, Error, Io, Key, Length, NoOptions, PipeInfo, Result,
     Sample, Source, State, StateExt, Step, Str, Stream, Tensor, TensorExt, Value, Wanted, options,
 };
 
@@ -109,6 +109,55 @@ impl Stream for Sums {
     }
 }
 
+/// Every other sample; says how many that makes, which plugins do since 1.1.
+pub struct Evens {
+    odd: bool,
+    sample: Sample,
+}
+
+impl DataPipe for Evens {
+    const INFO: PipeInfo =
+        PipeInfo { name: "evens", summary: "Every other sample", drops: "*", ..PipeInfo::DEFAULT };
+    type Options = NoOptions;
+
+    fn new(_: NoOptions) -> Result<Self> {
+        Ok(Self { odd: false, sample: Sample::default() })
+    }
+}
+
+impl Stream for Evens {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        self.odd = false;
+        Ok(())
+    }
+
+    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+        while io.room() > 0 {
+            if !io.pop_into(0, &mut self.sample) {
+                return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
+            }
+            self.odd = !self.odd;
+            if self.odd {
+                io.push(&mut self.sample);
+            }
+        }
+        Ok(Step::Ready)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        Some(inputs[0]?.map(|count| count.div_ceil(2)))
+    }
+
+    fn state(&self) -> Result<State> {
+        State::json(1, &self.odd)
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        self.odd = state.parse(1)?;
+        Ok(())
+    }
+}
+
 /// Decodes a count in four bytes, and as many bytes.
 pub struct Counted;
 
@@ -147,4 +196,4 @@ impl Decoder for Counted {
     }
 }
 
-forebay_core::export_plugin! { sources: [Ticks], streams: [Sums], decoders: [Counted] }
+forebay_core::export_plugin! { sources: [Ticks], streams: [Sums, Evens], decoders: [Counted] }

@@ -50,7 +50,7 @@ pub use crate::{
     shared::{FileView, Owner},
     tables::{
         Decoder, DecoderTable, DecoderTableRef, Listing, Pipe, PipeTable, PipeTableRef, Store, StoreTable,
-        StoreTableRef, Wanted,
+        StoreTableRef, Wanted, length,
     },
     tensor::{MAX_DIMS, Tensor},
     value::{Struct, Value, View, tag},

@@ -13,7 +13,7 @@ use crate::{Decoder, Outcome, Pipe, Store};
 /// A plugin of another major number is refused.
 pub const ABI_MAJOR: u32 = 1;
 /// Counts what was added since the major number moved; either side may be newer.
-pub const ABI_MINOR: u32 = 0;
+pub const ABI_MINOR: u32 = 1;
 
 /// What a plugin can make. Each function takes the name of one of the things in its manifest and
 /// that thing's options as a JSON object.

@@ -40,6 +40,18 @@ pub struct PipeTable {
     /// own.
     #[sabi(last_prefix_field)]
     pub probe: unsafe extern "C" fn(*const (), RSlice<'_, u8>, RStr<'_>) -> Outcome,
+    /// Since 1.1, of pipes with inputs: how many samples each output gives in an epoch, for inputs of so many. Two numbers mean something
+    /// else: those of [`length`]. Called of a pipe that was not reset too.
+    #[sabi(missing_field(option))]
+    pub length: unsafe extern "C" fn(*const (), &Context, RSlice<'_, u64>, &mut u64) -> Outcome,
+}
+
+/// What a number of samples means that is none, in [`PipeTable::length`].
+pub mod length {
+    /// There is no end of them.
+    pub const ENDLESS: u64 = u64::MAX;
+    /// Nobody knows before they are read.
+    pub const UNKNOWN: u64 = u64::MAX - 1;
 }
 
 /// The functions of a Decoder; all may be called from many threads at once.

@@ -148,7 +148,7 @@ macro_rules! assert_table {
 #[test]
 fn tables() {
     assert_table!(Plugin: pipe, decoder, store);
-    assert_table!(PipeTable: free, reset, poll, map, state, restore, len, expand, probe);
+    assert_table!(PipeTable: free, reset, poll, map, state, restore, len, expand, probe, length);
     assert_table!(DecoderTable: retain, release, probe, decode);
     assert_table!(StoreTable: retain, release, list, size, read, map);
     assert_table!(HostServices: alloc, cancelled, log, decoder, store);
@@ -251,7 +251,7 @@ fn the_dtypes_of_c_are_those_of_tensors() {
 
 #[test]
 fn the_numbers_that_cross() {
-    use forebay_abi::{code, tag};
+    use forebay_abi::{code, length, tag};
     assert_eq!(
         [code::READY, code::NEED_INPUT, code::PENDING, code::END, code::REWIND, code::ERROR],
         [0, 1, 2, 3, 4, 5]
@@ -270,6 +270,7 @@ fn the_numbers_that_cross() {
         ],
         [0, 1, 2, 3, 4, 5, 6, 7, 8],
     );
+    assert_eq!([length::ENDLESS, length::UNKNOWN], [u64::MAX, u64::MAX - 1]);
     assert_eq!((forebay_abi::ABI_MAJOR, forebay_abi::MAX_DIMS), (1, 8));
     let version = format!("{}.{}.", forebay_abi::ABI_MAJOR, forebay_abi::ABI_MINOR);
     assert!(env!("CARGO_PKG_VERSION").starts_with(&version), "the crate's version is the ABI's: {version}");

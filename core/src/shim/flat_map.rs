@@ -14,7 +14,7 @@ use super::{
     slots::{Slots, Turns, WithTurns},
 };
 use crate::{
-    Context, Error, ErrorKind, FlatMap, Io, Items, Options, Output, Result, Sample,
+    Context, Error, ErrorKind, FlatMap, Io, Items, Length, Options, Output, Result, Sample,
     descriptor::{Class, Described},
     export::PipeEntry,
 };
@@ -206,6 +206,10 @@ impl<T: FlatMap> Calls for FlatMapOf<T> {
 
     fn probe(head: &[u8], extension: &str) -> u8 {
         T::probe(head, extension)
+    }
+
+    fn length(&self, _: &Context, inputs: &[Option<Length>]) -> Option<Length> {
+        self.pipe.length(inputs.first().copied()??)
     }
 
     fn poll(&mut self, cx: &Context, ports: &mut [Port], outs: &mut [Chunk], room: usize) -> Outcome {

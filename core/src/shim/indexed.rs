@@ -8,7 +8,7 @@ use super::{
     pipes::{Calls, make},
 };
 use crate::{
-    Context, DataPipe, Error, Indexed, Options, Output, PipeInfo, Result, StateExt,
+    Context, DataPipe, Error, Indexed, Length, Options, Output, PipeInfo, Result, StateExt,
     descriptor::{Class, Described},
     export::PipeEntry,
     sampling::{AGAIN, COUNT, COUNTS, DRAWN, GETS},
@@ -122,6 +122,10 @@ impl<T> From<T> for GetOf<T> {
 impl<T: Indexed> Calls for GetOf<T> {
     fn reset(&mut self, _: &Context) -> Result<()> {
         Ok(())
+    }
+
+    fn length(&self, _: &Context, inputs: &[Option<Length>]) -> Option<Length> {
+        inputs.first().copied()?
     }
 
     fn expand(&self, cx: &Context, input: &mut Chunk, at: &mut u64, out: &mut Chunk) -> Outcome {

@@ -15,7 +15,7 @@ use super::{
     outcome,
 };
 use crate::{
-    Context, DataPipe, Error, Io, Map, Options, Output, Result, Sample, Source, Step, Stream,
+    Context, DataPipe, Error, Io, Length, Map, Options, Output, Result, Sample, Source, Step, Stream,
     descriptor::{Class, Described},
     export::{Make, PipeEntry},
 };
@@ -85,6 +85,10 @@ pub(super) trait Calls: Send + Sized + 'static {
         None
     }
 
+    fn length(&self, _cx: &Context, _inputs: &[Option<Length>]) -> Option<Length> {
+        None
+    }
+
     fn probe(_head: &[u8], _extension: &str) -> u8 {
         0
     }
@@ -107,6 +111,7 @@ impl<C: Calls> Table<C> {
         len: len::<C>,
         expand: expand::<C>,
         probe: probe::<C>,
+        length: length::<C>,
     });
     pub(super) const REF: PipeTableRef = PipeTableRef(Self::TABLE.static_as_prefix());
 }
@@ -187,6 +192,20 @@ unsafe extern "C" fn len<C: Calls>(this: *const (), place: &mut u64) -> Outcome 
         let len = calls.len();
         *place = len.unwrap_or(0);
         Outcome::of(code::READY, len.is_some().into())
+    })
+}
+
+unsafe extern "C" fn length<C: Calls>(
+    this: *const (),
+    cx: &RawContext,
+    inputs: RSlice<'_, u64>,
+    place: &mut u64,
+) -> Outcome {
+    // SAFETY: as for `state`.
+    unsafe { shared::<C>(this) }.with(|calls| {
+        let inputs: Vec<_> = inputs.iter().map(|&input| Length::of_word(input)).collect();
+        *place = Length::word(calls.length(&Context::new(cx), &inputs));
+        Outcome::of(code::READY, 0)
     })
 }
 
@@ -281,6 +300,10 @@ impl<T: Stream> Calls for StreamOf<T> {
 
     fn poll(&mut self, cx: &Context, ports: &mut [Port], outs: &mut [Chunk], room: usize) -> Outcome {
         step(self.0.poll(&mut Io::new(ports, outs, room), cx))
+    }
+
+    fn length(&self, cx: &Context, inputs: &[Option<Length>]) -> Option<Length> {
+        self.0.length(inputs, cx)
     }
 
     fn state(&self) -> Result<State> {

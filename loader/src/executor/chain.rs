@@ -195,11 +195,6 @@ impl Chain {
         self.at = 0;
     }
 
-    /// How many samples an epoch has, where the chain is one source that knows.
-    pub(crate) fn len(&self) -> Option<u64> {
-        self.links.first().filter(|_| self.links.len() == 1)?.pipe.len()
-    }
-
     /// Whether its next run begins an epoch or a pass.
     pub(super) fn begins(&self) -> bool {
         self.fresh

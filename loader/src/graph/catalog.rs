@@ -11,8 +11,7 @@ pub trait Catalog {
     fn pipe(&self, name: &str) -> Option<&PipeSpec>;
 
     /// The pipes that others call so.
-    fn called(&self, name: &str) -> Vec<&str> {
-        let _ = name;
+    fn called(&self, _name: &str) -> Vec<&str> {
         Vec::new()
     }
 

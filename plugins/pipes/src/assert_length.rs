@@ -1,6 +1,8 @@
 //! `assert_length`: the stream as it is, if it has as many samples as it should.
 
-use forebay_core::{Context, DataPipe, Error, Io, PipeInfo, Result, State, StateExt, Step, Stream, options};
+use forebay_core::{
+    Context, DataPipe, Error, Io, Length, PipeInfo, Result, State, StateExt, Step, Stream, options,
+};
 
 options! {
     /// Options of `assert_length`.
@@ -63,6 +65,10 @@ impl Stream for AssertLength {
             }
             None => Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) }),
         }
+    }
+
+    fn length(&self, _: &[Option<Length>], _: &Context) -> Option<Length> {
+        Some(Length::new(self.count))
     }
 
     fn state(&self) -> Result<State> {

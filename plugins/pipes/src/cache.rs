@@ -8,8 +8,8 @@ mod piece;
 use std::mem;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Level, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids,
-    options,
+    Context, DataPipe, Error, Io, Length, Level, PipeInfo, Result, Sample, State, StateExt, Step, Stream,
+    Uids, options,
 };
 
 use self::{disk::Disk, memory::Memory};
@@ -144,6 +144,10 @@ impl Stream for Cache {
             }
         }
         Ok(Step::Ready)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        inputs[0]
     }
 
     fn state(&self) -> Result<State> {

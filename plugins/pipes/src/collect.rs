@@ -1,8 +1,8 @@
 //! `collect`: a stream that samplers draw from.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Key, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str, Stream,
-    Uids, Value,
+    Context, DataPipe, Error, Io, Key, Length, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str,
+    Stream, Uids, Value,
     abi::Chunk,
     options,
     sampling::{AGAIN, COUNT, DRAWN},
@@ -51,6 +51,10 @@ impl Stream for Collect {
             false if io.room() > 0 => Step::NeedInput(0),
             false => Step::Ready,
         })
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        inputs[0]
     }
 
     /// Saves nothing: whatever was taken was given.
@@ -106,6 +110,10 @@ impl Stream for CollectLen {
             io.push(&mut count);
         }
         Ok(Step::End)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        inputs[0]
     }
 
     fn state(&self) -> Result<State> {
@@ -176,6 +184,10 @@ impl Stream for CollectGet {
             io.push_row(cx.uid_of(uid, [again]), key.clone(), schema, values.iter().cloned());
         }
         Ok(Step::Ready)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        inputs[1]
     }
 
     /// All that is held comes again.

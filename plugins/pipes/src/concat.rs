@@ -1,7 +1,7 @@
 //! `concat`: one input after the other.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, NoOptions, PipeInfo, Result, State, StateExt, Step, Stream, Uids,
+    Context, DataPipe, Error, Io, Length, NoOptions, PipeInfo, Result, State, StateExt, Step, Stream, Uids,
 };
 
 /// Gives all samples of its first input, then all of the second, and so on.
@@ -59,6 +59,10 @@ impl Stream for Concat {
             self.at += 1;
         }
         Ok(Step::End)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        inputs.iter().try_fold(Length::new(0), |sum, &input| Some(sum.plus(input?)))
     }
 
     fn state(&self) -> Result<State> {

@@ -1,7 +1,8 @@
 //! `enumerate`: the number of each sample in the stream.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Stream, options,
+    Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Stream,
+    options,
 };
 
 options! {
@@ -57,6 +58,10 @@ impl Stream for Enumerate {
             io.push(&mut sample);
         }
         Ok(Step::Ready)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        inputs[0]
     }
 
     fn state(&self) -> Result<State> {

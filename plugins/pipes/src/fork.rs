@@ -1,6 +1,6 @@
 //! `fork`: every sample to several outputs.
 
-use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, State, Step, Stream, options};
+use forebay_core::{Context, DataPipe, Io, Length, PipeInfo, Result, State, Step, Stream, options};
 
 options! {
     /// Options of `fork`.
@@ -45,6 +45,10 @@ impl Stream for Fork {
             _ if io.ended(0) => Step::End,
             _ => Step::NeedInput(0),
         })
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        inputs[0]
     }
 
     /// Saves nothing: whatever was taken was given, to every output.

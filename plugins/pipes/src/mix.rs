@@ -1,8 +1,8 @@
 //! `mix`: samples of several inputs, drawn by weight.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str, Stream, Uids,
-    Value, options, random::Rngs,
+    Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str,
+    Stream, Uids, Value, options, random::Rngs,
 };
 
 use crate::select::repeated;
@@ -198,6 +198,15 @@ impl Stream for Mix {
             }
         }
         Ok(Step::Ready)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        match self.stop {
+            Stop::All => inputs.iter().try_fold(Length::new(0), |sum, &input| Some(sum.plus(input?))),
+            Stop::Never => Some(Length::ENDLESS),
+            // Draws say when.
+            Stop::First | Stop::UntilAll => None,
+        }
     }
 
     fn state(&self) -> Result<State> {

@@ -1,7 +1,7 @@
 //! `mux`: samples of each input in turn.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, State, StateExt, Step, Stream, Uids, options,
+    Context, DataPipe, Error, Io, Length, PipeInfo, Result, State, StateExt, Step, Stream, Uids, options,
 };
 
 options! {
@@ -78,6 +78,23 @@ impl Stream for Mux {
             (self.turn, self.given) = (if input + 1 < inputs { input + 1 } else { 0 }, 0);
         }
         Ok(Step::Ready)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        if self.longest {
+            return inputs.iter().try_fold(Length::new(0), |sum, &input| Some(sum.plus(input?)));
+        }
+        // What was given when the turn comes to an input that has no more, or not the rest of its block.
+        let mut shortest = Length::ENDLESS;
+        for (input, &length) in (0..).zip(inputs) {
+            let ended = |count: u64| {
+                let (rounds, rest) = (count / self.block, count % self.block);
+                let before = rounds.saturating_mul(inputs.len() as u64).saturating_add(input);
+                before.saturating_mul(self.block).saturating_add(rest)
+            };
+            shortest = shortest.min(length?.map(ended));
+        }
+        Some(shortest)
     }
 
     fn state(&self) -> Result<State> {

@@ -3,7 +3,8 @@
 use std::mem;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids, options,
+    Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids,
+    options,
 };
 
 use crate::wider::Wider;
@@ -113,6 +114,14 @@ impl Stream for PadToLength {
             }
         }
         Ok(Step::Ready)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], cx: &Context) -> Option<Length> {
+        let ranks = if self.ranks { u64::from(cx.world_size()) } else { 1 };
+        let whole = |count: u64| {
+            count.max(self.count).checked_next_multiple_of(self.multiple * ranks).unwrap_or(u64::MAX)
+        };
+        Some(inputs[0]?.map(whole))
     }
 
     fn state(&self) -> Result<State> {

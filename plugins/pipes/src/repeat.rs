@@ -1,7 +1,7 @@
 //! `repeat`: the whole stream several times.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, State, StateExt, Step, Stream, Uids, options,
+    Context, DataPipe, Error, Io, Length, PipeInfo, Result, State, StateExt, Step, Stream, Uids, options,
 };
 
 options! {
@@ -69,6 +69,15 @@ impl Stream for Repeat {
         self.pass += 1;
         self.gave = false;
         Ok(Step::Rewind(0))
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        // An input that has none ends it.
+        match (self.count, inputs[0]) {
+            (Some(count), input) => Some(input?.times(Length::new(count))),
+            (None, Some(input)) => Some(input.times(Length::ENDLESS)),
+            (None, None) => Some(Length::ENDLESS),
+        }
     }
 
     fn state(&self) -> Result<State> {

@@ -1,7 +1,8 @@
 //! `repeat_each`: every sample several times.
 
 use forebay_core::{
-    Context, DataPipe, Error, FlatMap, Items, Output, PipeInfo, Result, Sample, State, StateExt, options,
+    Context, DataPipe, Error, FlatMap, Items, Length, Output, PipeInfo, Result, Sample, State, StateExt,
+    options,
 };
 
 options! {
@@ -33,6 +34,10 @@ impl DataPipe for RepeatEach {
 
 impl FlatMap for RepeatEach {
     type Items = Copies;
+
+    fn length(&self, input: Length) -> Option<Length> {
+        Some(input.times(Length::new(self.count)))
+    }
 
     fn open(&self, sample: Sample, _: &Context) -> Result<Copies> {
         Ok(Copies { sample, count: self.count, next: 0 })

@@ -230,6 +230,12 @@ impl<J: Join> Cut<J> {
         Self { size, drop_last, rows: Rows::new(join, uids), taken: 0, told: 0 }
     }
 
+    /// How many batches so many samples make.
+    pub(crate) fn length(&self, count: u64) -> u64 {
+        let size = self.size as u64;
+        if self.drop_last { count / size } else { count.div_ceil(size) }
+    }
+
     pub(crate) fn reset(&mut self) {
         self.rows.clear();
         (self.taken, self.told) = (0, 0);
@@ -301,6 +307,14 @@ macro_rules! stream_of_cut {
 
             fn poll(&mut self, io: &mut forebay_core::Io, cx: &Context) -> Result<forebay_core::Step> {
                 self.cut.poll(io, cx)
+            }
+
+            fn length(
+                &self,
+                inputs: &[Option<forebay_core::Length>],
+                _: &Context,
+            ) -> Option<forebay_core::Length> {
+                Some(inputs[0]?.map(|count| self.cut.length(count)))
             }
 
             fn state(&self) -> Result<forebay_core::State> {

@@ -1,8 +1,8 @@
 //! `scan`: fields that expressions give of a sample and of what they gave before it.
 
 use forebay_core::{
-    Context, DType, DataPipe, Error, Io, Key, OneOrMany, PipeInfo, Result, Schema, State, StateExt, Step,
-    Str, Stream, Value, View, options,
+    Context, DType, DataPipe, Error, Io, Key, Length, OneOrMany, PipeInfo, Result, Schema, State, StateExt,
+    Step, Str, Stream, Value, View, options,
 };
 
 use crate::{
@@ -91,6 +91,10 @@ impl Stream for Scan {
             io.push(self.wider.sample());
         }
         Ok(Step::Ready)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        inputs[0]
     }
 
     fn state(&self) -> Result<State> {

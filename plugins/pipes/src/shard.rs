@@ -1,7 +1,7 @@
 //! `shard`: each rank its share of the samples.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
+    Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
 };
 
 options! {
@@ -69,6 +69,15 @@ impl Stream for Shard {
             self.round += world;
         }
         Ok(Step::Ready)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], cx: &Context) -> Option<Length> {
+        let (rank, world) = (u64::from(cx.rank()), u64::from(cx.world_size()));
+        let share = |count: u64| match self.drop_last {
+            true => count / world,
+            false => count.saturating_sub(rank).div_ceil(world),
+        };
+        Some(inputs[0]?.map(share))
     }
 
     /// The round and where the input goes on: never after the round's begin, whose samples another rank may want.

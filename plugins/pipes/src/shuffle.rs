@@ -1,7 +1,8 @@
 //! `shuffle`: random order within a buffer.
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
+    Chunk, Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, State, StateExt, Step, Stream,
+    options,
 };
 
 use crate::{
@@ -115,6 +116,10 @@ impl Stream for Shuffle {
             self.ordinals.swap_remove(slot);
         }
         Ok(Step::Ready)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        inputs[0]
     }
 
     fn state(&self) -> Result<State> {

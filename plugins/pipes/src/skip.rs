@@ -1,6 +1,6 @@
 //! `skip`: all but the first samples.
 
-use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, State, StateExt, Step, Stream, options};
+use forebay_core::{Context, DataPipe, Io, Length, PipeInfo, Result, State, StateExt, Step, Stream, options};
 
 options! {
     /// Options of `skip`.
@@ -48,6 +48,10 @@ impl Stream for Skip {
         } else {
             Step::NeedInput(0)
         })
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        Some(inputs[0]?.map(|count| count.saturating_sub(self.count)))
     }
 
     fn state(&self) -> Result<State> {

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, mem};
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
+    Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
 };
 
 options! {
@@ -99,6 +99,20 @@ impl Stream for Slice {
             (_, Some(Bound::Start(stop))) => self.pass(io, stop),
             (_, None) => self.pass(io, u64::MAX),
         })
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        let part = |count: u64| {
+            let stop = self.stop.map_or(count, |stop| stop.of(count)).min(count);
+            stop.saturating_sub(self.start.of(count)).div_ceil(self.step)
+        };
+        match (inputs[0]?.count(), self.start, self.stop) {
+            (Some(count), ..) => Some(Length::new(part(count))),
+            (None, Bound::Start(_), Some(Bound::Start(stop))) => Some(Length::new(part(stop))),
+            // It waits for the end for ever.
+            (None, Bound::End(_), _) => None,
+            (None, ..) => Some(Length::ENDLESS),
+        }
     }
 
     fn state(&self) -> Result<State> {

@@ -1,6 +1,6 @@
 //! `take`: the first samples, and no more.
 
-use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, State, StateExt, Step, Stream, options};
+use forebay_core::{Context, DataPipe, Io, Length, PipeInfo, Result, State, StateExt, Step, Stream, options};
 
 options! {
     /// Options of `take`.
@@ -48,6 +48,10 @@ impl Stream for Take {
         } else {
             Step::NeedInput(0)
         })
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        Some(inputs[0]?.min(Length::new(self.count)))
     }
 
     fn state(&self) -> Result<State> {

@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, fmt, mem};
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids,
-    Value, options, random::mix,
+    Chunk, Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, State, StateExt, Step, Stream,
+    Uids, Value, options, random::mix,
 };
 
 use crate::{batch::Stack, rows::Rows, stack::Place};
@@ -112,6 +112,15 @@ impl Stream for Window {
             io.push(&mut window?);
         }
         Ok(Step::Ready)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        let (span, shift) = (self.span as u64, self.shift as u64);
+        Some(inputs[0]?.map(|count| match self.drop_last {
+            true if count < span => 0,
+            true => (count - span) / shift + 1,
+            false => count.div_ceil(shift),
+        }))
     }
 
     fn state(&self) -> Result<State> {

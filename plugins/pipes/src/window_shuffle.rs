@@ -4,7 +4,7 @@
 mod tests;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
+    Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
 };
 
 use crate::keys::By;
@@ -106,6 +106,10 @@ impl Stream for WindowShuffle {
             }
         }
         Ok(Step::Ready)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        inputs[0]
     }
 
     fn state(&self) -> Result<State> {

@@ -3,8 +3,8 @@
 use std::{iter, mem};
 
 use forebay_core::{
-    Any, Context, DataPipe, Error, Io, PipeInfo, Result, Schema, State, StateExt, Step, Stream, Uids, Value,
-    options,
+    Any, Context, DataPipe, Error, Io, Length, PipeInfo, Result, Schema, State, StateExt, Step, Stream, Uids,
+    Value, options,
 };
 
 use crate::join::Join;
@@ -109,6 +109,16 @@ impl Stream for Zip {
             }
         }
         Ok(Step::Ready)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        let mut lengths = inputs.iter().copied().collect::<Option<Vec<_>>>()?;
+        lengths.sort();
+        match self.mode {
+            Mode::Longest => lengths.last().copied(),
+            // Of others than alike it fails behind the shortest.
+            Mode::Shortest | Mode::Strict => lengths.first().copied(),
+        }
     }
 
     fn state(&self) -> Result<State> {

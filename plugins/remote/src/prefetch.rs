@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use forebay_core::{
-    Context, DataPipe, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Value, options,
+    Context, DataPipe, Io, Length, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Value, options,
 };
 
 options! {
@@ -71,6 +71,10 @@ impl Stream for Prefetch {
                 None => return Ok(Step::End),
             }
         }
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        inputs[0]
     }
 
     fn state(&self) -> Result<State> {

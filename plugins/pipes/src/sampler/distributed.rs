@@ -57,13 +57,7 @@ impl Draw for Distributed {
         Ok(Self { options, count: 0, order: Order::Same })
     }
 
-    fn start(&mut self, count: u64, cx: &Context) -> Result<u64> {
-        self.count = count;
-        self.order = match (self.options.shuffle, self.options.order.as_str()) {
-            (false, _) => Order::Same,
-            (true, "torch") => Order::Table(torch::randperm(count, cx)?),
-            (true, _) => Order::Keyed(Permutation::new(count, cx.rng(0).u64())),
-        };
+    fn length(&self, count: u64, cx: &Context) -> Result<u64> {
         if let Some(beyond) = self.options.repeat.iter().find(|&&number| number >= count) {
             let message = format!("found {beyond}, expected the number of one of {count} samples");
             return Err(Error::invalid(message).context("option", "repeat"));
@@ -76,6 +70,16 @@ impl Draw for Distributed {
         padded.ok_or_else(|| {
             Error::limit(format!("{count} samples in rounds of {ranks} are beyond what a number holds"))
         })
+    }
+
+    fn start(&mut self, count: u64, _: u64, cx: &Context) -> Result<()> {
+        self.count = count;
+        self.order = match (self.options.shuffle, self.options.order.as_str()) {
+            (false, _) => Order::Same,
+            (true, "torch") => Order::Table(torch::randperm(count, cx)?),
+            (true, _) => Order::Keyed(Permutation::new(count, cx.rng(0).u64())),
+        };
+        Ok(())
     }
 
     fn at(&self, place: u64, _: &Rngs) -> (u64, u64) {

@@ -14,8 +14,8 @@ mod torch;
 mod weighted;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Options, PipeInfo, Result, Schema, State, StateExt, Step, Stream, Uids,
-    random::Rngs, sampling,
+    Context, DataPipe, Error, Io, Length, Options, PipeInfo, Result, Schema, State, StateExt, Step, Stream,
+    Uids, random::Rngs, sampling,
 };
 
 pub use self::{
@@ -48,11 +48,17 @@ pub trait Draw: Send + Sized + 'static {
     /// `Invalid`, when the options do not go together.
     fn new(options: Self::Options) -> Result<Self>;
 
-    /// Starts a pass over `count` samples; gives how many are drawn.
+    /// How many of `count` samples are drawn, over all ranks.
     ///
     /// # Errors
     /// `Invalid` when the options do not fit so many samples.
-    fn start(&mut self, count: u64, cx: &Context) -> Result<u64>;
+    fn length(&self, count: u64, cx: &Context) -> Result<u64>;
+
+    /// Starts a pass over `count` samples, of which so many are drawn.
+    ///
+    /// # Errors
+    /// As [`length`](Draw::length), where that takes work to know.
+    fn start(&mut self, count: u64, drawn: u64, cx: &Context) -> Result<()>;
 
     /// What is drawn at a place: the number of a sample, and 0 the first time that it is, else what tells this time from others.
     fn at(&self, place: u64, rngs: &Rngs) -> (u64, u64);
@@ -105,7 +111,7 @@ impl<D: Draw> Stream for Sampler<D> {
             }
         }
         let rngs = cx.rngs();
-        let (rank, ranks) = if D::INFO.shards { (cx.rank(), cx.world_size()) } else { (0, 1) };
+        let (rank, ranks) = ranks::<D>(cx);
         let mut drawn = Vec::with_capacity(TOGETHER);
         while io.room() > 0 {
             let from = self.next.saturating_add(rank.into());
@@ -123,6 +129,13 @@ impl<D: Draw> Stream for Sampler<D> {
         Ok(Step::Ready)
     }
 
+    /// What it draws from has an end, and its epochs those of all that it draws.
+    fn length(&self, inputs: &[Option<Length>], cx: &Context) -> Option<Length> {
+        let drawn = self.draw.length(inputs[0]?.count()?, cx).ok()?;
+        let (rank, ranks) = ranks::<D>(cx);
+        Some(Length::new(drawn.saturating_sub(rank.into()).div_ceil(ranks.into())))
+    }
+
     fn state(&self) -> Result<State> {
         State::json(VERSION, &(self.count, self.next))
     }
@@ -137,9 +150,15 @@ impl<D: Draw> Stream for Sampler<D> {
     }
 }
 
+/// Which of the shares of what is drawn is given, of how many.
+fn ranks<D: Draw>(cx: &Context) -> (u32, u32) {
+    if D::INFO.shards { (cx.rank(), cx.world_size()) } else { (0, 1) }
+}
+
 impl<D: Draw> Sampler<D> {
     fn start(&mut self, count: u64, cx: &Context) -> Result<()> {
-        self.end = self.draw.start(count, cx)?;
+        self.end = self.draw.length(count, cx)?;
+        self.draw.start(count, self.end, cx)?;
         self.count = Some(count);
         Ok(())
     }

@@ -37,18 +37,23 @@ impl Draw for Random {
         Ok(Self { options, count: 0, first: Permutation::default(), key: 0 })
     }
 
-    fn start(&mut self, count: u64, cx: &Context) -> Result<u64> {
-        self.count = count;
-        let wanted = self.options.num_samples.unwrap_or(count);
-        if count == 0 && self.options.num_samples.is_some() {
-            let error = Error::invalid(format!("the source has no samples, {wanted} are to be drawn"));
-            return Err(error.context("option", "num_samples"));
+    fn length(&self, count: u64, _: &Context) -> Result<u64> {
+        match self.options.num_samples {
+            Some(wanted) if count == 0 => {
+                let error = Error::invalid(format!("the source has no samples, {wanted} are to be drawn"));
+                Err(error.context("option", "num_samples"))
+            }
+            wanted => Ok(wanted.unwrap_or(count)),
         }
+    }
+
+    fn start(&mut self, count: u64, _: u64, cx: &Context) -> Result<()> {
+        self.count = count;
         if !self.options.replacement {
             self.key = cx.rng(0).u64();
             self.first = Permutation::new(count, self.key);
         }
-        Ok(wanted)
+        Ok(())
     }
 
     fn at(&self, place: u64, rngs: &Rngs) -> (u64, u64) {

@@ -20,8 +20,12 @@ impl Draw for Sequential {
         Ok(Self)
     }
 
-    fn start(&mut self, count: u64, _: &Context) -> Result<u64> {
+    fn length(&self, count: u64, _: &Context) -> Result<u64> {
         Ok(count)
+    }
+
+    fn start(&mut self, _: u64, _: u64, _: &Context) -> Result<()> {
+        Ok(())
     }
 
     fn at(&self, place: u64, _: &Rngs) -> (u64, u64) {

@@ -56,20 +56,24 @@ impl Draw for Subset {
         Ok(Self { options, repeats, first: 0, order: None })
     }
 
-    fn start(&mut self, count: u64, cx: &Context) -> Result<u64> {
-        let len = match &self.options.indices {
+    fn length(&self, count: u64, _: &Context) -> Result<u64> {
+        match &self.options.indices {
             Some(indices) => {
                 if let Some(beyond) = indices.iter().find(|&&index| index >= count) {
                     let error =
                         Error::invalid(format!("found sample number {beyond}, the source has {count}"));
                     return Err(error.context("option", "indices"));
                 }
-                indices.len() as u64
+                Ok(indices.len() as u64)
             }
-            None => self.slice(count),
-        };
-        self.order = self.options.shuffle.then(|| Permutation::new(len, cx.rng(0).u64()));
-        Ok(len)
+            None => Ok(self.slice(count).1),
+        }
+    }
+
+    fn start(&mut self, count: u64, drawn: u64, cx: &Context) -> Result<()> {
+        self.first = self.slice(count).0;
+        self.order = self.options.shuffle.then(|| Permutation::new(drawn, cx.rng(0).u64()));
+        Ok(())
     }
 
     fn at(&self, place: u64, _: &Rngs) -> (u64, u64) {
@@ -86,16 +90,15 @@ impl Draw for Subset {
 }
 
 impl Subset {
-    /// Works out where the slice begins among `count` samples, and gives its length: as Python's `slice.indices`.
-    fn slice(&mut self, count: u64) -> u64 {
+    /// Where the slice begins among `count` samples, and its length: as Python's `slice.indices`.
+    fn slice(&self, count: u64) -> (i128, u64) {
         let (count, step) = (i128::from(count), i128::from(self.options.step));
         let (least, most) = if step > 0 { (0, count) } else { (-1, count - 1) };
         let from_end = |at: i64| if at < 0 { i128::from(at) + count } else { at.into() };
         let clamp = |at: Option<i64>, default| at.map_or(default, |at| from_end(at).clamp(least, most));
         let start = clamp(self.options.start, if step > 0 { least } else { most });
         let stop = clamp(self.options.stop, if step > 0 { most } else { least });
-        self.first = start;
         let way = if step > 0 { stop - start } else { start - stop };
-        u64::try_from(way.max(0)).unwrap_or(0).div_ceil(step.unsigned_abs() as u64)
+        (start, u64::try_from(way.max(0)).unwrap_or(0).div_ceil(step.unsigned_abs() as u64))
     }
 }

@@ -60,18 +60,22 @@ impl Draw for Weighted {
         Ok(Self { options, drawn })
     }
 
-    fn start(&mut self, count: u64, cx: &Context) -> Result<u64> {
-        let WeightedSamplerOptions { weights, num_samples, replacement } = &self.options;
+    fn length(&self, count: u64, _: &Context) -> Result<u64> {
+        let WeightedSamplerOptions { weights, num_samples, .. } = &self.options;
         if weights.len() as u64 != count {
             let error = Error::invalid(format!("found {} weights for {count} samples", weights.len()));
             return Err(error.context("option", "weights"));
         }
-        let wanted = num_samples.unwrap_or(count);
+        Ok(num_samples.unwrap_or(count))
+    }
+
+    fn start(&mut self, _: u64, wanted: u64, cx: &Context) -> Result<()> {
+        let WeightedSamplerOptions { weights, replacement, .. } = &self.options;
         if *replacement {
             if !matches!(self.drawn, Drawn::Alias(_)) {
                 self.drawn = Drawn::Alias(alias(weights));
             }
-            return Ok(wanted);
+            return Ok(());
         }
         let order = order(weights, cx);
         if wanted > order.len() as u64 {
@@ -79,7 +83,7 @@ impl Draw for Weighted {
             return Err(Error::invalid(error).context("option", "num_samples"));
         }
         self.drawn = Drawn::Order(order);
-        Ok(wanted)
+        Ok(())
     }
 
     fn at(&self, place: u64, rngs: &Rngs) -> (u64, u64) {

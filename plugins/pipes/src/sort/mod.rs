@@ -7,7 +7,9 @@ mod tests;
 
 use std::cmp::Ordering;
 
-use forebay_core::{Chunk, Context, DataPipe, Error, Io, PipeInfo, Result, State, Step, Stream, options};
+use forebay_core::{
+    Chunk, Context, DataPipe, Error, Io, Length, PipeInfo, Result, State, Step, Stream, options,
+};
 
 use self::{blocks::Blocks, buffer::Buffer};
 use crate::expression::{Rank, Running};
@@ -132,6 +134,10 @@ impl Stream for Sort {
             Mode::Buffer(buffer) => buffer.poll(&mut self.by, io),
             Mode::Window(blocks) => blocks.poll(&mut self.by, io),
         }
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        inputs[0]
     }
 
     fn state(&self) -> Result<State> {

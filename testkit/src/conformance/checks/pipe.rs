@@ -21,7 +21,7 @@ pub(super) const RUNS: Check = Check {
     promise: "the graph gives samples, as many as it says",
     run: |bench| {
         let mut loader = bench.loader(Executor::Inline)?;
-        let len = loader.len();
+        let len = loader.len()?;
         let whole = given(&mut loader, 0)?;
         loader.finish()?;
         expect(!whole.samples.is_empty(), || {

@@ -1,0 +1,104 @@
+//! How many samples there are, as pipes work it out before any is read.
+
+use std::fmt;
+
+use forebay_abi::length::{ENDLESS, UNKNOWN};
+
+/// How many samples an epoch has: a number, or no end of them.
+///
+/// Those without end are more than any number. Where nobody knows there is none: `Option<Length>`.
+///
+/// ```
+/// use forebay_core::Length;
+///
+/// let batches = |samples: Length| samples.map(|count| count.div_ceil(4));
+/// assert_eq!(batches(Length::new(10)).count(), Some(3));
+/// assert_eq!(batches(Length::ENDLESS), Length::ENDLESS);
+/// assert_eq!(Length::ENDLESS.min(Length::new(7)).count(), Some(7));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Length(u64);
+
+impl Length {
+    /// No end of samples.
+    pub const ENDLESS: Self = Self(ENDLESS);
+
+    /// So many; more than a number holds are without end.
+    #[must_use]
+    pub fn new(count: u64) -> Self {
+        Self(if count == UNKNOWN { ENDLESS } else { count })
+    }
+
+    /// How many, where there is an end.
+    #[must_use]
+    pub fn count(self) -> Option<u64> {
+        (self != Self::ENDLESS).then_some(self.0)
+    }
+
+    /// What becomes of a number; those without end stay so.
+    #[must_use]
+    pub fn map(self, change: impl FnOnce(u64) -> u64) -> Self {
+        self.count().map_or(self, |count| Self::new(change(count)))
+    }
+
+    /// All of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self::new(self.0.saturating_add(other.0))
+    }
+
+    /// So many times; nothing stays nothing.
+    #[must_use]
+    pub fn times(self, times: Self) -> Self {
+        Self::new(self.0.saturating_mul(times.0))
+    }
+
+    /// As it crosses to the other side of the ABI; for hosts.
+    #[must_use]
+    pub fn word(length: Option<Self>) -> u64 {
+        length.map_or(UNKNOWN, |length| length.0)
+    }
+
+    /// What came from there.
+    #[must_use]
+    pub fn of_word(word: u64) -> Option<Self> {
+        (word != UNKNOWN).then_some(Self(word))
+    }
+}
+
+impl fmt::Debug for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.count() {
+            Some(count) => write!(f, "{count}"),
+            None => f.write_str("endless"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_end_stays_so() {
+        let some = Length::new(3);
+        for endless in [
+            Length::ENDLESS.map(|_| 0),
+            Length::ENDLESS.plus(some),
+            some.times(Length::ENDLESS),
+            Length::new(u64::MAX - 1),
+            Length::new(1 << 63).times(Length::new(2)),
+        ] {
+            assert_eq!(endless.count(), None);
+        }
+        assert_eq!(Length::new(0).times(Length::ENDLESS).count(), Some(0));
+        assert_eq!((some.plus(some), some.times(some)), (Length::new(6), Length::new(9)));
+    }
+
+    #[test]
+    fn it_crosses_and_comes_back() {
+        for length in [None, Some(Length::new(0)), Some(Length::new(7)), Some(Length::ENDLESS)] {
+            assert_eq!(Length::of_word(Length::word(length)), length);
+        }
+    }
+}
