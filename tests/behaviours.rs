@@ -264,3 +264,32 @@ fn a_file_that_is_named_again_comes_again_b135() {
         assert_eq!(texts, ["one", "two", "three"].repeat(times));
     }
 }
+
+#[test]
+fn a_batch_within_an_epoch_never_crosses_its_end_b016() {
+    let whole = [vec![0, 1, 2], vec![3, 4, 5], vec![6, 7, 8], vec![9]];
+    let epochs = vec![whole; 4].concat();
+    assert_eq!(given("range 10 | batch 3 | repeat 4"), epochs);
+    assert_eq!(given("range 10 | repeat 2 | batch 3")[3], [9, 0, 1], "behind it, it does");
+}
+
+#[test]
+fn what_a_filter_passes_and_drops_is_counted_b029_b031() {
+    for (predicate, passed) in [("value > 100", 0), ("value % 2 == 0", 5)] {
+        let graph = line(&format!("range 10 | filter '{predicate}'"));
+        let mut loader = build(&graph, &registry(), Setting::INLINE).unwrap();
+        assert_eq!(loader.epoch(0).count(), passed);
+        let given = |name: &str| {
+            let stats = loader.stats();
+            stats.nodes.iter().find(|node| node.node == name).unwrap().samples
+        };
+        assert_eq!((given("range"), given("filter")), (10, passed as u64), "{predicate}");
+    }
+}
+
+#[test]
+fn fork_and_select_unzip() {
+    let graph = "range 5 | map 'more=10 * value' | fork @f 2 ; select @a <f> value ; select @b <f.1> more ; \
+                 rename @c <b> 'more=value' ; concat <a, c>";
+    assert_eq!(given(graph).concat(), [0, 1, 2, 3, 4, 0, 10, 20, 30, 40]);
+}

@@ -142,3 +142,26 @@ fn closures_that_give_more_or_fewer_are_the_same_everywhere_and_after_a_resume()
         }
     });
 }
+
+#[test]
+fn what_closures_draw_is_the_same_everywhere_and_another_in_each_epoch() {
+    within_deadline(|| {
+        let draw = |sample: &mut Sample, cx: &Context<'_>| {
+            let mut rng = cx.rng(sample.uid());
+            sample.set("drawn", rng.below(1 << 40).cast_signed());
+            Ok(())
+        };
+        let half = |sample: &Sample, cx: &Context<'_>| Ok(cx.rng(sample.uid()).f64() < 0.5);
+        let registry = registry().with_map("draw", draw).unwrap().with_filter("half", half).unwrap();
+        let graph = line("range 200 | draw on=threads | half on=threads | batch 7");
+        let truth = [0, 1].map(|epoch| read(build(&graph, &registry, Setting::INLINE).unwrap().epoch(epoch)));
+        assert_ne!(truth[0].0, truth[1].0);
+        for executor in [Executor::Threads(1), Executor::Threads(4), Executor::Processes(2)] {
+            let setting = Setting { executor, epochs: 2, ..Setting::INLINE };
+            let mut loader = build(&graph, &registry, setting).unwrap();
+            for (epoch, wanted) in (0..).zip(&truth) {
+                assert_eq!(read(loader.epoch(epoch)).0, wanted.0, "{executor}, epoch {epoch}");
+            }
+        }
+    });
+}

@@ -128,3 +128,34 @@ fn a_source_is_asked_for_many_at_a_time() {
         }
     });
 }
+
+#[test]
+fn a_batch_sampler_is_a_sampler_before_a_batch_and_both_do_without() {
+    within_deadline(|| {
+        let registry = registry();
+        let values = |text: &str| -> Vec<Vec<i64>> {
+            let mut loader = build(&line(text), &registry, Setting::threads(2)).unwrap();
+            let of = |sample: Sample| match sample.get("value").unwrap().as_tensor() {
+                Some(tensor) => tensor
+                    .data()
+                    .chunks_exact(8)
+                    .map(|word| i64::from_ne_bytes(word.try_into().unwrap()))
+                    .collect(),
+                None => vec![sample.get("value").unwrap().as_i64().unwrap()],
+            };
+            loader.epoch(3).map(|sample| of(sample.unwrap())).collect()
+        };
+        // Of a source with random access and of a stream, with batches and without.
+        for source in ["rogue_asked 10 | random_sampler", "range 10 | map 'value=value' | shuffle 10"] {
+            let single = values(source);
+            assert!(single.iter().all(|one| one.len() == 1) && single.len() == 10, "{single:?}");
+            let single = single.concat();
+            for (batch, wanted) in [
+                ("batch 4", single.chunks(4).collect::<Vec<_>>()),
+                ("batch 4 drop_last=true", single.chunks_exact(4).collect()),
+            ] {
+                assert_eq!(values(&format!("{source} | {batch}")), wanted, "{source} | {batch}");
+            }
+        }
+    });
+}

@@ -150,11 +150,14 @@ fn weights_are_met_n1() {
     let one = numbers(1);
     let options = format!(r#"{{"stop": "cycle_forever", "tag": "from", "weights": {weights:?}}}"#);
     let found = counts(&run(&options, &[&one, &one, &one], total, &host(3, 0)), 3);
+    let mut chi = 0.0;
     for (count, weight) in found.into_iter().zip(weights) {
         let share = weight / 3.5;
+        chi += (count as f64 - total as f64 * share).powi(2) / (total as f64 * share);
         let sigma = (total as f64 * share * (1.0 - share)).sqrt();
         assert!((count as f64 - total as f64 * share).abs() < 3.0 * sigma, "{count} of weight {weight}");
     }
+    assert!(chi < 13.8, "chi-square with 2 degrees of freedom is {chi}");
 }
 
 #[test]

@@ -84,7 +84,10 @@ mod tests {
 
     #[test]
     fn every_number_comes_once() {
-        for count in [0, 1, 2, 3, 10, 16_383, 16_384, 16_385, 20_000, 32_768, 32_769, 100_003] {
+        let mut rng = Rng::new(3, 0);
+        let powers = (0..18).flat_map(|power| [1 << power, (1 << power) + 1, (2 << power) - 1]);
+        let any: Vec<u64> = (0..50).map(|_| rng.below(200_000)).collect();
+        for count in powers.chain(any).chain([0, 10, 20_000, 100_003]) {
             for key in [0, 7] {
                 let permutation = Permutation::new(count, key);
                 let mut seen = vec![false; count as usize];

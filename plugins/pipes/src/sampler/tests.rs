@@ -100,6 +100,25 @@ fn with_replacement_all_are_alike() {
 }
 
 #[test]
+fn every_place_is_as_likely_for_a_sample_wherever_orders_are_drawn() {
+    // Where sample 0 comes, in each of 4,000 epochs.
+    fn place<D: Draw>(options: &str) -> Vec<i64> {
+        let order = |epoch| ints(&drive::<D>(options, 10, &small_host().epoch(epoch)).unwrap(), DRAWN);
+        let place = |epoch| order(epoch).iter().position(|&drawn| drawn == 0).unwrap() as i64;
+        (0..4000).map(place).collect()
+    }
+    for (name, places) in [
+        ("random", place::<Random>("{}")),
+        ("subset", place::<Subset>(r#"{"shuffle": true}"#)),
+        ("distributed", place::<Distributed>("{}")),
+        ("distributed, as torch", place::<Distributed>(r#"{"order": "torch"}"#)),
+    ] {
+        let found = chi(&places, &[1.0; 10]);
+        assert!(found < 27.9, "{name}: chi-square with 9 degrees of freedom is {found}");
+    }
+}
+
+#[test]
 fn weights_say_how_often() {
     let weights = [0.1, 0.0, 3.0, 1.0, 1.0, 0.5, 2.4, 0.0];
     let options = format!(r#"{{"weights": {weights:?}, "num_samples": 20000}}"#);
