@@ -44,6 +44,8 @@ mod ragged_batch;
 mod random_split;
 mod range;
 mod rebatch;
+#[cfg(test)]
+mod references;
 mod rejection_resample;
 mod rename;
 mod repeat;
