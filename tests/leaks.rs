@@ -1,4 +1,5 @@
 //! Loaders with worker processes come and go, and leave nothing: alone in its program, since it counts descriptors.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{
     fs,

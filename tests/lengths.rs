@@ -16,6 +16,7 @@ const KNOWN: &[&str] = &[
     "range N | repeat 3",
     "range N | repeat_each 4",
     "range N | repeat | take 7",
+    "range @a N ; range @b M ; mix <a, b> stop=cycle_forever | take 9",
     "range 0 | repeat",
     "range N | take 5 | skip 2",
     "range N | slice 2 stop=9 step=3",

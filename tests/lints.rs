@@ -1,9 +1,10 @@
 //! What `explain` says of graphs that run, and are slower, larger or less random than they look.
 #![expect(clippy::unwrap_used, reason = "a helper of tests")]
 
+use forebay_loader::{Executor, Plan};
 use forebay_tests::{
     command::{self, forebay},
-    within_deadline,
+    line, registry, within_deadline,
 };
 use serde_json::{Value, json};
 
@@ -118,28 +119,56 @@ const BITES: &[(&str, &str, &str, &str, &str)] = &[
         "range 9 | shard | filter 'value % 3 == 0' | batch 2",
         "inline",
         "filter",
-        "how much it gives depends on the samples",
+        "how much it gives may depend on the samples",
         "range 9 | filter 'value % 3 == 0' | shard | batch 2",
     ),
     (
         "range 9 | shuffle 4 | shard | map 'x=1/value' on_error=skip | batch 2",
         "inline",
         "map",
-        "what it leaves out depends on the samples, and ranks have others each",
+        "what it leaves out may depend on the samples, and ranks have others each",
         "range 9 | shuffle 4 | map 'x=1/value' on_error=skip | shard | batch 2",
+    ),
+    (
+        "range 9 | filter @a 'value < 8' | shard | filter @b 'value % 3 == 0'",
+        "inline",
+        "b",
+        "put `b` before `shard`",
+        "range 9 | filter @a 'value < 8' | filter @b 'value % 3 == 0' | shard",
+    ),
+    (
+        "range @s 9 ; range @t 9 ; shard @u <s> ; shard @v <t> ; mix <u, v> | filter 'value < 3'",
+        "inline",
+        "filter",
+        "how much it gives may depend",
+        "range @s 9 ; range @t 9 ; shard @u <s> ; shard @v <t> ; mix <u, v> | batch 3",
+    ),
+    (
+        "files 'x/*' on_error=skip | distributed_sampler | batch 4",
+        "inline",
+        "files",
+        "train together; end the graph",
+        "files 'x/*' | distributed_sampler | batch 4",
+    ),
+    (
+        "range 9 | shard | batch 2 | unbatch",
+        "inline",
+        "unbatch",
+        "train together; end the graph",
+        "range 9 | shard | batch 2 | in_batch_shuffle",
     ),
     (
         "range 9 | shard | map 'n=value' | max_tokens n most=20",
         "inline",
         "max_tokens",
-        "or end the graph with as many for each: `repeat | take N`",
+        "train together; put `max_tokens` before `shard`, or end the graph with as many for each: `repeat | take N`",
         "range 9 | shard | map 'n=value' | max_tokens n most=20 | repeat | take 3",
     ),
     (
         "range 9 | distributed_sampler | unique value",
         "threads:2",
         "unique",
-        "put `unique` before `distributed_sampler`",
+        "train together; end the graph with as many",
         "range 9 | distributed_sampler | map 'x=value' | batch 3",
     ),
     (
@@ -174,11 +203,23 @@ fn a_person_reads_them_below_the_graph() {
 #[test]
 fn ranks_that_may_be_uneven_are_told_where_the_graph_says_nothing_of_them() {
     let explain = |more: &[&str]| {
-        let graph = "range 9 | shuffle 4 | map 'x=1/value' on_error=skip | batch 2";
+        let graph = "files '*.tar' | untar | shuffle 4 | map 'x=1/value' on_error=skip | batch 2";
         command::json(&forebay(&[], &[&["explain", graph, "--json"], more].concat()))
     };
     assert_eq!(explain(&[])["lints"], json!([]));
     let found = explain(&["--rank", "0/8"]);
     assert_eq!(found["lints"][0]["node"], "map", "{found}");
     assert!(found["line"].as_str().unwrap().contains("shuffle 4 | shard | map"), "{found}");
+}
+
+#[test]
+fn a_plugin_that_is_kept_away_is_not_asked_and_nothing_is_said_of_it() {
+    let registry = registry();
+    let graph = line("range 9 | shard | rogue_stream on=sandboxed | batch 2").check(&registry).unwrap();
+    let plan = Plan::new(&graph, &registry, Executor::Threads(2)).unwrap();
+    assert_eq!(forebay_loader::lints(&graph, &registry, &plan), []);
+    let loaded = |pipe: &str| registry.plugin_of(pipe).unwrap().is_loaded();
+    assert!(loaded("batch") && !loaded("rogue_stream"), "that of `batch` was asked");
+    // As is one that writes: nobody waits for it.
+    assert_eq!(lints("range 9 | shard | write_jsonl 'out-{rank}-{}.jsonl'", "inline"), []);
 }

@@ -47,6 +47,12 @@ impl Length {
         Self::new(self.0.saturating_add(other.0))
     }
 
+    /// All of all, where they are known.
+    #[must_use]
+    pub fn sum(lengths: &[Option<Self>]) -> Option<Self> {
+        lengths.iter().try_fold(Self(0), |sum, &length| Some(sum.plus(length?)))
+    }
+
     /// So many times; nothing stays nothing.
     #[must_use]
     pub fn times(self, times: Self) -> Self {
@@ -92,6 +98,8 @@ mod tests {
             assert_eq!(endless.count(), None);
         }
         assert_eq!(Length::new(0).times(Length::ENDLESS).count(), Some(0));
+        assert_eq!(Length::sum(&[Some(some), Some(some)]), Some(Length::new(6)));
+        assert_eq!((Length::sum(&[]), Length::sum(&[Some(some), None])), (Some(Length::new(0)), None));
         assert_eq!((some.plus(some), some.times(some)), (Length::new(6), Length::new(9)));
     }
 

@@ -149,18 +149,16 @@ impl PipeHandle {
         (known == 1).then_some(len)
     }
 
-    /// How many samples each output gives, for inputs of so many; nobody knows of a pipe that is elsewhere, or older than the question.
-    pub(crate) fn length(&self, cx: &Context, inputs: &[Option<Length>]) -> Result<Option<Length>> {
-        let Some((instance, length)) =
-            self.pipe.as_ref().and_then(|pipe| Some((pipe.instance, pipe.table.length()?)))
-        else {
-            return Ok(None);
-        };
+    /// How many samples each output gives, for inputs of so many; nothing of a pipe that cannot be asked: it is elsewhere, or older than the
+    /// question.
+    pub(crate) fn length(&self, cx: &Context, inputs: &[Option<Length>]) -> Option<Result<Option<Length>>> {
+        let pipe = self.pipe.as_ref()?;
+        let length = pipe.table.length()?;
         let inputs: Vec<u64> = inputs.iter().map(|&input| Length::word(input)).collect();
         let mut place = Length::word(None);
         // SAFETY: as above; `&self` keeps changing calls away.
-        check(unsafe { length(instance, cx, RSlice::from(&inputs[..]), &mut place) })?;
-        Ok(Length::of_word(place))
+        let asked = check(unsafe { length(pipe.instance, cx, RSlice::from(&inputs[..]), &mut place) });
+        Some(asked.map(|_| Length::of_word(place)))
     }
 
     /// Whether it is in this process.

@@ -10,7 +10,7 @@ use forebay_core::{
 
 use crate::{
     Registry,
-    graph::{Catalog as _, Class, Graph, Node, PipeSpec},
+    graph::{Action, Catalog as _, Class, Graph, Node, On, PipeSpec},
     handles::PipeHandle,
     host::{Host, NodeContext},
 };
@@ -26,46 +26,60 @@ pub(crate) struct Lengths<'a> {
 }
 
 impl Lengths<'_> {
-    /// How many samples each node gives by each of its outputs, if sources have as many as `source` says; none where that depends on what is
-    /// in the samples, and for nodes that are `unsure` of it for other reasons.
+    /// How many samples each node gives by each of its outputs; none where that depends on what is in the samples, or nobody can be asked.
     ///
     /// # Errors
-    /// Those of `source`, and of what the plugins make.
-    pub(crate) fn all(
-        self,
-        source: impl Fn(Self, &Node, &PipeSpec) -> Result<Option<Length>>,
-        unsure: impl Fn(usize) -> bool,
-    ) -> Result<Vec<Option<Length>>> {
+    /// Those of sources that count, and of what plugins make.
+    pub(crate) fn all(self) -> Result<Vec<Option<Length>>> {
         let read = self.graph.edges();
         let mut found = vec![None; read.len()];
         for at in self.graph.order()? {
             let node = &self.graph.nodes()[at];
-            let spec = self.registry.pipe(&node.pipe);
-            let spec = spec.ok_or_else(|| Error::bug("a node of a checked graph has no pipe"))?;
             let inputs: Vec<_> = read[at].iter().map(|&from| found[from]).collect();
-            found[at] = match spec.class {
-                Class::Source => source(self, node, spec),
-                _ if unsure(at) => Ok(None),
-                Class::Map => Ok(inputs.first().copied().flatten()),
-                _ => self
-                    .make(node, spec, &node.pipe)
-                    .and_then(|pipe| pipe.length(self.context(node).raw(), &inputs)),
-            }
-            .map_err(|error| error.context("pipe", &node.name))?;
+            let blame = |error: Error| error.context("pipe", &node.name);
+            found[at] = match self.spec(node).class {
+                Class::Source => self.counted(node).map_err(blame)?,
+                _ => self.of(at, &inputs).transpose().map_err(blame)?.flatten(),
+            };
         }
         Ok(found)
     }
 
+    /// What the pipe of a node with inputs says for inputs of so many; nothing where there is none to be asked: it is elsewhere, or older than
+    /// the question.
+    pub(crate) fn of(self, at: usize, inputs: &[Option<Length>]) -> Option<Result<Option<Length>>> {
+        let node = &self.graph.nodes()[at];
+        if self.spec(node).class == Class::Map {
+            return Some(Ok(inputs.first().copied().flatten()));
+        }
+        match self.make(node, &node.pipe) {
+            Ok(pipe) => pipe.length(self.context(node).raw(), inputs),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
     /// How many samples a source has: what it knows of itself; one with random access counts them.
-    pub(crate) fn counted(self, node: &Node, spec: &PipeSpec) -> Result<Option<Length>> {
-        if let Some(len) = self.make(node, spec, &node.pipe)?.len() {
+    fn counted(self, node: &Node) -> Result<Option<Length>> {
+        let spec = self.spec(node);
+        let counts = if spec.is_part() {
+            node.pipe.clone()
+        } else if let Some(len) = self.make(node, &node.pipe)?.len() {
             return Ok(Some(Length::new(len)));
-        }
-        if !spec.indexed {
+        } else if spec.indexed {
+            format!("{}{COUNTS}", node.pipe)
+        } else {
             return Ok(None);
+        };
+        match self.count(node, &counts) {
+            // The run goes on without what it does not find.
+            Err(_) if node.on_error().action != Action::Fail => Ok(None),
+            counted => counted,
         }
-        let counts = if spec.is_part() { node.pipe.clone() } else { format!("{}{COUNTS}", node.pipe) };
-        let mut pipe = self.make(node, spec, &counts)?;
+    }
+
+    /// What a pipe that counts gives.
+    fn count(self, node: &Node, pipe: &str) -> Result<Option<Length>> {
+        let mut pipe = self.make(node, pipe)?;
         if !pipe.is_here() {
             return Ok(None);
         }
@@ -76,13 +90,24 @@ impl Lengths<'_> {
         Ok(count.map(|count| Length::new(count.cast_unsigned())))
     }
 
-    fn make(self, node: &Node, spec: &PipeSpec, pipe: &str) -> Result<PipeHandle> {
+    fn make(self, node: &Node, pipe: &str) -> Result<PipeHandle> {
+        // What a graph has in a sandbox is not made outside of one.
+        if node.on() == Some(On::Sandboxed) {
+            return Ok(PipeHandle::elsewhere());
+        }
         // Where it keeps what it reads changes no number.
         let identity = serde_json::Value::from("length");
-        let identity =
-            Some((spec.identity_option.as_str(), &identity)).filter(|(option, _)| !option.is_empty());
-        let options = node.own_options(identity);
-        self.registry.make_pipe(pipe, &options)
+        let option = self.spec(node).identity_option.as_str();
+        let identity = Some((option, &identity)).filter(|(option, _)| !option.is_empty());
+        self.registry.make_pipe(pipe, &node.own_options(identity))
+    }
+
+    fn spec(&self, node: &Node) -> &PipeSpec {
+        // Invariant: the graph was checked, so its pipes are known.
+        match self.registry.pipe(&node.pipe) {
+            Some(spec) => spec,
+            None => unreachable!("a checked graph has a pipe that is unknown"),
+        }
     }
 
     fn context(self, node: &Node) -> NodeContext {

@@ -25,6 +25,8 @@ pub struct Lint {
 }
 
 /// Looks through a checked graph; in the order of its nodes.
+///
+/// Pipes behind one that shards are made, and asked how many samples they give, which loads their plugins; no data is opened.
 #[must_use]
 pub fn lints(graph: &Graph, registry: &Registry, plan: &Plan) -> Vec<Lint> {
     let read = graph.edges();
@@ -171,38 +173,64 @@ impl Look<'_> {
         }
     }
 
-    /// The first pipe behind one that shards that makes ranks differ in what they give, if nothing behind it makes them alike again.
+    /// The first pipe behind one that shards that may make ranks differ in how much they give, if nothing behind it makes them alike again.
     fn uneven(&self, read: &[Vec<usize>]) -> Option<(usize, Lint)> {
-        let shards = |at: usize| self.spec(at).is_some_and(|spec| spec.shards);
-        let dealt: Vec<bool> =
-            (0..read.len()).map(|at| self.above[at].iter().any(|&from| shards(from))).collect();
         let edge = self.plan.output().ok()?;
         let last = *self.plan.segments[self.plan.edges[edge].from].nodes.last()?;
-        if !dealt[last] {
-            return None;
+        let at = self.unlike(read)?[last]?;
+        let shard = *self.above[at].iter().find(|&&from| self.shards(from))?;
+        let (name, dealt) = (&self.node(at).name, &self.node(shard).name);
+        let what = if self.loses(at) { "what it leaves out" } else { "how much it gives" };
+        // What stacks, or draws by number, cannot change places with it.
+        let between = |from: usize| self.above[from].contains(&shard);
+        let fixed = |from: usize| self.spec(from).is_some_and(|spec| spec.samples || !spec.stacks.is_empty());
+        let moves = !fixed(shard) && !self.above[at].iter().any(|&from| between(from) && fixed(from));
+        let put = if moves { format!("put `{name}` before `{dealt}`, or ") } else { String::new() };
+        let message = format!(
+            "{what} may depend on the samples, and ranks have others each, so one may end before the rest, which wait for it where they \
+             train together; {put}end the graph with as many for each: `repeat | take N`"
+        );
+        Some((at, Lint { node: name.clone(), message }))
+    }
+
+    /// For each node which one has made ranks differ in how much it gives.
+    fn unlike(&self, read: &[Vec<usize>]) -> Option<Vec<Option<usize>>> {
+        let dealt = |at: usize| self.above[at].iter().any(|&from| self.shards(from));
+        let mut found = vec![None; read.len()];
+        if !(0..read.len()).any(dealt) {
+            return Some(found);
         }
         let host = Host::new(self.registry.clone(), Limits::DEFAULT, 0, None);
         let lengths =
             Lengths { graph: self.graph, registry: self.registry, host: &host, seed: 0, ranks: (0, 1) };
-        let loses = |at: usize| matches!(self.node(at).on_error().action, Action::Skip | Action::Quarantine);
-        let lost = |at: usize| dealt[at] && loses(at);
-        // What depends on the samples is not known whatever the source has. A plugin that cannot be asked is no reason to say something.
-        let found = lengths.all(|_, _, _| Ok(Some(Length::new(ANY))), lost).ok()?;
-        if found[last].is_some() {
-            return None;
+        for at in self.graph.order().ok()? {
+            // Before samples are dealt out, all ranks see the same.
+            if !dealt(at) || self.shards(at) {
+                continue;
+            }
+            let before = read[at].iter().find_map(|&from| found[from]);
+            let even = |&from: &usize| found[from].is_none().then_some(Length::new(ANY));
+            let inputs: Vec<_> = read[at].iter().map(even).collect();
+            // A plugin that cannot be asked is no reason to say something.
+            let knows = || !matches!(lengths.of(at, &inputs), Some(Ok(None)));
+            // What combines several does so alike on all ranks; what writes has nobody who waits.
+            let alone = inputs.len() == 1 && self.spec(at).is_some_and(|spec| spec.on != On::OwnThread);
+            found[at] = match before {
+                _ if self.loses(at) => Some(at),
+                Some(before) => (!knows()).then_some(before),
+                None => (alone && !knows()).then_some(at),
+            };
         }
-        // What combines several does so alike on all ranks.
-        let begins =
-            |at: usize| found[at].is_none() && matches!(read[at][..], [from] if found[from].is_some());
-        let at = (0..read.len()).find(|&at| dealt[at] && begins(at))?;
-        let shard = self.nearest(at, |spec| spec.shards)?;
-        let name = &self.node(at).name;
-        let what = if loses(at) { "what it leaves out" } else { "how much it gives" };
-        let message = format!(
-            "{what} depends on the samples, and ranks have others each, so one may end before the rest, which wait for it where they train \
-             together; put `{name}` before `{shard}`, or end the graph with as many for each: `repeat | take N`"
-        );
-        Some((at, Lint { node: name.clone(), message }))
+        Some(found)
+    }
+
+    fn shards(&self, at: usize) -> bool {
+        self.spec(at).is_some_and(|spec| spec.shards)
+    }
+
+    /// Whether it goes on without a sample that fails.
+    fn loses(&self, at: usize) -> bool {
+        self.node(at).on_error().action != Action::Fail
     }
 
     /// Where the work of a node is done.

@@ -88,7 +88,6 @@ impl Stopper {
     }
 }
 
-#[expect(clippy::len_without_is_empty, reason = "the length may be unknown")]
 impl Loader {
     /// Begins to say how `graph` is to run.
     #[must_use]
@@ -280,7 +279,8 @@ impl Loader {
 
     /// How many samples an epoch has, of batches so many, and of a rank its share; none where that depends on what is in the samples, or has no end.
     ///
-    /// As if none failed, and as if endless repeats repeated something. What is lost to `on_error` is not known before.
+    /// As if none failed, and as if endless repeats repeated something. What is lost to `on_error` is not known before; nor is anything of a source
+    /// that forgives and cannot count, and of pipes that run in a sandbox.
     ///
     /// ```no_run
     /// use forebay_loader::{Graph, Loader, Registry};
@@ -298,7 +298,7 @@ impl Loader {
     pub fn len(&self) -> Result<Option<u64>> {
         let Recipe { seed, ranks, .. } = self.recipe;
         let lengths = Lengths { graph: &self.graph, registry: &self.registry, host: &self.host, seed, ranks };
-        let each = lengths.all(Lengths::counted, |_| false)?;
+        let each = lengths.all()?;
         Ok(each[self.course.output.0].and_then(Length::count))
     }
 

@@ -14,11 +14,12 @@ impl Graph {
     /// with state, so that all ranks agree on the order of the samples, and before the maps and batches, so that no rank works for another.
     ///
     /// # Errors
-    /// `Invalid`, where no plugin has such a pipe.
+    /// `Invalid`, where no plugin has such a pipe, or an order that differs from rank to rank would be dealt out.
     pub fn for_ranks(self, registry: &Registry) -> Result<Self> {
-        let mut dealt = deal(self, registry)?;
-        dealt.isolate(registry);
-        Ok(dealt)
+        let mut graph = deal(self, registry)?;
+        graph.isolate(registry);
+        dealt(&graph, registry)?;
+        Ok(graph)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{Buffer, Chunk, Context, DType, Outcome, Port, State, Value};
 pub struct PipeTable {
     /// Frees the instance; an outcome, since its drop may panic.
     pub free: unsafe extern "C" fn(*mut ()) -> Outcome,
-    /// Starts an epoch or a pass; called before the first of the others.
+    /// Starts an epoch or a pass; called before the first of the others but `len`, `length`, `map`, `expand` and `probe`.
     pub reset: unsafe extern "C" fn(*mut (), &Context) -> Outcome,
     /// Sources, streams, flat maps and sinks: takes from the inputs, adds at most so many samples to the outputs.
     pub poll:
@@ -40,8 +40,8 @@ pub struct PipeTable {
     /// own.
     #[sabi(last_prefix_field)]
     pub probe: unsafe extern "C" fn(*const (), RSlice<'_, u8>, RStr<'_>) -> Outcome,
-    /// Since 1.1, of pipes with inputs: how many samples each output gives in an epoch, for inputs of so many. Two numbers mean something
-    /// else: those of [`length`]. Called of a pipe that was not reset too.
+    /// Since 1.1, of pipes with inputs: how many samples each output gives in an epoch, for inputs of so many;
+    /// [`length::ENDLESS`] and [`length::UNKNOWN`] are none.
     #[sabi(missing_field(option))]
     pub length: unsafe extern "C" fn(*const (), &Context, RSlice<'_, u64>, &mut u64) -> Outcome,
 }

@@ -62,7 +62,7 @@ impl Stream for Concat {
     }
 
     fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
-        inputs.iter().try_fold(Length::new(0), |sum, &input| Some(sum.plus(input?)))
+        Length::sum(inputs)
     }
 
     fn state(&self) -> Result<State> {

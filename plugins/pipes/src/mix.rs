@@ -202,8 +202,11 @@ impl Stream for Mix {
 
     fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
         match self.stop {
-            Stop::All => inputs.iter().try_fold(Length::new(0), |sum, &input| Some(sum.plus(input?))),
-            Stop::Never => Some(Length::ENDLESS),
+            Stop::All => Length::sum(inputs),
+            // Inputs that have none end it.
+            Stop::Never => {
+                Some(Length::sum(inputs).map_or(Length::ENDLESS, |all| all.times(Length::ENDLESS)))
+            }
             // Draws say when.
             Stop::First | Stop::UntilAll => None,
         }

@@ -82,7 +82,7 @@ impl Stream for Mux {
 
     fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
         if self.longest {
-            return inputs.iter().try_fold(Length::new(0), |sum, &input| Some(sum.plus(input?)));
+            return Length::sum(inputs);
         }
         // What was given when the turn comes to an input that has no more, or not the rest of its block.
         let mut shortest = Length::ENDLESS;

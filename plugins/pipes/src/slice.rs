@@ -109,7 +109,7 @@ impl Stream for Slice {
         match (inputs[0]?.count(), self.start, self.stop) {
             (Some(count), ..) => Some(Length::new(part(count))),
             (None, Bound::Start(_), Some(Bound::Start(stop))) => Some(Length::new(part(stop))),
-            // It waits for the end for ever.
+            // What is counted from the end waits for it.
             (None, Bound::End(_), _) => None,
             (None, ..) => Some(Length::ENDLESS),
         }
