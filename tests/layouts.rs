@@ -56,11 +56,11 @@ const PIPES: &str = "core/src/shim/pipes.rs";
 const LONGER: [Patch; 3] = [
     (
         TABLES,
-        "    pub probe: unsafe extern \"C\" fn(*const (), RSlice<'_, u8>, RStr<'_>) -> Outcome,\n}",
-        "    pub probe: unsafe extern \"C\" fn(*const (), RSlice<'_, u8>, RStr<'_>) -> Outcome,\n    /// New.\n    \
+        "    pub length: unsafe extern \"C\" fn(*const (), &Context, RSlice<'_, u64>, &mut u64) -> Outcome,\n}",
+        "    pub length: unsafe extern \"C\" fn(*const (), &Context, RSlice<'_, u64>, &mut u64) -> Outcome,\n    /// New.\n    \
          #[sabi(missing_field(option))]\n    pub more: unsafe extern \"C\" fn(*const (), &mut u64) -> Outcome,\n}",
     ),
-    (PIPES, "probe: probe::<C>,", "probe: probe::<C>,\n        more: len::<C>,"),
+    (PIPES, "length: length::<C>,", "length: length::<C>,\n        more: len::<C>,"),
     (
         CONTEXT,
         "    pub store: unsafe extern \"C\" fn(*const (), RStr<'_>, &mut ROption<Store>) -> Outcome,\n}",
