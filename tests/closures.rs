@@ -1,9 +1,11 @@
-//! Maps that are closures of the program.
+//! What a program has of its own: closures, and plugins that are linked into it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use forebay_core::Context;
-use forebay_loader::{Error, ErrorKind, Executor, Registry, Sample, Value};
-use forebay_tests::{Setting, build, error_of, line, read, registry, run, within_deadline};
+use forebay_core::{Context, Registrar};
+use forebay_loader::{Error, ErrorKind, Executor, Registry, Result, Sample, Search, Value};
+use forebay_tests::{
+    PLUGINS, Setting, build, digest, error_of, line, plugin_file, read, registry, run, within_deadline,
+};
 
 /// With the map `double`, which fails at 13 and panics at 17.
 fn with_double() -> Registry {
@@ -164,4 +166,147 @@ fn what_closures_draw_is_the_same_everywhere_and_another_in_each_epoch() {
             }
         }
     });
+}
+
+/// A plugin that is linked into this program: a source and a stream with state.
+mod own {
+    use forebay_core::{
+        Context, DataPipe, Io, Key, NoOptions, PipeInfo, Result, Sample, Source, State, StateExt, Step,
+        Stream, Value,
+    };
+
+    /// The Fibonacci numbers up to 1,000.
+    pub(super) struct Fibonacci(i64, i64);
+
+    impl DataPipe for Fibonacci {
+        const INFO: PipeInfo =
+            PipeInfo { name: "fibonacci", summary: "Sums of the last two", ..PipeInfo::DEFAULT };
+        type Options = NoOptions;
+
+        fn new(_: NoOptions) -> Result<Self> {
+            Ok(Self(0, 1))
+        }
+    }
+
+    impl Source for Fibonacci {
+        fn reset(&mut self, _: &Context) -> Result<()> {
+            (self.0, self.1) = (0, 1);
+            Ok(())
+        }
+
+        fn next(&mut self, _: &Context) -> Result<Option<Sample>> {
+            let value = self.0;
+            (self.0, self.1) = (self.1, self.0 + self.1);
+            let mut sample = Sample::new(self.1.cast_unsigned(), Key::default());
+            sample.set("value", value);
+            Ok((value <= 1000).then_some(sample))
+        }
+
+        fn state(&self) -> Result<State> {
+            State::json(1, &(self.0, self.1))
+        }
+
+        fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+            (self.0, self.1) = state.parse(1)?;
+            Ok(())
+        }
+    }
+
+    /// The sum of all values so far.
+    pub(super) struct Total(i64);
+
+    impl DataPipe for Total {
+        const INFO: PipeInfo =
+            PipeInfo { name: "total", summary: "The sum of all values so far", ..PipeInfo::DEFAULT };
+        type Options = NoOptions;
+
+        fn new(_: NoOptions) -> Result<Self> {
+            Ok(Self(0))
+        }
+    }
+
+    impl Stream for Total {
+        fn reset(&mut self, _: &Context) -> Result<()> {
+            self.0 = 0;
+            Ok(())
+        }
+
+        fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+            while io.room() > 0 {
+                let Some(mut sample) = io.pop(0) else {
+                    return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
+                };
+                self.0 += sample.get("value").and_then(Value::as_i64).unwrap();
+                sample.set("total", self.0);
+                io.push(&mut sample);
+            }
+            Ok(Step::Ready)
+        }
+
+        fn state(&self) -> Result<State> {
+            State::json(1, &self.0)
+        }
+
+        fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+            self.0 = state.parse(1)?;
+            Ok(())
+        }
+    }
+
+    forebay_core::export_plugin! { sources: [Fibonacci], streams: [Total] }
+}
+
+/// What the workspace has, and what `register` links.
+fn with_linked(register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> Registry {
+    let files = PLUGINS.iter().rev().map(|name| plugin_file(name));
+    Registry::with_linked(files.fold(Search::nowhere(), |search, file| search.first(file)), register).unwrap()
+}
+
+#[test]
+fn a_linked_plugin_with_state_runs_beside_those_that_are_found() {
+    within_deadline(|| {
+        let registry = with_linked(own::register);
+        let graph = line("fibonacci | increment | shuffle 5 | total | batch 3");
+        let truth = read(build(&graph, &registry, Setting::INLINE).unwrap().epoch(0));
+        assert!(truth.0.len() == 6 && truth.1.is_none(), "{truth:?}");
+        for executor in [Executor::Inline, Executor::Threads(3), Executor::Processes(2)] {
+            let setting = Setting { executor, chunk: Some(1), ..Setting::INLINE };
+            for taken in 0..=truth.0.len() {
+                let mut loader = build(&graph, &registry, setting).unwrap();
+                let mut epoch = loader.epoch(0);
+                let mut found: Vec<_> =
+                    epoch.by_ref().take(taken).map(|sample| digest(&sample.unwrap())).collect();
+                let snapshot = epoch.snapshot().unwrap();
+                drop(epoch);
+                found.extend(read(loader.resume(&snapshot).unwrap()).0);
+                assert_eq!(found, truth.0, "{executor} after {taken}");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_linked_is_refused_in_a_process_that_would_miss_it() {
+    let setting = Setting { executor: Executor::Processes(1), ..Setting::INLINE };
+    let refusal = |text: &str, registry: &Registry| {
+        let error = build(&line(text), registry, setting).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        error.to_string()
+    };
+    let registry = with_linked(own::register);
+    for pipe in ["fibonacci", "forebay-tests:fibonacci"] {
+        let error = refusal(&format!("{pipe} on=process | batch 3"), &registry);
+        assert!(
+            error.contains(&format!("`{pipe}` is of forebay-tests")) && error.contains("on=threads"),
+            "{error}"
+        );
+    }
+    // Its own pipes are elsewhere, and its decoders would be missing.
+    let registry = with_linked(forebay_json::register);
+    assert_eq!(
+        read(build(&line("range 9 | decode"), &registry, Setting::threads(2)).unwrap().epoch(0)).0.len(),
+        9
+    );
+    let error = refusal("range 9 | decode", &registry);
+    assert!(error.contains("forebay-json") && error.contains("decoders"), "{error}");
 }

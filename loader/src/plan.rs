@@ -142,7 +142,7 @@ impl Plan {
             segment.on = chosen.map_or(segment.on, |(_, on)| *on);
         }
         plan.connect(graph, &segment_of, &spec)?;
-        registry.check_closures(graph, &plan)?;
+        registry.check_own(graph, &plan)?;
         registry.check_isolation(graph, &plan)?;
         Ok(plan)
     }

@@ -6,10 +6,8 @@ use forebay_core::{Context, Error, Result, Sample, shim};
 
 use super::Registry;
 use crate::{
-    Graph,
     graph::{Catalog as _, Class, PipeSpec},
     handles::{self, PipeHandle},
-    plan::Plan,
 };
 
 /// A closure, and what it is as a pipe.
@@ -129,16 +127,16 @@ impl Registry {
     }
 
     /// The closures as pipes.
-    pub(crate) fn closures(&self) -> impl Iterator<Item = &PipeSpec> {
+    pub(super) fn closures(&self) -> impl Iterator<Item = &PipeSpec> {
         self.1.iter().map(|closure| &closure.spec)
     }
 
     /// With such pipes, for a process that has to know of them and not to run them.
-    pub(crate) fn knowing(mut self, closures: &[PipeSpec]) -> Self {
+    pub(crate) fn knowing(mut self, own: &[PipeSpec]) -> Self {
         let call = || {
-            shim::Closure::Map(Arc::new(|_, _| Err(Error::bug("a closure was called in another process"))))
+            shim::Closure::Map(Arc::new(|_, _| Err(Error::bug("what one program has was called in another"))))
         };
-        self.1 = closures.iter().map(|spec| Arc::new(Closure { spec: spec.clone(), call: call() })).collect();
+        self.1 = own.iter().map(|spec| Arc::new(Closure { spec: spec.clone(), call: call() })).collect();
         self
     }
 
@@ -148,21 +146,6 @@ impl Registry {
 
     pub(super) fn make_closure(&self, name: &str) -> Option<PipeHandle> {
         self.closure(name).map(|closure| handles::closure(closure.call.clone()))
-    }
-
-    /// Refuses a plan by which a closure would run in another process.
-    pub(crate) fn check_closures(&self, graph: &Graph, plan: &Plan) -> Result<()> {
-        let away = plan.segments.iter().filter(|segment| segment.on.is_elsewhere());
-        for node in away.flat_map(|segment| &segment.nodes).filter_map(|&at| graph.nodes().get(at)) {
-            if self.closure(&node.pipe).is_some() {
-                return Err(Error::invalid(format!(
-                    "`{}` is a closure of this program, which no worker process has: give it on=threads, or make it a plugin",
-                    node.pipe
-                ))
-                .context("pipe", &node.name));
-            }
-        }
-        Ok(())
     }
 
     fn closure(&self, name: &str) -> Option<&Closure> {

@@ -23,17 +23,43 @@ pub(super) struct Finder {
 }
 
 impl Registrar for Finder {
+    /// Adds one that is linked into this program alone.
     fn add(&mut self, plugin: StaticPlugin) -> Result<()> {
-        let manifest = Manifest::parse(&plugin.manifest)?;
-        self.plugins.push(Record::new(manifest, Origin::Linked(plugin.header)));
+        self.admit(Record::new(Manifest::parse(&plugin.manifest)?, Origin::Own(plugin.header)));
+        Ok(())
+    }
+}
+
+/// Adds what is linked in with the feature `bundled`.
+#[cfg(feature = "bundled")]
+struct Bundled<'a>(&'a mut Finder);
+
+#[cfg(feature = "bundled")]
+impl Registrar for Bundled<'_> {
+    fn add(&mut self, plugin: StaticPlugin) -> Result<()> {
+        self.0.admit(Record::new(Manifest::parse(&plugin.manifest)?, Origin::Bundled(plugin.header)));
         Ok(())
     }
 }
 
 impl Finder {
+    /// Beside the plugins that it has, those in the places of a search, and those linked in with the feature `bundled`.
+    ///
+    /// # Errors
+    /// `Abi`, when a plugin that is linked in does not fit; `Invalid`, when a plugin is to be isolated that is not there.
+    pub(super) fn find(mut self, mut search: Search) -> Result<Registry> {
+        search.trust = search.trust.settled();
+        #[cfg(feature = "bundled")]
+        if !search.none {
+            crate::bundled::register(&mut Bundled(&mut self))?;
+        }
+        self.leave_out(&search.skip);
+        self.look(&search);
+        self.finish(&search)
+    }
+
     /// Leaves out plugins that are linked in, by name.
-    #[cfg(feature = "bundled")]
-    pub(super) fn leave_out(&mut self, skip: &[String]) {
+    fn leave_out(&mut self, skip: &[String]) {
         for record in self.plugins.extract_if(.., |record| skip.contains(&record.manifest.name)) {
             let reason =
                 Error::invalid("left out by FOREBAY_PLUGIN_SKIP").context("plugin", &record.manifest.name);
@@ -41,7 +67,7 @@ impl Finder {
         }
     }
 
-    pub(super) fn look(&mut self, search: &Search) {
+    fn look(&mut self, search: &Search) {
         let mut seen = Vec::new();
         for place in &search.places {
             let candidates = place.candidates().unwrap_or_else(|reason| {

@@ -13,6 +13,7 @@ mod library;
 mod lock;
 mod manifest;
 mod opener;
+mod own;
 mod sealed;
 mod search;
 mod stamp;
@@ -26,7 +27,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use forebay_core::{AnyDecoder, AnyStore, Error, Registrar, Result, abi::abi_stable::library::LibHeader};
+use forebay_core::{AnyDecoder, AnyStore, Error, Result, abi::abi_stable::library::LibHeader};
 use serde::Serialize;
 
 pub(crate) use self::{c_plugin::CPlugin, stamp::Stamp};
@@ -96,7 +97,10 @@ enum Origin {
     File(Stamp),
     /// The file as it was found, and the copy that is loaded.
     Sealed(Stamp, Sealed),
-    Linked(&'static LibHeader),
+    /// Linked in with the feature `bundled`, here and in worker processes.
+    Bundled(&'static LibHeader),
+    /// Linked into this program alone.
+    Own(&'static LibHeader),
 }
 
 /// A place and what was there.
@@ -158,26 +162,8 @@ impl Registry {
     ///
     /// # Errors
     /// `Abi`, when a plugin that is linked in does not fit; `Invalid`, when a plugin is to be isolated that is not there.
-    pub fn new(mut search: Search) -> Result<Self> {
-        search.trust = search.trust.settled();
-        let mut finder = Finder::default();
-        #[cfg(feature = "bundled")]
-        if !search.none {
-            crate::bundled::register(&mut finder)?;
-            finder.leave_out(&search.skip);
-        }
-        finder.look(&search);
-        finder.finish(&search)
-    }
-
-    /// Only the plugins that `register` adds: for programs that link all they need.
-    ///
-    /// # Errors
-    /// That of `register`.
-    pub fn linked(register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> Result<Self> {
-        let mut finder = Finder::default();
-        register(&mut finder)?;
-        finder.finish(&Search::nowhere())
+    pub fn new(search: Search) -> Result<Self> {
+        Finder::default().find(search)
     }
 
     /// The plugins, in the order of the search.
@@ -373,7 +359,7 @@ impl Record {
     pub fn path(&self) -> Option<&Path> {
         match &self.origin {
             Origin::File(stamp) | Origin::Sealed(stamp, _) => Some(stamp.file()),
-            Origin::Linked(_) => None,
+            Origin::Bundled(_) | Origin::Own(_) => None,
         }
     }
 
@@ -381,7 +367,7 @@ impl Record {
     pub(crate) fn stamp(&self) -> Option<&Stamp> {
         match &self.origin {
             Origin::File(stamp) | Origin::Sealed(stamp, _) => Some(stamp),
-            Origin::Linked(_) => None,
+            Origin::Bundled(_) | Origin::Own(_) => None,
         }
     }
 
@@ -390,7 +376,7 @@ impl Record {
         let found = match &self.origin {
             Origin::File(stamp) => File::open(stamp.file()).and_then(|file| read(&file)),
             Origin::Sealed(_, sealed) => read(sealed.file()),
-            Origin::Linked(_) => return Ok(None),
+            Origin::Bundled(_) | Origin::Own(_) => return Ok(None),
         };
         found.map(Some).map_err(|error| Error::from(error).context("file", self.file()))
     }
@@ -455,7 +441,7 @@ impl Record {
                     Error::new(error.kind(), message)
                 })
             }
-            Origin::Linked(header) => library::check(header).map(Loaded::Rust),
+            Origin::Bundled(header) | Origin::Own(header) => library::check(header).map(Loaded::Rust),
         };
         self.loaded.get_or_init(load).clone()
     }

@@ -90,7 +90,7 @@ pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, solo: Option<SoloSetup>) 
             .to_owned(),
         plugins,
         trust: registry.trust().clone(),
-        closures: registry.closures().cloned().collect(),
+        own: registry.own_pipes(graph),
         seed: recipe.seed,
         ranks: recipe.ranks,
         limits: (recipe.limits.bytes, recipe.limits.pixels),
@@ -216,7 +216,7 @@ fn registry_of(setup: &Setup) -> Result<Registry> {
         };
         return Err(error.context("file", stamp.file().display()));
     }
-    Ok(registry.knowing(&setup.closures))
+    Ok(registry.knowing(&setup.own))
 }
 
 /// The maps of one segment, and where their output goes.

@@ -32,8 +32,8 @@ pub(crate) struct Setup {
     pub(crate) withheld: Vec<String>,
     /// Which of them may be loaded.
     pub(crate) trust: Trust,
-    /// The pipes that are closures of the loader's program.
-    pub(crate) closures: Vec<PipeSpec>,
+    /// The pipes that the loader's program has and no other.
+    pub(crate) own: Vec<PipeSpec>,
     pub(crate) seed: u64,
     pub(crate) ranks: (u32, u32),
     pub(crate) limits: (u64, u64),

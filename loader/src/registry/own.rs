@@ -1,0 +1,152 @@
+//! What this program has and no other process: plugins that are linked into it, and closures.
+
+use forebay_core::{Error, Registrar, Result};
+
+use super::{Origin, Record, Registry, Search, finder::Finder};
+use crate::{
+    Graph,
+    graph::{Catalog as _, PipeSpec},
+    plan::Plan,
+};
+
+impl Registry {
+    /// Only the plugins that `register` adds: for programs that link all they need.
+    ///
+    /// No worker process has them: see [`with_linked`](Registry::with_linked).
+    ///
+    /// # Errors
+    /// That of `register`.
+    pub fn linked(register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> Result<Self> {
+        let mut finder = Finder::default();
+        register(&mut finder)?;
+        finder.finish(&Search::nowhere())
+    }
+
+    /// The plugins that `register` adds, and those that [`new`](Registry::new) finds: for a program with pipes of its own, such as a source
+    /// with state, or a decoder or store. Of plugins with one name the higher version counts, and of equal ones the linked one.
+    ///
+    /// A crate is a plugin by [`export_plugin!`](forebay_core::export_plugin), which writes `register`. No other process has what is linked
+    /// into this one, so `on=process`, and `processes:N` for what has no `on=threads`, are refused when a loader is built.
+    ///
+    /// # Errors
+    /// That of `register`, and those of [`new`](Registry::new).
+    ///
+    /// # Examples
+    /// ```
+    /// mod own {
+    ///     use forebay_core::{Context, DataPipe, Key, NoOptions, PipeInfo, Result, Sample, Source, State, StateExt};
+    ///
+    ///     /// The Fibonacci numbers up to 100.
+    ///     struct Fibonacci(i64, i64);
+    ///
+    ///     impl DataPipe for Fibonacci {
+    ///         const INFO: PipeInfo = PipeInfo { name: "fibonacci", summary: "Sums of the last two", ..PipeInfo::DEFAULT };
+    ///         type Options = NoOptions;
+    ///
+    ///         fn new(_: NoOptions) -> Result<Self> {
+    ///             Ok(Self(0, 1))
+    ///         }
+    ///     }
+    ///
+    ///     impl Source for Fibonacci {
+    ///         fn reset(&mut self, _: &Context) -> Result<()> {
+    ///             (self.0, self.1) = (0, 1);
+    ///             Ok(())
+    ///         }
+    ///
+    ///         fn next(&mut self, _: &Context) -> Result<Option<Sample>> {
+    ///             let value = self.0;
+    ///             (self.0, self.1) = (self.1, self.0 + self.1);
+    ///             let mut sample = Sample::new(self.1.cast_unsigned(), Key::default());
+    ///             sample.set("value", value);
+    ///             Ok((value <= 100).then_some(sample))
+    ///         }
+    ///
+    ///         fn state(&self) -> Result<State> {
+    ///             State::json(1, &(self.0, self.1))
+    ///         }
+    ///
+    ///         fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+    ///             (self.0, self.1) = state.parse(1)?;
+    ///             Ok(())
+    ///         }
+    ///     }
+    ///
+    ///     forebay_core::export_plugin! { sources: [Fibonacci] }
+    /// }
+    ///
+    /// use forebay_loader::{Executor, Graph, Loader, Registry, Search};
+    ///
+    /// # fn main() -> forebay_loader::Result<()> {
+    /// let registry = Registry::with_linked(Search::from_env()?, own::register)?;
+    /// # #[cfg(feature = "bundled")] {
+    /// let graph = Graph::from_line("fibonacci | batch 4")?;
+    /// let mut loader = Loader::builder(graph).executor(Executor::Threads(2)).build(&registry)?;
+    /// assert_eq!(loader.epoch(0).count(), 3);
+    /// # }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_linked(
+        search: Search,
+        register: impl FnOnce(&mut dyn Registrar) -> Result<()>,
+    ) -> Result<Self> {
+        let mut finder = Finder::default();
+        register(&mut finder)?;
+        finder.find(search)
+    }
+
+    /// The pipes of a graph that no other process has, by the names that it calls them.
+    pub(crate) fn own_pipes(&self, graph: &Graph) -> Vec<PipeSpec> {
+        let own = graph.nodes().iter().filter(|node| self.is_own(&node.pipe));
+        let named = own
+            .filter_map(|node| Some(PipeSpec { name: node.pipe.clone(), ..self.pipe(&node.pipe)?.clone() }));
+        let mut pipes: Vec<PipeSpec> = named.collect();
+        pipes.sort_by(|a, b| a.name.cmp(&b.name));
+        pipes.dedup_by(|a, b| a.name == b.name);
+        pipes
+    }
+
+    /// Refuses a plan by which another process would run what it does not have, or decode or read without it.
+    pub(crate) fn check_own(&self, graph: &Graph, plan: &Plan) -> Result<()> {
+        let away = plan.segments.iter().filter(|segment| segment.on.is_elsewhere());
+        for node in away.flat_map(|segment| &segment.nodes).filter_map(|&at| graph.nodes().get(at)) {
+            if let Some(plugin) = self.serves_others() {
+                return Err(Error::invalid(format!(
+                    "{} is linked into this program, and no worker process has its decoders and stores: give `{}` on=threads, or make it \
+                     a plugin that is found",
+                    plugin.label(),
+                    node.name
+                ))
+                .context("pipe", &node.name));
+            }
+            if !self.is_own(&node.pipe) {
+                continue;
+            }
+            let what = match self.plugin_of(&node.pipe) {
+                None => "is a closure of this program".to_owned(),
+                Some(plugin) => format!("is of {}, which is linked into this program", plugin.label()),
+            };
+            let pipe = &node.pipe;
+            return Err(Error::invalid(format!(
+                "`{pipe}` {what}, and no worker process has it: give it on=threads, or make it a plugin that is found"
+            ))
+            .context("pipe", &node.name));
+        }
+        Ok(())
+    }
+
+    /// A plugin that is linked into this program and has what any pipe may ask for.
+    fn serves_others(&self) -> Option<&Record> {
+        let serves =
+            |record: &&Record| !(record.manifest.decoders.is_empty() && record.manifest.stores.is_empty());
+        self.plugins().iter().filter(|record| matches!(record.origin, Origin::Own(_))).find(serves)
+    }
+
+    fn is_own(&self, pipe: &str) -> bool {
+        match self.plugin_of(pipe) {
+            Some(plugin) => matches!(plugin.origin, Origin::Own(_)),
+            None => self.closures().any(|closure| closure.name == pipe),
+        }
+    }
+}
