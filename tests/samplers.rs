@@ -70,8 +70,9 @@ fn a_sample_is_that_of_its_source_drawn_again_it_is_another() {
 fn a_sampler_stands_behind_what_has_random_access() {
     let registry = registry();
     for text in [
-        "range 5 | increment | random_sampler",
+        "range 5 | increment | batch 2 | increment | random_sampler",
         "range 5 | random_sampler | random_sampler",
+        "range 5 | random_sampler | increment | random_sampler",
         "rogue_source count=3 | random_sampler",
     ] {
         let error = build(&line(text), &registry, Setting::INLINE).err().unwrap();
@@ -84,6 +85,37 @@ fn a_sampler_stands_behind_what_has_random_access() {
     assert_eq!(pipes, ["range.len", "random_sampler", "range.get", "batch"]);
     assert_eq!(once.check(&registry).unwrap().fingerprint(), once.fingerprint());
     assert!(forebay_loader::graph::Catalog::names(&registry).iter().all(|name| !name.contains('.')));
+}
+
+#[test]
+fn maps_may_stand_before_a_sampler_and_work_on_what_is_drawn() {
+    within_deadline(|| {
+        let registry = registry();
+        for (written, runs) in [
+            ("range 50 | increment | random_sampler", "range 50 | random_sampler | increment"),
+            (
+                "range 50 | map 'draw=random()' | collate | random_sampler num_samples=80 replacement=true | batch 3",
+                "range 50 | random_sampler num_samples=80 replacement=true | map 'draw=random()' | collate | batch 3",
+            ),
+            (
+                "range 90 | filter 'value < 60' | collect | increment | distributed_sampler | shuffle 9",
+                "range 90 | filter 'value < 60' | collect | distributed_sampler | increment | shuffle 9",
+            ),
+            (
+                "range 20 | increment | random_sampler ; range 9 | sequential_sampler ; mux <sequential_sampler, random_sampler> stop=longest",
+                "range 20 | random_sampler | increment ; range 9 | sequential_sampler ; mux <sequential_sampler, increment> stop=longest",
+            ),
+        ] {
+            let [written, runs] = [written, runs].map(|text| line(text).check(&registry).unwrap());
+            assert_eq!(written.fingerprint(), runs.fingerprint());
+            assert_eq!(written.check(&registry).unwrap().fingerprint(), runs.fingerprint());
+            let of = |graph, setting| run(&mut build(graph, &registry, setting).unwrap(), 2).unwrap();
+            let truth = of(&runs, Setting::INLINE);
+            for setting in [Setting::INLINE, Setting::threads(3)] {
+                assert_eq!(of(&written, setting), truth);
+            }
+        }
+    });
 }
 
 #[test]

@@ -5,13 +5,16 @@
 //! others, so that order, state, placement and audits are those of any graph. A plugin has the two pipes for each of its sources
 //! with random access. A stream that is collected has them too: `a | collect | sampler` runs as
 //! `a | collect.len | sampler ; collect.get <collect.len.1, sampler>`.
+//!
+//! Maps between the two give a sample for each and have no state, so the sampler draws before them:
+//! `range 10 | cast value=f32 | random_sampler` is `range 10 | random_sampler | cast value=f32`.
 
 use forebay_core::{
     Error,
     sampling::{COUNTS, GETS},
 };
 
-use super::{Catalog, Graph, Input, Node, PipeSpec};
+use super::{Catalog, Class, Graph, Input, Node, PipeSpec};
 
 impl PipeSpec {
     /// Whether it stands for a part of a source with random access, behind a sampler, and is not for people.
@@ -28,13 +31,20 @@ impl Graph {
         let sampler = |at: &usize| specs[*at].is_some_and(|spec| spec.samples);
         let mut problems = Vec::new();
         for node in (0..self.nodes.len()).filter(sampler).map(|at| &self.nodes[at]) {
-            let from = node.inputs.first().and_then(|input| places.get(input.node.as_str()));
-            let Some(&from) = from else { continue };
+            let read =
+                |node: &Node| node.inputs.first().and_then(|input| places.get(input.node.as_str())).copied();
+            let Some(mut from) = read(node) else { continue };
+            while let Some(before) =
+                specs[from].filter(|spec| spec.class == Class::Map).and_then(|_| read(&self.nodes[from]))
+            {
+                from = before;
+            }
             if specs[from].is_some_and(|spec| spec.indexed && !spec.name.ends_with(GETS)) {
                 continue;
             }
             problems.push(node.locate(Error::invalid(format!(
-                "`{}` draws from `{}`, which has no random access; put it directly behind a source that has, or a pipe that collects",
+                "`{}` draws from `{}`, which has no random access; put it behind a source that has, or a pipe that collects, with \
+                 nothing but maps between",
                 node.name, self.nodes[from].name
             ))));
         }
@@ -47,9 +57,42 @@ impl Graph {
         let samplers: Vec<String> =
             self.nodes.iter().filter(|node| samples(node)).map(|node| node.name.clone()).collect();
         for sampler in samplers {
+            self.hoist(&sampler, catalog);
             self.draw(&sampler, catalog);
         }
         self
+    }
+
+    /// Puts a sampler before the maps that it stands behind.
+    fn hoist(&mut self, sampler: &str, catalog: &dyn Catalog) {
+        let first = |node: &Node| node.inputs.first().cloned();
+        let Some(last) = self.node(sampler).and_then(first) else { return };
+        let (mut from, mut map) = (last.clone(), None);
+        while let Some(node) = self.node(&from.node)
+            && catalog.pipe(&node.pipe).is_some_and(|spec| spec.class == Class::Map)
+            && let Some(before) = first(node)
+        {
+            map = Some(std::mem::replace(&mut from, before).node);
+        }
+        let Some(map) = map else { return };
+        for node in &mut self.nodes {
+            let name = node.name.as_str();
+            for input in &mut node.inputs {
+                if name == sampler {
+                    input.clone_from(&from);
+                } else if name == map {
+                    sampler.clone_into(&mut input.node);
+                } else if input.node == sampler {
+                    input.clone_from(&last);
+                }
+            }
+        }
+        let place = |name: &str| self.nodes.iter().position(|node| node.name == name);
+        if let (Some(at), Some(to)) = (place(sampler), place(&map))
+            && to < at
+        {
+            self.nodes[to..=at].rotate_right(1);
+        }
     }
 
     fn draw(&mut self, sampler: &str, catalog: &dyn Catalog) {
