@@ -26,7 +26,7 @@ pub struct Lint {
 
 /// Looks through a checked graph; in the order of its nodes.
 ///
-/// Pipes behind one that shards are made, and asked how many samples they give, which loads their plugins; no data is opened.
+/// Pipes of a graph with one that shards are made, and asked how many samples they give, which loads their plugins; no data is opened.
 #[must_use]
 pub fn lints(graph: &Graph, registry: &Registry, plan: &Plan) -> Vec<Lint> {
     let read = graph.edges();
@@ -178,6 +178,17 @@ impl Look<'_> {
         let edge = self.plan.output().ok()?;
         let last = *self.plan.segments[self.plan.edges[edge].from].nodes.last()?;
         let at = self.unlike(read)?[last]?;
+        let wait = "so one may end before the rest, which wait for it where they train together";
+        if self.shards(at) {
+            let (name, drops) = (&self.node(at).name, &self.spec(at)?.drops);
+            let leave =
+                if drops.is_empty() { String::new() } else { format!("give `{name}` {drops}=true, ") };
+            let message = format!(
+                "a rank may get one more than another, {wait}; {leave}pad before it to as many for each, or end the graph with \
+                 `repeat | take N`"
+            );
+            return Some((at, Lint { node: name.clone(), message }));
+        }
         let shard = *self.above[at].iter().find(|&&from| self.shards(from))?;
         let (name, dealt) = (&self.node(at).name, &self.node(shard).name);
         let what = if self.loses(at) { "what it leaves out" } else { "how much it gives" };
@@ -187,8 +198,8 @@ impl Look<'_> {
         let moves = !fixed(shard) && !self.above[at].iter().any(|&from| between(from) && fixed(from));
         let put = if moves { format!("put `{name}` before `{dealt}`, or ") } else { String::new() };
         let message = format!(
-            "{what} may depend on the samples, and ranks have others each, so one may end before the rest, which wait for it where they \
-             train together; {put}end the graph with as many for each: `repeat | take N`"
+            "{what} may depend on the samples, and ranks have others each, {wait}; {put}end the graph with as many for each: \
+             `repeat | take N`"
         );
         Some((at, Lint { node: name.clone(), message }))
     }
@@ -197,28 +208,50 @@ impl Look<'_> {
     fn unlike(&self, read: &[Vec<usize>]) -> Option<Vec<Option<usize>>> {
         let dealt = |at: usize| self.above[at].iter().any(|&from| self.shards(from));
         let mut found = vec![None; read.len()];
-        if !(0..read.len()).any(dealt) {
+        if !(0..read.len()).any(|at| self.shards(at)) {
             return Some(found);
         }
         let host = Host::new(self.registry.clone(), Limits::DEFAULT, 0, None);
-        let lengths =
-            Lengths { graph: self.graph, registry: self.registry, host: &host, seed: 0, ranks: (0, 1) };
+        let lengths = |rank| Lengths {
+            graph: self.graph,
+            registry: self.registry,
+            host: &host,
+            seed: 0,
+            ranks: (rank, 2),
+        };
+        // How many come before samples are dealt out; where that depends on them, any number will do.
+        let mut whole = vec![Some(Length::new(ANY)); read.len()];
         for at in self.graph.order().ok()? {
+            let inputs: Vec<_> = read[at].iter().map(|&from| whole[from]).collect();
+            let of = |rank| match lengths(rank).of(at, &inputs) {
+                Some(Ok(length)) => length,
+                _ => None,
+            };
+            if self.shards(at) {
+                // One that cannot be asked is no reason to say something.
+                found[at] = of(0).zip(of(1)).filter(|(first, second)| first != second).map(|_| at);
+                continue;
+            }
             // Before samples are dealt out, all ranks see the same.
-            if !dealt(at) || self.shards(at) {
+            if !dealt(at) {
+                if !inputs.is_empty() {
+                    whole[at] = of(0).or(whole[at]);
+                }
                 continue;
             }
             let before = read[at].iter().find_map(|&from| found[from]);
-            let even = |&from: &usize| found[from].is_none().then_some(Length::new(ANY));
-            let inputs: Vec<_> = read[at].iter().map(even).collect();
             // A plugin that cannot be asked is no reason to say something.
-            let knows = || !matches!(lengths.of(at, &inputs), Some(Ok(None)));
+            let knows = |inputs: &[_]| !matches!(lengths(0).of(at, inputs), Some(Ok(None)));
             // What combines several does so alike on all ranks; what writes has nobody who waits.
             let alone = inputs.len() == 1 && self.spec(at).is_some_and(|spec| spec.on != On::OwnThread);
+            let guesses = || alone && !knows(&[Some(Length::new(ANY))]);
+            let unlike = |&from: &usize| found[from].is_none().then_some(Length::new(ANY));
             found[at] = match before {
                 _ if self.loses(at) => Some(at),
-                Some(before) => (!knows()).then_some(before),
-                None => (alone && !knows()).then_some(at),
+                None => guesses().then_some(at),
+                // Of two causes the one that is not mended by a sample less.
+                Some(before) if self.shards(before) && guesses() => Some(at),
+                Some(before) => (!knows(&read[at].iter().map(unlike).collect::<Vec<_>>())).then_some(before),
             };
         }
         Some(found)
