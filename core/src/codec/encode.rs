@@ -1,7 +1,7 @@
 //! Chunks to bytes.
 
 use super::{DEPTH, LARGE, PART, arrow, kind};
-use crate::{Buffer, Chunk, DType, Error, Key, Result, Sample, Schema, Str, Tensor, Value, View};
+use crate::{Buffer, Chunk, DType, Error, Key, Result, Schema, Str, Tensor, Value, View};
 
 /// Writes chunks; its memory is used again for each.
 ///
@@ -13,7 +13,7 @@ use crate::{Buffer, Chunk, DType, Error, Key, Result, Sample, Schema, Str, Tenso
 /// let mut chunk = Chunk::new();
 /// chunk.push_sample(&mut sample);
 /// let mut encoder = Encoder::default();
-/// encoder.encode(&mut chunk)?;
+/// encoder.encode(&chunk)?;
 /// let again = Decoder::default().decode(&encoder.flat, &encoder.parts)?;
 /// assert_eq!((again.len(), chunk.len()), (1, 1));
 /// # Ok::<(), forebay_core::Error>(())
@@ -24,9 +24,6 @@ pub struct Encoder {
     pub flat: Vec<u8>,
     /// The large buffers of the last chunk.
     pub parts: Vec<Buffer>,
-    /// The samples that were written, so that they can be given back.
-    written: Chunk,
-    sample: Sample,
     names: Names,
 }
 
@@ -57,20 +54,17 @@ impl Refusal {
 }
 
 impl Encoder {
-    /// Writes `chunk` to `flat` and `parts`; the chunk is as it was afterwards, until [`forget`](Encoder::forget).
+    /// Writes `chunk` to `flat` and `parts`, which are its until [`forget`](Encoder::forget).
     ///
     /// # Errors
     /// When a value cannot cross, with its sample and field; nothing is written then.
-    pub fn encode(&mut self, chunk: &mut Chunk) -> Result<()> {
+    pub fn encode(&mut self, chunk: &Chunk) -> Result<()> {
         self.forget();
         put_len(&mut self.flat, chunk.len())?;
-        let mut result = Ok(());
-        while result.is_ok() && chunk.pop_into(&mut self.sample) {
-            result = self.put_sample();
-            self.written.push_sample(&mut self.sample);
-        }
-        self.written.take_from(chunk, usize::MAX);
-        std::mem::swap(chunk, &mut self.written);
+        let mut samples = chunk.samples();
+        let result = samples.try_for_each(|(uid, key, schema, values)| {
+            self.put_sample(uid, key, schema, values).map_err(|error| error.context("sample", key))
+        });
         if result.is_err() {
             self.forget();
         }
@@ -85,13 +79,13 @@ impl Encoder {
         self.names.schemas.clear();
     }
 
-    fn put_sample(&mut self) -> Result<()> {
-        let Self { flat, parts, names, sample, .. } = self;
-        names.put_head(flat, sample).map_err(|error| error.context("sample", sample.key()))?;
-        for (name, value) in sample.fields() {
+    fn put_sample(&mut self, uid: u64, key: &Key, schema: &Schema, values: &[Value]) -> Result<()> {
+        let Self { flat, parts, names } = self;
+        names.put_head(flat, uid, key, schema)?;
+        for (name, value) in schema.names().iter().zip(values) {
             put_value(flat, parts, names, value, 0).map_err(|refusal| {
                 let Refusal { path, error } = refusal.inside(name);
-                error.context("field", path).context("sample", sample.key())
+                error.context("field", path)
             })?;
         }
         Ok(())
@@ -99,13 +93,13 @@ impl Encoder {
 }
 
 impl Names {
-    fn put_head(&mut self, flat: &mut Vec<u8>, sample: &Sample) -> Result<()> {
-        let Key { origin, name, index } = sample.key();
-        flat.extend_from_slice(&sample.uid().to_le_bytes());
+    fn put_head(&mut self, flat: &mut Vec<u8>, uid: u64, key: &Key, schema: &Schema) -> Result<()> {
+        let Key { origin, name, index } = key;
+        flat.extend_from_slice(&uid.to_le_bytes());
         flat.extend_from_slice(&index.to_le_bytes());
         put_short(flat, name.as_bytes())?;
         self.put_origin(flat, origin)?;
-        self.put_schema(flat, sample.schema())
+        self.put_schema(flat, schema)
     }
 
     fn put_origin(&mut self, flat: &mut Vec<u8>, origin: &Str) -> Result<()> {

@@ -91,7 +91,7 @@ impl NetworkSender {
             }
             self.shared.wait_for_answers()?;
         }
-        self.encoder.encode(&mut message.chunk)?;
+        self.encoder.encode(&message.chunk)?;
         let frame = Frame::of(message, load, &mut self.encoder)?;
         frames.send(frame).map_err(|_| lost("the thread that writes is gone"))?;
         self.sent = self.sent.plus(load);

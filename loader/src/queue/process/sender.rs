@@ -80,7 +80,7 @@ impl ProcessSender {
         if !self.make_room(load, wait)? {
             return Ok(Offer::Full);
         }
-        self.encoder.encode(&mut message.chunk)?;
+        self.encoder.encode(&message.chunk)?;
         let sent = self.place_and_announce(message, load, wait);
         self.encoder.forget();
         if !sent? {

@@ -95,7 +95,7 @@ fn a_streams_schema_stays_one_object() {
     let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
     let mut schemas = Vec::new();
     for n in 0..5 {
-        encoder.encode(&mut numbered(n, 3)).unwrap();
+        encoder.encode(&numbered(n, 3)).unwrap();
         for sample in samples(decoder.decode(&encoder.flat, &encoder.parts).unwrap()) {
             schemas.push(sample.schema().clone());
         }

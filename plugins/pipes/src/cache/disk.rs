@@ -50,13 +50,13 @@ struct Open {
     /// Whether what others have could not be removed the last time.
     in_use: bool,
     /// What is not written yet.
-    pending: Vec<Sample>,
+    pending: Chunk,
     pending_bytes: u64,
     /// The number of the first that is not written yet.
     flushed: u64,
     total: Option<u64>,
     /// A piece that is being read: the number of its first sample, and all of them.
-    read: (u64, Vec<Sample>),
+    read: (u64, Chunk),
     coder: Coder,
 }
 
@@ -147,11 +147,11 @@ impl Open {
             others: 0,
             written: 0,
             in_use: false,
-            pending: Vec::new(),
+            pending: Chunk::new(),
             pending_bytes: 0,
             flushed,
             total: Some(total),
-            read: (0, Vec::new()),
+            read: (0, Chunk::new()),
             coder: Coder::default(),
         }
     }
@@ -164,25 +164,37 @@ impl Open {
         self.flushed + self.pending.len() as u64
     }
 
-    /// The sample with this number, which is here.
-    fn get(&mut self, cache: &Path, at: u64, cx: &Context) -> Result<&Sample> {
-        let gone = || Error::bug("a sample that is not kept");
-        if let Some(pending) = at.checked_sub(self.flushed) {
-            return usize::try_from(pending).ok().and_then(|at| self.pending.get(at)).ok_or_else(gone);
-        }
+    /// Puts the sample with this number, which is here, into `sample`.
+    fn get(&mut self, cache: &Path, at: u64, sample: &mut Sample, cx: &Context) -> Result<()> {
+        let (first, kept) = match at >= self.flushed {
+            true => (self.flushed, &self.pending),
+            false => {
+                self.read(cache, at, cx)?;
+                (self.read.0, &self.read.1)
+            }
+        };
+        let kept = at.checked_sub(first).and_then(|at| kept.get(usize::try_from(at).ok()?));
+        let (uid, key, schema, values) = kept.ok_or_else(|| Error::bug("a sample that is not kept"))?;
+        sample.refill(uid, key.clone(), schema, values.iter().cloned());
+        Ok(())
+    }
+
+    /// Has the piece in memory that this sample is in.
+    fn read(&mut self, cache: &Path, at: u64, cx: &Context) -> Result<()> {
         let (first, samples) = &self.read;
-        if !(*first..first + samples.len() as u64).contains(&at) {
-            let place = self.pieces.partition_point(|piece| piece.first <= at);
-            let piece = place.checked_sub(1).and_then(|place| self.pieces.get(place)).ok_or_else(gone)?;
-            let path = folder::piece(cache, &self.run, piece.first);
-            let samples = match path.exists() {
-                true => piece::read(&path, (piece.first, piece.bytes), &mut self.coder.1, cx),
-                false => Err(Error::corrupt("a piece is not there")),
-            };
-            self.read = (piece.first, samples.map_err(|error| error.context("file", path.display()))?);
+        if (*first..first + samples.len() as u64).contains(&at) {
+            return Ok(());
         }
-        let (first, samples) = &self.read;
-        at.checked_sub(*first).and_then(|at| samples.get(usize::try_from(at).ok()?)).ok_or_else(gone)
+        let place = self.pieces.partition_point(|piece| piece.first <= at);
+        let piece = place.checked_sub(1).and_then(|place| self.pieces.get(place));
+        let piece = piece.ok_or_else(|| Error::bug("a sample of no piece"))?;
+        let path = folder::piece(cache, &self.run, piece.first);
+        let samples = match path.exists() {
+            true => piece::read(&path, (piece.first, piece.bytes), &mut self.coder.1, cx),
+            false => Err(Error::corrupt("a piece is not there")),
+        };
+        self.read = (piece.first, samples.map_err(|error| error.context("file", path.display()))?);
+        Ok(())
     }
 
     /// Writes what is pending as a piece, and forgets the first ones where they become too many.
@@ -190,14 +202,12 @@ impl Open {
         if self.pending.is_empty() {
             return Ok(());
         }
-        let mut chunk = Chunk::new();
-        let first = self.flushed;
-        self.flushed += self.pending.len() as u64;
-        self.pending.drain(..).for_each(|mut sample| chunk.push_sample(&mut sample));
-        self.pending_bytes = 0;
+        let (first, count) = (self.flushed, self.pending.len() as u64);
         let path = folder::piece(cache, &self.run, first);
-        let bytes = piece::write(&path, first, &mut chunk, &mut self.coder.0)?;
-        self.pieces.push_back(Piece { first, count: chunk.len() as u64, bytes });
+        let bytes = piece::write(&path, first, &self.pending, &mut self.coder.0)?;
+        self.pending.clear();
+        (self.flushed, self.pending_bytes) = (first + count, 0);
+        self.pieces.push_back(Piece { first, count, bytes });
         (self.bytes, self.written) = (self.bytes + bytes, self.written + bytes);
         let over = |open: &Self| open.bytes.saturating_add(open.others) > limit;
         if self.written > limit / 16 || (over(self) && !self.in_use) {
@@ -235,11 +245,8 @@ impl Kept for Disk {
 
     fn get(&mut self, at: u64, sample: &mut Sample, cx: &Context) -> bool {
         let Some(open) = &mut self.open else { return false };
-        match open.get(&self.cache, at, cx) {
-            Ok(kept) => {
-                sample.clone_from(kept);
-                true
-            }
+        match open.get(&self.cache, at, sample, cx) {
+            Ok(()) => true,
             Err(error) => {
                 self.lose(&error, cx);
                 false
@@ -250,7 +257,8 @@ impl Kept for Disk {
     fn push(&mut self, sample: &Sample, cx: &Context) {
         let Some(open) = &mut self.open else { return };
         open.pending_bytes += size(sample.values());
-        open.pending.push(sample.clone());
+        let values = sample.values().iter().cloned();
+        open.pending.push(sample.uid(), sample.key().clone(), sample.schema(), values);
         if open.pending_bytes < PIECE.min(self.limit / 16) && open.pending.len() < MOST {
             return;
         }

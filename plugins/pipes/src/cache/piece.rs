@@ -10,7 +10,7 @@ use std::{
 };
 
 use forebay_core::{
-    Buffer, Chunk, Context, Error, Result, Sample,
+    Buffer, Chunk, Context, Error, Result,
     codec::{Decoder, Encoder},
 };
 use xxhash_rust::xxh3::Xxh3;
@@ -23,7 +23,7 @@ const NUMBERS: usize = 32;
 const ALIGN: usize = 64;
 
 /// Writes samples, of which `first` is the number of the first; gives how many bytes the file has.
-pub(super) fn write(path: &Path, first: u64, chunk: &mut Chunk, encoder: &mut Encoder) -> Result<u64> {
+pub(super) fn write(path: &Path, first: u64, chunk: &Chunk, encoder: &mut Encoder) -> Result<u64> {
     encoder.encode(chunk)?;
     let mut head = Vec::new();
     let lens = encoder.parts.iter().map(|part| part.len() as u64);
@@ -63,7 +63,7 @@ pub(super) fn read(
     (first, bytes): (u64, u64),
     decoder: &mut Decoder,
     cx: &Context,
-) -> Result<Vec<Sample>> {
+) -> Result<Chunk> {
     let mut file = File::open(path)?;
     if file.metadata()?.len() != bytes {
         return Err(Error::corrupt("its length is wrong"));
@@ -88,11 +88,11 @@ pub(super) fn read(
     if reader.left != 0 || reader.sum.digest() != sum {
         return Err(Error::corrupt("its sum is wrong"));
     }
-    let mut chunk = decoder.decode(&flat, &parts)?;
+    let chunk = decoder.decode(&flat, &parts)?;
     if chunk.len() as u64 != count {
         return Err(Error::corrupt("it has another number of samples"));
     }
-    Ok(std::iter::from_fn(|| chunk.pop()).collect())
+    Ok(chunk)
 }
 
 /// What is still to be read of a piece. Each part has memory of its own, so that a sample that is held keeps no other.
