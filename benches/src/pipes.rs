@@ -20,6 +20,7 @@ const OWN: &[(&str, f64)] = &[
     ("collect", 3.0 * WANTED),
     ("shuffle 10000", 150.0),
     ("pack", 12_000.0),
+    ("pack, lengths of text", 12_000.0),
 ];
 
 /// The pipe, a graph with it, and the same without; `N` stands for the number of samples, `H` for half of it, `Q` for a fourth.
@@ -104,6 +105,11 @@ const CASES: &[(&str, &str, &str)] = &[
         "pack",
         "range N | map 'tokens=[value, value, value]' | pack 2048 fields=tokens",
         "range N | map 'tokens=[value, value, value]' | batch 1000",
+    ),
+    (
+        "pack, lengths of text",
+        "range N | bench_sequence | pack 2048 fields=tokens",
+        "range N | bench_sequence | drop tokens | batch 1000",
     ),
     ("unbatch", "range N | batch 1000 | unbatch | batch 1000", BARE),
     ("collect", "range N | collect | sequential_sampler | batch 1000", BARE),

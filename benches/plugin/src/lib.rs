@@ -75,6 +75,33 @@ impl Map for BenchFill {
     }
 }
 
+/// Gives each sample a sequence in the field `tokens`, an i32 tensor, whose length's logarithm is normal: 464 on average, 2,048 at most.
+#[derive(Debug)]
+pub struct BenchSequence;
+
+impl DataPipe for BenchSequence {
+    const INFO: PipeInfo =
+        PipeInfo { name: "bench_sequence", summary: "Gives each sample a sequence", ..PipeInfo::DEFAULT };
+    type Options = NoOptions;
+
+    fn new(_: NoOptions) -> Result<Self> {
+        Ok(Self)
+    }
+}
+
+impl Map for BenchSequence {
+    fn map(&self, sample: &mut Sample, cx: &Context) -> Result<()> {
+        let mut rng = cx.rng(sample.uid());
+        // Twelve of them summed up are nearly normal.
+        let normal = (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
+        let length = ((6.0 + normal).exp() as usize).clamp(1, 2048);
+        let mut memory = cx.alloc(4 * length)?;
+        memory.fill(0);
+        sample.set("tokens", Tensor::new(DType::I32, &[length], memory.freeze())?);
+        Ok(())
+    }
+}
+
 /// Gives the length of its bytes: what is left of a call is the call.
 #[derive(Debug)]
 pub struct BenchLength;
@@ -94,6 +121,6 @@ impl Decoder for BenchLength {
 }
 
 forebay_core::export_plugin! {
-    maps: [BenchFill, BenchWait],
+    maps: [BenchFill, BenchSequence, BenchWait],
     decoders: [BenchLength],
 }
