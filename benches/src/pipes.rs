@@ -89,6 +89,11 @@ const CASES: &[(&str, &str, &str)] = &[
         "range @a H ; range @b H ; zip_by_key <a, b> key=value prefix=['', 'b'] | batch 1000",
         BARE,
     ),
+    (
+        "lookup in 1000 rows",
+        "range N | map @m 'k=value % 1000' ; range @t 1000 ; lookup <m, t> left=k right=value prefix=['', 'b'] | batch 1000",
+        "range N | map 'k=value % 1000' | batch 1000",
+    ),
     ("group_by 8", "range N | group_by 'value % 64' size=8 buffer=1000", "range N | batch 8"),
     ("window 64", "range N | window 64", BARE),
     ("padded_batch 64", "range N | padded_batch 64", BARE),

@@ -25,7 +25,8 @@ pub(super) struct Finder {
 impl Registrar for Finder {
     /// Adds one that is linked into this program alone.
     fn add(&mut self, plugin: StaticPlugin) -> Result<()> {
-        self.admit(Record::new(Manifest::parse(&plugin.manifest)?, Origin::Own(plugin.header)));
+        let manifest = Manifest::parse(&plugin.manifest)?;
+        self.admit(Record::new(manifest, Origin::Linked { header: plugin.header, own: true }));
         Ok(())
     }
 }
@@ -37,7 +38,8 @@ struct Bundled<'a>(&'a mut Finder);
 #[cfg(feature = "bundled")]
 impl Registrar for Bundled<'_> {
     fn add(&mut self, plugin: StaticPlugin) -> Result<()> {
-        self.0.admit(Record::new(Manifest::parse(&plugin.manifest)?, Origin::Bundled(plugin.header)));
+        let manifest = Manifest::parse(&plugin.manifest)?;
+        self.0.admit(Record::new(manifest, Origin::Linked { header: plugin.header, own: false }));
         Ok(())
     }
 }

@@ -97,10 +97,8 @@ enum Origin {
     File(Stamp),
     /// The file as it was found, and the copy that is loaded.
     Sealed(Stamp, Sealed),
-    /// Linked in with the feature `bundled`, here and in worker processes.
-    Bundled(&'static LibHeader),
-    /// Linked into this program alone.
-    Own(&'static LibHeader),
+    /// Linked in: into this program alone, or with the feature `bundled`, here and in worker processes.
+    Linked { header: &'static LibHeader, own: bool },
 }
 
 /// A place and what was there.
@@ -359,7 +357,7 @@ impl Record {
     pub fn path(&self) -> Option<&Path> {
         match &self.origin {
             Origin::File(stamp) | Origin::Sealed(stamp, _) => Some(stamp.file()),
-            Origin::Bundled(_) | Origin::Own(_) => None,
+            Origin::Linked { .. } => None,
         }
     }
 
@@ -367,7 +365,7 @@ impl Record {
     pub(crate) fn stamp(&self) -> Option<&Stamp> {
         match &self.origin {
             Origin::File(stamp) | Origin::Sealed(stamp, _) => Some(stamp),
-            Origin::Bundled(_) | Origin::Own(_) => None,
+            Origin::Linked { .. } => None,
         }
     }
 
@@ -376,7 +374,7 @@ impl Record {
         let found = match &self.origin {
             Origin::File(stamp) => File::open(stamp.file()).and_then(|file| read(&file)),
             Origin::Sealed(_, sealed) => read(sealed.file()),
-            Origin::Bundled(_) | Origin::Own(_) => return Ok(None),
+            Origin::Linked { .. } => return Ok(None),
         };
         found.map(Some).map_err(|error| Error::from(error).context("file", self.file()))
     }
@@ -441,7 +439,7 @@ impl Record {
                     Error::new(error.kind(), message)
                 })
             }
-            Origin::Bundled(header) | Origin::Own(header) => library::check(header).map(Loaded::Rust),
+            Origin::Linked { header, .. } => library::check(header).map(Loaded::Rust),
         };
         self.loaded.get_or_init(load).clone()
     }

@@ -140,12 +140,15 @@ impl Registry {
     fn serves_others(&self) -> Option<&Record> {
         let serves =
             |record: &&Record| !(record.manifest.decoders.is_empty() && record.manifest.stores.is_empty());
-        self.plugins().iter().filter(|record| matches!(record.origin, Origin::Own(_))).find(serves)
+        self.plugins()
+            .iter()
+            .filter(|record| matches!(record.origin, Origin::Linked { own: true, .. }))
+            .find(serves)
     }
 
     fn is_own(&self, pipe: &str) -> bool {
         match self.plugin_of(pipe) {
-            Some(plugin) => matches!(plugin.origin, Origin::Own(_)),
+            Some(plugin) => matches!(plugin.origin, Origin::Linked { own: true, .. }),
             None => self.closures().any(|closure| closure.name == pipe),
         }
     }

@@ -2,13 +2,11 @@
 
 use forebay_core::{
     Context, DataPipe, Error, Io, Key, Length, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str,
-    Stream, Uids, Value,
-    abi::Chunk,
-    options,
+    Stream, Uids, Value, options,
     sampling::{AGAIN, COUNT, DRAWN},
 };
 
-use crate::cache::memory::{self, BLOCK};
+use crate::blocks::Blocks;
 
 options! {
     /// Options of `collect`.
@@ -129,11 +127,7 @@ impl Stream for CollectLen {
 /// Holds the samples of its first input, and gives them by the numbers that a sampler gives it.
 #[derive(Debug)]
 pub struct CollectGet {
-    limit: u64,
-    /// In pieces of `BLOCK`: none is moved when more come.
-    held: Vec<Chunk>,
-    count: u64,
-    bytes: u64,
+    held: Blocks,
     /// Whether there were too many: without one of them the numbers would mean others.
     failed: bool,
 }
@@ -149,14 +143,14 @@ impl DataPipe for CollectGet {
     type Options = CollectOptions;
 
     fn new(options: CollectOptions) -> Result<Self> {
-        Ok(Self { limit: options.limit, held: Vec::new(), count: 0, bytes: 0, failed: false })
+        Ok(Self { held: Blocks::new(options.limit), failed: false })
     }
 }
 
 impl Stream for CollectGet {
     fn reset(&mut self, _: &Context) -> Result<()> {
         self.held.clear();
-        (self.count, self.bytes, self.failed) = (0, 0, false);
+        self.failed = false;
         Ok(())
     }
 
@@ -164,7 +158,9 @@ impl Stream for CollectGet {
         if !self.failed
             && let Some(input) = io.input(0)
         {
-            self.hold(input)?;
+            let held = self.held.hold(input, usize::MAX, 0);
+            self.failed = held.is_err();
+            held?;
         }
         if self.failed {
             return Ok(Step::End);
@@ -192,7 +188,7 @@ impl Stream for CollectGet {
 
     /// All that is held comes again.
     fn state(&self) -> Result<State> {
-        Ok(State::json(1, &self.failed)?.again(0, self.count))
+        Ok(State::json(1, &self.failed)?.again(0, self.held.count()))
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
@@ -202,36 +198,11 @@ impl Stream for CollectGet {
 }
 
 impl CollectGet {
-    fn hold(&mut self, input: &mut Chunk) -> Result<()> {
-        for (at, (.., values)) in input.samples().enumerate() {
-            self.bytes += memory::size(values);
-            if self.bytes > self.limit {
-                self.failed = true;
-                let count = self.count + at as u64 + 1;
-                let error = format!("{count} samples are more than {} bytes", self.limit);
-                return Err(Error::limit(error).context("option", "limit"));
-            }
-        }
-        while !input.is_empty() {
-            if self.count.is_multiple_of(BLOCK) {
-                self.held.push(Chunk::new());
-            }
-            let Some(block) = self.held.last_mut() else {
-                return Err(Error::bug("no block to hold samples"));
-            };
-            let count = input.len().min(BLOCK as usize - block.len());
-            block.take_from(input, count);
-            self.count += count as u64;
-        }
-        Ok(())
-    }
-
     /// The sample with this number.
     fn get(&self, number: u64) -> Result<(u64, &Key, &Schema, &[Value])> {
-        let block = usize::try_from(number / BLOCK).ok().and_then(|block| self.held.get(block));
-        let sample = block.and_then(|block| block.get((number % BLOCK) as usize));
-        sample.ok_or_else(|| {
-            Error::invalid(format!("found number {number}, expected one of {} samples", self.count))
+        self.held.get(number).ok_or_else(|| {
+            let count = self.held.count();
+            Error::invalid(format!("found number {number}, expected one of {count} samples"))
         })
     }
 }

@@ -29,6 +29,11 @@ impl Join {
         self.prefix.as_ref().map(Vec::len)
     }
 
+    /// What [`schema`](Join::schema) gave last.
+    pub(crate) fn joined(&self) -> &Schema {
+        &self.joined
+    }
+
     /// The schema of a sample with the fields of all, in order.
     ///
     /// # Errors

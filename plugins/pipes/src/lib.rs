@@ -2,6 +2,7 @@
 
 mod assert_length;
 mod batch;
+mod blocks;
 mod bucket_by_length;
 mod by_schema;
 mod cache;
@@ -29,6 +30,7 @@ mod label;
 mod lasting;
 mod length;
 mod lists;
+mod lookup;
 mod map;
 mod max_tokens;
 mod mix;
@@ -39,6 +41,7 @@ mod pack;
 mod pad;
 mod pad_to_length;
 mod padded_batch;
+mod pairs;
 mod parts;
 mod ragged_batch;
 mod random_split;
@@ -97,6 +100,7 @@ pub use crate::{
     group_by::{GroupBy, GroupByOptions},
     in_batch_shuffle::InBatchShuffle,
     label::{Label, LabelOptions},
+    lookup::{Lookup, LookupOptions},
     map::{Map, MapOptions},
     max_tokens::{MaxTokens, MaxTokensOptions},
     mix::{Mix, MixOptions},
@@ -140,5 +144,5 @@ forebay_core::export_plugin! {
     indexed: [Range],
     maps: [Cast, Collate, Decode, Drop, Flatten, InBatchShuffle, Label, Map, Rename, Select],
     flat_maps: [FlatMap, RepeatEach, Unbatch],
-    streams: [AssertLength, Batch, BucketByLength, Cache, Collect, CollectGet, CollectLen, Concat, Demux, DistributedSampler, Enumerate, Filter, Fork, Group, GroupBy, MaxTokens, Mix, Mux, Pack, PadToLength, PaddedBatch, RaggedBatch, RandomSampler, RandomSplit, Rebatch, RejectionResample, Repeat, Scan, SequentialSampler, Shard, Shuffle, Skip, SkipWhile, Slice, Sort, Subsample, SubsetSampler, Take, TakeWhile, Unique, WeightedSampler, Window, WindowShuffle, Zip, ZipByKey],
+    streams: [AssertLength, Batch, BucketByLength, Cache, Collect, CollectGet, CollectLen, Concat, Demux, DistributedSampler, Enumerate, Filter, Fork, Group, GroupBy, Lookup, MaxTokens, Mix, Mux, Pack, PadToLength, PaddedBatch, RaggedBatch, RandomSampler, RandomSplit, Rebatch, RejectionResample, Repeat, Scan, SequentialSampler, Shard, Shuffle, Skip, SkipWhile, Slice, Sort, Subsample, SubsetSampler, Take, TakeWhile, Unique, WeightedSampler, Window, WindowShuffle, Zip, ZipByKey],
 }

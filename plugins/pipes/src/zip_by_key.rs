@@ -9,8 +9,8 @@ use forebay_core::{
 
 use crate::{
     held::{Again, Held},
-    join::Join,
-    keys::{By, Index},
+    keys::Index,
+    pairs::{Pairs, alone},
 };
 
 options! {
@@ -40,13 +40,10 @@ options! {
 /// second with one key must not wait at a time. State: which samples wait; they come again, with all that came between them.
 #[derive(Debug)]
 pub struct ZipByKey {
-    by: [By; 2],
+    pairs: Pairs,
     kind: Kind,
     buffer: usize,
     drop_oldest: bool,
-    /// The field of the second input that the first one has too, as its key, and what the first one calls it.
-    shared: Option<(String, String)>,
-    names: Join,
     held: Held,
     index: Index,
     /// The sample of the first input that looks for its partner, if there is one, and its key.
@@ -58,8 +55,6 @@ pub struct ZipByKey {
     other: Vec<u8>,
     /// The fields of the last sample of each input, which are null for one without a partner.
     fields: [Schema; 2],
-    row: Vec<Value>,
-    joined: Sample,
     /// Whether an error ended the stream.
     failed: bool,
 }
@@ -79,7 +74,7 @@ impl DataPipe for ZipByKey {
     const INFO: PipeInfo = PipeInfo {
         name: "zip_by_key",
         summary: "The fields of two samples with one key in one sample",
-        also: "join zip_with_iter zip_with_map",
+        also: "join zip_with_iter",
         inputs: (2, 2),
         uids: Uids::Derived,
         drops: "*",
@@ -90,33 +85,7 @@ impl DataPipe for ZipByKey {
 
     fn new(options: ZipByKeyOptions) -> Result<Self> {
         let ZipByKeyOptions { key, left, right, join, buffer, on_full, prefix } = options;
-        if let Some(found) = prefix.as_ref().map(Vec::len).filter(|&found| found != 2) {
-            let error = Error::invalid(format!("found {found} prefixes for 2 inputs"));
-            return Err(error.context("option", "prefix"));
-        }
-        if key.is_some() && left.is_some() && right.is_some() {
-            let error = Error::invalid("found a key beside `left` and `right`, which win over it");
-            return Err(error.context("option", "key"));
-        }
-        let by = |option, own: Option<String>| match own {
-            Some(own) => By::new(option, Some(&own)),
-            None => By::new("key", key.as_deref()),
-        };
-        let by = [by("left", left)?, by("right", right)?];
-        let name = |input: usize, field: &str| match &prefix {
-            Some(prefix) => format!("{}{field}", prefix[input]),
-            None => field.to_owned(),
-        };
-        let shared = match (by[0].field(), by[1].field()) {
-            (Some(one), Some(other)) if name(0, one) == name(1, other) => {
-                Some((other.to_owned(), one.to_owned()))
-            }
-            _ => None,
-        };
-        let mut names = Join::new(prefix);
-        if let Some((field, _)) = &shared {
-            names = names.without(1, field);
-        }
+        let pairs = Pairs::new(key.as_deref(), [left.as_deref(), right.as_deref()], prefix)?;
         let kind = match join.as_str() {
             "inner" => Kind::Inner,
             "left" => Kind::Left,
@@ -124,12 +93,10 @@ impl DataPipe for ZipByKey {
             _ => Kind::Strict,
         };
         Ok(Self {
-            by,
+            pairs,
             kind,
             buffer,
             drop_oldest: on_full == "drop_oldest",
-            shared,
-            names,
             held: Held::default(),
             index: Index::default(),
             left: Sample::default(),
@@ -138,8 +105,6 @@ impl DataPipe for ZipByKey {
             right: Sample::default(),
             other: Vec::new(),
             fields: [Schema::empty(), Schema::empty()],
-            row: Vec::new(),
-            joined: Sample::default(),
             failed: false,
         })
     }
@@ -150,7 +115,7 @@ impl Stream for ZipByKey {
         self.held.clear();
         self.index.clear();
         // Of fields that were not seen yet only the key is known.
-        self.fields = [Schema::new(self.shared.iter().map(|(_, own)| own.as_str())), Schema::empty()];
+        self.fields = [self.pairs.known(), Schema::empty()];
         (self.looks, self.failed) = (false, false);
         Ok(())
     }
@@ -201,7 +166,7 @@ impl ZipByKey {
                 Ok(Again::Done) => return Ok(true),
                 Ok(Again::Wait) => return Ok(false),
                 Ok(Again::Kept(slot)) => {
-                    if let Err(error) = self.by[1].of(self.held.sample(slot), &mut self.other) {
+                    if let Err(error) = self.pairs.by[1].of(self.held.sample(slot), &mut self.other) {
                         self.held.release(slot);
                         return Err(error);
                     }
@@ -218,7 +183,7 @@ impl ZipByKey {
     /// Takes the next sample of the first input, whose partner is then looked for; says whether there was one.
     fn take_left(&mut self, io: &mut Io) -> Result<bool> {
         let Some(input) = io.input(0) else { return Ok(false) };
-        let Some(read) = self.by[0].read(input, &mut self.key) else { return Ok(false) };
+        let Some(read) = self.pairs.by[0].read(input, &mut self.key) else { return Ok(false) };
         input.pop_into(&mut self.left);
         read?;
         remember(&mut self.fields[0], self.left.schema());
@@ -236,7 +201,7 @@ impl ZipByKey {
             return self.give(io, [true, true], cx);
         }
         while let Some(input) = io.input(1) {
-            let Some(read) = self.by[1].read(input, &mut self.other) else { break };
+            let Some(read) = self.pairs.by[1].read(input, &mut self.other) else { break };
             if let Err(error) = read {
                 self.held.pass(input);
                 return Err(error);
@@ -339,28 +304,13 @@ impl ZipByKey {
             true => (self.left.uid(), self.left.key().clone()),
             false => (cx.uid_of(self.right.uid(), [1, 0]), self.right.key().clone()),
         };
-        let widths = schemas.map(Schema::len);
-        let place = |(field, own): &(String, String)| {
-            Some((schemas[1].position(field)?, schemas[0].position(own).filter(|_| !left)))
+        let places = self.pairs.places(schemas, left).map_err(|error| error.context("sample", &key))?;
+        let values = |sample: &'_ mut Sample, there: bool| {
+            let values = if there { sample.values_mut() } else { &mut [] };
+            values.iter_mut().map(mem::take)
         };
-        let shared = self.shared.as_ref().and_then(place);
-        let schema = self.names.schema(schemas.into_iter()).map_err(|error| error.context("sample", &key))?;
-        for (sample, there, end) in
-            [(&mut self.left, left, widths[0]), (&mut self.right, right, widths[0] + widths[1])]
-        {
-            if there {
-                self.row.extend(sample.values_mut().iter_mut().map(mem::take));
-            }
-            self.row.resize(end, Value::NULL);
-        }
-        if let Some((at, own)) = shared {
-            let value = self.row.remove(widths[0] + at);
-            if let Some(own) = own {
-                self.row[own] = value;
-            }
-        }
-        self.joined.refill(uid, key, schema, self.row.drain(..));
-        io.push(&mut self.joined);
+        let values = (values(&mut self.left, left), values(&mut self.right, right));
+        io.push(self.pairs.join((uid, key), places, values.0, values.1));
         Ok(None)
     }
 }
@@ -370,12 +320,6 @@ fn remember(known: &mut Schema, schema: &Schema) {
     if !known.is(schema) {
         *known = schema.clone();
     }
-}
-
-/// The error for a sample without a partner in this input.
-#[cold]
-fn alone(sample: &Sample, input: usize) -> Error {
-    Error::invalid(format!("no sample of input {input} has its key")).context("sample", sample.key())
 }
 
 #[cfg(test)]

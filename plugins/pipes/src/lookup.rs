@@ -1,0 +1,208 @@
+//! `lookup`: the fields of a table's row in each sample that has its key.
+
+use std::mem;
+
+use forebay_core::{
+    Chunk, Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, Schema, State, StateExt, Step,
+    Stream, Value, options,
+};
+
+use crate::{
+    blocks::Blocks,
+    keys::Index,
+    pairs::{Pairs, alone},
+};
+
+/// What a row costs beside its values and its key: its places in the index.
+const BESIDE: usize = 64;
+
+options! {
+    /// Options of `lookup`.
+    pub struct LookupOptions {
+        /// An expression that gives a key, over the samples of both inputs; null for the sample's name, or that of its file without folder and extension.
+        key: Option<String> = null;
+        /// The same for the first input alone.
+        left: Option<String> = null;
+        /// The same for the rows of the table alone.
+        right: Option<String> = null;
+        /// What becomes of a sample whose key no row has: `strict` fails, `inner` leaves it out, `left` goes on with nulls.
+        join: String = "strict", one_of ["strict", "inner", "left"];
+        /// The most bytes of the table that are held.
+        limit: u64 = 1073741824;
+        /// What to put before the names of each input's fields, two texts; null when no name comes twice.
+        prefix: Option<Vec<String>> = null;
+    }
+}
+
+/// Gives each sample of the first input the fields of the row that has its key, of the second, the table.
+///
+/// The table is read whole before the first sample, and held. A row serves any number of samples; two rows with one key are an error.
+/// Samples come in the order of the first input and keep their uids and keys; a field that is the key of both stands there once. Memory: the table,
+/// up to `limit`. State: how many rows were taken, all of which come again.
+#[derive(Debug)]
+pub struct Lookup {
+    pairs: Pairs,
+    kind: Kind,
+    rows: Blocks,
+    index: Index,
+    /// How many samples of the table were taken, and up to which of them all was told before a restore.
+    taken: u64,
+    settled: u64,
+    /// Whether the table was too large.
+    failed: bool,
+    /// The sample of the first input, and the last key.
+    left: Sample,
+    key: Vec<u8>,
+    /// The fields of an empty table.
+    none: Schema,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Strict,
+    Inner,
+    Left,
+}
+
+impl DataPipe for Lookup {
+    const INFO: PipeInfo = PipeInfo {
+        name: "lookup",
+        summary: "The fields of a table's row in each sample that has its key",
+        also: "join zip_with_map",
+        inputs: (2, 2),
+        drops: "*",
+        per_input: "prefix",
+        ..PipeInfo::DEFAULT
+    };
+    type Options = LookupOptions;
+
+    fn new(options: LookupOptions) -> Result<Self> {
+        let LookupOptions { key, left, right, join, limit, prefix } = options;
+        let pairs = Pairs::new(key.as_deref(), [left.as_deref(), right.as_deref()], prefix)?;
+        let kind = match join.as_str() {
+            "inner" => Kind::Inner,
+            "left" => Kind::Left,
+            _ => Kind::Strict,
+        };
+        Ok(Self {
+            pairs,
+            kind,
+            rows: Blocks::new(limit),
+            index: Index::default(),
+            taken: 0,
+            settled: 0,
+            failed: false,
+            left: Sample::default(),
+            key: Vec::new(),
+            none: Schema::empty(),
+        })
+    }
+}
+
+impl Stream for Lookup {
+    fn reset(&mut self, _: &Context) -> Result<()> {
+        self.rows.clear();
+        self.index.clear();
+        (self.taken, self.settled, self.failed) = (0, 0, false);
+        Ok(())
+    }
+
+    fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
+        while !self.failed
+            && let Some(table) = io.input(1).filter(|table| !table.is_empty())
+        {
+            self.learn(table)?;
+        }
+        if self.failed {
+            return Ok(Step::End);
+        }
+        if !io.ended(1) {
+            return Ok(Step::NeedInput(1));
+        }
+        while io.room() > 0 {
+            if !self.give(io)? {
+                return Ok(if io.ended(0) { Step::End } else { Step::NeedInput(0) });
+            }
+        }
+        Ok(Step::Ready)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        inputs[0].filter(|_| self.kind != Kind::Inner)
+    }
+
+    fn state(&self) -> Result<State> {
+        Ok(State::json(1, &(self.taken.max(self.settled), self.failed))?.again(1, self.taken))
+    }
+
+    fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
+        (self.settled, self.failed) = state.parse(1)?;
+        Ok(())
+    }
+}
+
+impl Lookup {
+    /// Takes the foremost row of the table. What was wrong with one was told before a restore.
+    fn learn(&mut self, table: &mut Chunk) -> Result<()> {
+        self.taken += 1;
+        let learned = self.hold(table);
+        if self.taken <= self.settled { Ok(()) } else { learned }
+    }
+
+    fn hold(&mut self, table: &mut Chunk) -> Result<()> {
+        if let Some(Err(error)) = self.pairs.by[1].read(table, &mut self.key) {
+            table.advance();
+            return Err(error);
+        }
+        let hash = self.index.hash(&self.key);
+        if let Some(there) = self.index.find(hash, &self.key) {
+            let there = self.rows.get(there.into()).map(|(_, key, ..)| key.to_string()).unwrap_or_default();
+            let key = table.front().map(|(_, key)| key.to_string()).unwrap_or_default();
+            table.advance();
+            let error =
+                Error::invalid(format!("its key is that of `{there}`, which is in the table already"));
+            return Err(error.context("sample", key));
+        }
+        let held = self.rows.hold(table, 1, self.key.len() + BESIDE).and_then(|()| {
+            let number = u32::try_from(self.rows.count() - 1);
+            number.map_err(|_| Error::limit("a table has 2^32 rows at most"))
+        });
+        match held {
+            Ok(number) => self.index.insert(hash, &self.key, number),
+            Err(error) => {
+                // Without the rest of the table samples would seem to have no row.
+                self.failed = true;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the next sample with its row; says whether there was one.
+    fn give(&mut self, io: &mut Io) -> Result<bool> {
+        let Some(input) = io.input(0) else { return Ok(false) };
+        let Some(read) = self.pairs.by[0].read(input, &mut self.key) else { return Ok(false) };
+        input.pop_into(&mut self.left);
+        read?;
+        let number = self.index.find(self.index.hash(&self.key), &self.key);
+        let row = number.and_then(|number| self.rows.get(number.into()));
+        let (schema, values) = match (row, self.kind) {
+            (Some((.., schema, values)), _) => (schema, values),
+            (None, Kind::Strict) => return Err(alone(&self.left, 1)),
+            (None, Kind::Inner) => return Ok(true),
+            (None, Kind::Left) => {
+                let first = self.rows.get(0).map(|(.., schema, _)| schema);
+                (first.unwrap_or(&self.none), &[][..])
+            }
+        };
+        let (uid, key) = (self.left.uid(), self.left.key().clone());
+        let places = self.pairs.places([self.left.schema(), schema], true);
+        let places = places.map_err(|error| error.context("sample", &key))?;
+        let left = self.left.values_mut().iter_mut().map(mem::take);
+        io.push(self.pairs.join((uid, key), places, left, values.iter().cloned()));
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests;

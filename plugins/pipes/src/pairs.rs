@@ -1,0 +1,112 @@
+//! Two samples with one key as one: what they are compared by, and what is made of them.
+
+use forebay_core::{Error, Key, Result, Sample, Schema, Value};
+
+use crate::{join::Join, keys::By};
+
+/// What the samples of two inputs are compared by, and the samples that are made of two.
+#[derive(Debug)]
+pub(crate) struct Pairs {
+    pub(crate) by: [By; 2],
+    /// The field of the second input that the first one has too, as its key, and what the first one calls it.
+    shared: Option<(String, String)>,
+    names: Join,
+    row: Vec<Value>,
+    joined: Sample,
+}
+
+impl Pairs {
+    /// Of the options `key`, `left`, `right` and `prefix`.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the option.
+    pub(crate) fn new(
+        key: Option<&str>,
+        [left, right]: [Option<&str>; 2],
+        prefix: Option<Vec<String>>,
+    ) -> Result<Self> {
+        if let Some(found) = prefix.as_ref().map(Vec::len).filter(|&found| found != 2) {
+            let error = Error::invalid(format!("found {found} prefixes for 2 inputs"));
+            return Err(error.context("option", "prefix"));
+        }
+        if key.is_some() && left.is_some() && right.is_some() {
+            let error = Error::invalid("found a key beside `left` and `right`, which win over it");
+            return Err(error.context("option", "key"));
+        }
+        let by = |option, own: Option<&str>| match own {
+            Some(own) => By::new(option, Some(own)),
+            None => By::new("key", key),
+        };
+        let by = [by("left", left)?, by("right", right)?];
+        let name = |input: usize, field: &str| match &prefix {
+            Some(prefix) => format!("{}{field}", prefix[input]),
+            None => field.to_owned(),
+        };
+        let shared = match (by[0].field(), by[1].field()) {
+            (Some(one), Some(other)) if name(0, one) == name(1, other) => {
+                Some((other.to_owned(), one.to_owned()))
+            }
+            _ => None,
+        };
+        let mut names = Join::new(prefix);
+        if let Some((field, _)) = &shared {
+            names = names.without(1, field);
+        }
+        Ok(Self { by, shared, names, row: Vec::new(), joined: Sample::default() })
+    }
+
+    /// The fields of the first input that are known before any sample of it: the key, where both have it.
+    pub(crate) fn known(&self) -> Schema {
+        Schema::new(self.shared.iter().map(|(_, own)| own.as_str()))
+    }
+
+    /// How samples of these schemas come together; without a left one its key is that of the right one.
+    ///
+    /// # Errors
+    /// `Invalid` when both have a field of one name.
+    #[inline]
+    pub(crate) fn places(&mut self, schemas: [&Schema; 2], has_left: bool) -> Result<Places> {
+        let place = |(field, own): &(String, String)| {
+            Some((schemas[1].position(field)?, schemas[0].position(own).filter(|_| !has_left)))
+        };
+        let shared = self.shared.as_ref().and_then(place);
+        self.names.schema(schemas.into_iter())?;
+        Ok(Places { widths: schemas.map(Schema::len), shared })
+    }
+
+    /// The sample with these values in these places, nulls for those that are missing.
+    #[inline]
+    pub(crate) fn join(
+        &mut self,
+        (uid, key): (u64, Key),
+        Places { widths: [first, second], shared }: Places,
+        left: impl Iterator<Item = Value>,
+        right: impl Iterator<Item = Value>,
+    ) -> &mut Sample {
+        self.row.extend(left);
+        self.row.resize(first, Value::NULL);
+        self.row.extend(right);
+        self.row.resize(first + second, Value::NULL);
+        if let Some((at, own)) = shared {
+            let value = self.row.remove(first + at);
+            if let Some(own) = own {
+                self.row[own] = value;
+            }
+        }
+        self.joined.refill(uid, key, self.names.joined(), self.row.drain(..));
+        &mut self.joined
+    }
+}
+
+/// How many fields each of two samples has, where in the second the key is that both have, and where that goes in the first if not there already.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Places {
+    widths: [usize; 2],
+    shared: Option<(usize, Option<usize>)>,
+}
+
+/// The error for a sample without a partner in this input.
+#[cold]
+pub(crate) fn alone(sample: &Sample, input: usize) -> Error {
+    Error::invalid(format!("no sample of input {input} has its key")).context("sample", sample.key())
+}
