@@ -4,7 +4,7 @@ use std::mem;
 
 use forebay_core::{
     Chunk, Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, Schema, State, StateExt, Step,
-    Stream, Value, options,
+    Stream, options,
 };
 
 use crate::{

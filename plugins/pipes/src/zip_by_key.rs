@@ -305,14 +305,16 @@ impl ZipByKey {
             false => (cx.uid_of(self.right.uid(), [1, 0]), self.right.key().clone()),
         };
         let places = self.pairs.places(schemas, left).map_err(|error| error.context("sample", &key))?;
-        let values = |sample: &'_ mut Sample, there: bool| {
-            let values = if there { sample.values_mut() } else { &mut [] };
-            values.iter_mut().map(mem::take)
-        };
-        let values = (values(&mut self.left, left), values(&mut self.right, right));
-        io.push(self.pairs.join((uid, key), places, values.0, values.1));
+        let left = values(&mut self.left, left);
+        io.push(self.pairs.join((uid, key), places, left, values(&mut self.right, right)));
         Ok(None)
     }
+}
+
+/// The values of a sample, taken out of it; none of one that is not there.
+fn values(sample: &mut Sample, there: bool) -> impl Iterator<Item = Value> {
+    let values = if there { sample.values_mut() } else { &mut [] };
+    values.iter_mut().map(mem::take)
 }
 
 /// Notes the fields of the last sample.
