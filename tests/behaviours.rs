@@ -3,13 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{
+    collections::HashSet,
     fs,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
 use forebay_core::Context;
 use forebay_loader::{Executor, Graph, Loader, Result, Sample, Snapshot, Value};
-use forebay_tests::{Setting, build, builder, digest, line, registry, within_deadline};
+use forebay_tests::{Setting, build, builder, digest, line, registry, root, within_deadline};
 
 /// The numbers in one sample or batch.
 fn numbers(sample: &Sample) -> Vec<i64> {
@@ -246,6 +247,43 @@ fn a_listing_goes_on_with_the_next_file_and_not_behind_the_last_b115_b128() {
     assert!(names[0].starts_with("1.txt"));
     let (names, error) = listing(0);
     assert!(names.is_empty() && !error.is_empty(), "{names:?} {error}");
+}
+
+#[test]
+fn members_are_chosen_and_called_otherwise_by_their_endings_b134() {
+    let fields = |more: &str| {
+        let shard = root().join("examples/photos/photos-000000.tar").display().to_string();
+        let graph = line(&format!("files '{shard}' | untar | take 3 | {more}"));
+        let mut loader = build(&graph, &registry(), Setting::threads(2)).unwrap();
+        let names = |sample: Result<Sample>| {
+            let sample = sample.unwrap();
+            sample.schema().names().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let found: HashSet<_> = loader.epoch(0).map(names).collect();
+        assert_eq!(found.len(), 1, "all alike");
+        found.into_iter().next().unwrap()
+    };
+    assert_eq!(fields("rename 'cls=txt'"), ["jpg", "json", "txt"]);
+    assert_eq!(fields("select jpg"), ["jpg"]);
+    let members = "files 'SHARD' | untar group=none | filter \"name.endsWith('.jpg')\"";
+    let members =
+        members.replace("SHARD", &root().join("examples/photos/photos-000000.tar").display().to_string());
+    let mut loader = build(&line(&members), &registry(), Setting::INLINE).unwrap();
+    let names: Vec<_> = loader
+        .epoch(0)
+        .map(|sample| sample.unwrap().get("name").and_then(Value::as_str).unwrap().to_owned())
+        .collect();
+    assert!(!names.is_empty() && names.iter().all(|name| name.ends_with(".jpg")), "{names:?}");
+}
+
+#[test]
+fn what_runs_a_command_is_no_place_to_read_from_b146() {
+    for open in ["mmap", "read"] {
+        let graph = line(&format!("files 'pipe:cat /etc/hostname' open={open} | lines | text_lines"));
+        let mut loader = build(&graph, &registry(), Setting::INLINE).unwrap();
+        let error = loader.epoch(0).next().unwrap().unwrap_err();
+        assert!(error.to_string().contains("pipe:cat /etc/hostname"), "{error}");
+    }
 }
 
 #[test]

@@ -181,6 +181,11 @@ fn what_does_not_pass_is_an_error_that_says_what_was_tried_b130() {
         format!("http://{}/a.bin", std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let error = RemoteStore::with(Settings { attempts: 2, ..settings() }).unwrap().size(&nobody).unwrap_err();
     assert_eq!(error.get("attempts"), Some("2"), "{error}");
+    // No second try: at once.
+    let once = Proxy::new(server.address, |_| Fault::Status(503, None));
+    let one = RemoteStore::with(Settings { attempts: 1, ..settings() }).unwrap();
+    let error = one.size(&once.url("a.bin")).unwrap_err();
+    assert_eq!((error.kind(), once.requests()), (ErrorKind::Io, 1), "{error}");
     let shifted = Proxy::new(server.address, |number| if number == 0 { Fault::None } else { Fault::Shifted });
     assert!(store().read_range(&shifted.url("a.bin"), 500_000, 10).is_err());
 }
