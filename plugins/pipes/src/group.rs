@@ -36,6 +36,7 @@ options! {
 pub struct Group {
     names: Names,
     known: Known,
+    places: Places,
     held: Held,
     /// The file that came last; only its memory is kept.
     file: Sample,
@@ -88,7 +89,8 @@ impl DataPipe for Group {
     fn new(options: GroupOptions) -> Result<Self> {
         let by = By::new(&options.by).map_err(|error| error.context("option", "by"))?;
         let names = Names { packed: options.packed, by };
-        Ok(Self { names, known: Known::default(), held: Held::default(), file: Sample::default() })
+        let (known, places) = (Known::default(), Places::default());
+        Ok(Self { names, known, places, held: Held::default(), file: Sample::default() })
     }
 }
 
@@ -139,8 +141,10 @@ impl Held {
 impl Group {
     /// Takes the file that came; gives the sample before it, once that is whole.
     fn add(&mut self, io: &mut Io) -> Result<()> {
-        let Self { names, known, held, file } = self;
-        let Some((Part { stem, field }, bytes)) = names.part(file) else {
+        let Self { names, known, places, held, file } = self;
+        let places = places.of(file.schema());
+        let part = places.and_then(|places| Some((names.part(file.values(), places)?, places)));
+        let Some((Part { stem, field }, (path, bytes))) = part else {
             held.give(io);
             held.begin(file, false);
             return Ok(());
@@ -152,7 +156,7 @@ impl Group {
             && let Some(whole) = known.get(held.sample.schema(), &field, false)
         {
             held.taken += 1;
-            let bytes = bytes.clone();
+            let bytes = mem::take(&mut file.values_mut()[bytes]);
             return held.sample.reshape(whole, |_, _, values| {
                 values.push(bytes);
                 Ok(())
@@ -165,17 +169,32 @@ impl Group {
         };
         held.stem.clear();
         held.stem.push_str(&stem);
-        file.reshape(first, |_, schema, values| {
+        file.reshape(first, |_, _, values| {
             // The bytes go to the end, and the path is gone.
-            if let (Some(path), Some(bytes)) = (schema.position(PATH), schema.position(BYTES)) {
-                let held = values.remove(bytes);
-                values.remove(path - usize::from(path > bytes));
-                values.push(held);
-            }
+            let held = values.remove(bytes);
+            values.remove(path - usize::from(path > bytes));
+            values.push(held);
             Ok::<_, Error>(())
         })?;
         held.begin(file, true);
         Ok(())
+    }
+}
+
+/// Where path and bytes are in samples of the last schema.
+#[derive(Debug, Default)]
+struct Places(Option<(Schema, Option<(usize, usize)>)>);
+
+impl Places {
+    fn of(&mut self, schema: &Schema) -> Option<(usize, usize)> {
+        match &self.0 {
+            Some((known, places)) if known.is(schema) => *places,
+            _ => {
+                let places = schema.position(PATH).zip(schema.position(BYTES));
+                self.0 = Some((schema.clone(), places));
+                places
+            }
+        }
     }
 }
 
@@ -221,10 +240,11 @@ impl Joined {
 }
 
 impl Names {
-    /// What a file is a part of, and its bytes; nothing for what is no file, or does not match.
-    fn part<'a>(&self, file: &'a Sample) -> Option<(Part<'a>, &'a Value)> {
-        let Some(View::Str(path)) = file.get(PATH).map(Value::view) else { return None };
-        let bytes = file.get(BYTES).filter(|bytes| matches!(bytes.view(), View::Bytes(_)))?;
+    /// What a file is a part of, with path and bytes in these places; nothing for what is no file, or does not match.
+    fn part<'a>(&self, file: &'a [Value], (path, bytes): (usize, usize)) -> Option<Part<'a>> {
+        let (View::Str(path), View::Bytes(_)) = (file.get(path)?.view(), file.get(bytes)?.view()) else {
+            return None;
+        };
         let (stem, field) = match &self.by {
             By::Extension => {
                 let (stem, extension) = self.split(path);
@@ -247,7 +267,7 @@ impl Names {
             }
         };
         let field = if field.is_empty() { BYTES.into() } else { field };
-        Some((Part { stem, field }, bytes))
+        Some(Part { stem, field })
     }
 
     /// A path up to its extension, and that.

@@ -1,12 +1,10 @@
 //! `label`: the class that a file's folder stands for.
 
-use std::collections::HashMap;
-
 use forebay_core::{
     Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Schema, Str, Value, View, options,
 };
 
-use crate::by_schema::BySchema;
+use crate::{by_schema::BySchema, keys::Index};
 
 const PATH: &str = "path";
 
@@ -31,10 +29,10 @@ options! {
 pub struct Label {
     classes: Vec<Str>,
     /// The label of each class.
-    labels: HashMap<String, usize>,
+    labels: Index,
     root: String,
     /// The names of the folders that lead to the root.
-    above: Vec<String>,
+    above: Vec<Vec<u8>>,
     field: String,
     class: Option<String>,
     shapes: BySchema<Shape>,
@@ -57,17 +55,19 @@ impl DataPipe for Label {
     fn new(options: LabelOptions) -> Result<Self> {
         let LabelOptions { classes, root, field, class } = options;
         let refuse = |option, message: String| Err(Error::invalid(message).context("option", option));
-        let mut labels = HashMap::new();
-        for (label, class) in classes.iter().enumerate() {
-            if labels.insert(class.clone(), label).is_some() {
+        let mut labels = Index::default();
+        for (label, class) in (0..).zip(&classes) {
+            let hash = labels.hash(class.as_bytes());
+            if labels.find(hash, class.as_bytes()).is_some() {
                 return refuse("classes", format!("`{class}` stands there twice"));
             }
+            labels.insert(hash, class.as_bytes(), label);
         }
         if class.as_ref() == Some(&field) {
             return refuse("field", format!("`{field}` is the field for the class's name"));
         }
         let classes = classes.into_iter().map(Str::from).collect();
-        let above = if root.is_empty() { Vec::new() } else { parts(&root).map(ToOwned::to_owned).collect() };
+        let above = if root.is_empty() { Vec::new() } else { parts(&root).map(<[u8]>::to_vec).collect() };
         Ok(Self { classes, labels, root, above, field, class, shapes: BySchema::default() })
     }
 }
@@ -106,33 +106,32 @@ impl Label {
     fn label(&self, path: &Value) -> Result<usize> {
         let View::Str(path) = path.view() else { return Err(no_path()) };
         let folder = self.folder(path).map_err(|error| error.context("path", path))?;
-        self.labels.get(folder).copied().ok_or_else(|| {
-            let count = self.classes.len();
+        let label = self.labels.find(self.labels.hash(folder), folder);
+        label.map(|label| label as usize).ok_or_else(|| {
+            let (folder, count) = (String::from_utf8_lossy(folder), self.classes.len());
             Error::invalid(format!("its folder `{folder}` is none of the {count} classes"))
                 .context("path", path)
         })
     }
 
     /// The folder directly below the root that `path` lies in.
-    fn folder<'a>(&self, path: &'a str) -> Result<&'a str> {
+    fn folder<'a>(&self, path: &'a str) -> Result<&'a [u8]> {
         let mut below = parts(path);
-        if self.above.iter().any(|above| below.next() != Some(above)) {
+        if self.above.iter().any(|above| below.next() != Some(&above[..])) {
             return Err(Error::invalid(format!("the file does not lie below `{}`", self.root)));
         }
         match (below.next(), below.next()) {
-            (Some(folder), Some(_)) if !["", ".."].contains(&folder) => Ok(folder),
+            (Some(folder), Some(_)) if !folder.is_empty() && folder != b".." => Ok(folder),
             _ => Err(Error::invalid(format!("the file lies in no folder below `{}`", self.root))),
         }
     }
 }
 
 /// The names in a path; the first is empty where it begins at the root of all.
-fn parts(path: &str) -> impl Iterator<Item = &str> {
+fn parts(path: &str) -> impl Iterator<Item = &[u8]> {
     let path = path.strip_prefix("file://").unwrap_or(path);
-    path.split('/')
-        .enumerate()
-        .filter(|(at, part)| *part != "." && (*at == 0 || !part.is_empty()))
-        .map(|(_, part)| part)
+    let parts = path.as_bytes().split(|byte| *byte == b'/').enumerate();
+    parts.filter(|(at, part)| *part != b"." && (*at == 0 || !part.is_empty())).map(|(_, part)| part)
 }
 
 fn no_path() -> Error {
