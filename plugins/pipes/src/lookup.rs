@@ -172,6 +172,7 @@ impl Lookup {
             Err(error) => {
                 // Without the rest of the table samples would seem to have no row.
                 self.failed = true;
+                table.advance();
                 return Err(error);
             }
         }
