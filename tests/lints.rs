@@ -24,7 +24,7 @@ fn lints(graph: &str, executor: &str) -> Vec<(String, String)> {
 /// Graphs, the executor, the node that something is said of, and what it is about; each beside the same graph put right.
 const BITES: &[(&str, &str, &str, &str, &str)] = &[
     (
-        "range 9 | shard | shuffle 4",
+        "range 9 | shard drop_last=true | shuffle 4",
         "inline",
         "shuffle",
         "put `shuffle` before `shard`",
@@ -52,7 +52,7 @@ const BITES: &[(&str, &str, &str, &str, &str)] = &[
         "range 9 | sequential_sampler | shuffle 4",
     ),
     (
-        "range 9 | batch 3 | shard",
+        "range 9 | batch 3 | shard drop_last=true",
         "inline",
         "shard",
         "whole batches of `batch`",
@@ -94,7 +94,7 @@ const BITES: &[(&str, &str, &str, &str, &str)] = &[
         "range 9 | subsample 0.5 | cache",
     ),
     (
-        "range 9 | distributed_sampler | shard",
+        "range 9 | distributed_sampler | shard drop_last=true",
         "inline",
         "shard",
         "`distributed_sampler` gives each rank its share already",
@@ -221,7 +221,7 @@ fn what_bites_is_said_of_its_node_and_of_nothing_that_is_put_right() {
 
 #[test]
 fn a_person_reads_them_below_the_graph() {
-    let output = forebay(&[], &["explain", "range 9 | shard | shuffle 4"]);
+    let output = forebay(&[], &["explain", "range 9 | shard drop_last=true | shuffle 4"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let below = text.split_once("\nmay not be meant\n").unwrap().1;
     assert!(below.starts_with("  shuffle: each rank shuffles its own share"), "{text}");
@@ -242,7 +242,9 @@ fn ranks_that_may_be_uneven_are_told_where_the_graph_says_nothing_of_them() {
 #[test]
 fn a_plugin_that_is_kept_away_is_not_asked_and_nothing_is_said_of_it() {
     let registry = registry();
-    let graph = line("range 9 | shard | rogue_stream on=sandboxed | batch 2").check(&registry).unwrap();
+    let graph = line("range 9 | shard drop_last=true | rogue_stream on=sandboxed | batch 2")
+        .check(&registry)
+        .unwrap();
     let plan = Plan::new(&graph, &registry, Executor::Threads(2)).unwrap();
     assert_eq!(forebay_loader::lints(&graph, &registry, &plan), []);
     let loaded = |pipe: &str| registry.plugin_of(pipe).unwrap().is_loaded();

@@ -86,7 +86,7 @@ const CASES: &[&str] = &[
     "range N | unique 'value % 11'",
     "range N | window 4 shift=2",
     "range @a N ; range @b N start=3 ; zip_by_key <a, b> key=value join=outer prefix=['', 'b-']",
-    "range N | map @m 'k=value % 9' ; range @t 12 step=2 ; lookup <m, t> left=k right=value join=left prefix=['', 'b-']",
+    "range N | map @m 'k=value % 9' ; range @r N step=2 | take @t 4 ; lookup <m, t> left=k right=value join=left prefix=['', 'b-']",
     "range N | filter 'random() < 0.5' | map 'x=random()'",
     "range @a N ; range @b N start=-5 ; mux <a, b> block=3",
     "range @a N ; range @b N start=-5 ; mix <a, b> weights=[3, 1] draw=proportional",

@@ -242,9 +242,12 @@ impl Look<'_> {
             let before = read[at].iter().find_map(|&from| found[from]);
             // A plugin that cannot be asked is no reason to say something.
             let knows = |inputs: &[_]| !matches!(lengths(0).of(at, inputs), Some(Ok(None)));
-            // What combines several does so alike on all ranks; what writes has nobody who waits.
-            let alone = inputs.len() == 1 && self.spec(at).is_some_and(|spec| spec.on != On::OwnThread);
-            let guesses = || alone && !knows(&[Some(Length::new(ANY))]);
+            // Nobody waits for one that writes.
+            if self.spec(at).is_some_and(|spec| spec.on == On::OwnThread) {
+                continue;
+            }
+            // What combines several does so alike on all ranks.
+            let guesses = || inputs.len() == 1 && !knows(&[Some(Length::new(ANY))]);
             let unlike = |&from: &usize| found[from].is_none().then_some(Length::new(ANY));
             found[at] = match before {
                 _ if self.loses(at) => Some(at),
