@@ -242,15 +242,14 @@ impl Look<'_> {
             let before = read[at].iter().find_map(|&from| found[from]);
             // A plugin that cannot be asked is no reason to say something.
             let knows = |inputs: &[_]| !matches!(lengths(0).of(at, inputs), Some(Ok(None)));
-            // Nobody waits for one that writes.
-            if self.spec(at).is_some_and(|spec| spec.on == On::OwnThread) {
-                continue;
-            }
+            let writes = self.spec(at).is_some_and(|spec| spec.on == On::OwnThread);
             // What combines several does so alike on all ranks.
             let guesses = || inputs.len() == 1 && !knows(&[Some(Length::new(ANY))]);
             let unlike = |&from: &usize| found[from].is_none().then_some(Length::new(ANY));
             found[at] = match before {
                 _ if self.loses(at) => Some(at),
+                // Nobody waits for it.
+                _ if writes => None,
                 None => guesses().then_some(at),
                 // Of two causes the one that is not mended by a sample less.
                 Some(before) if self.shards(before) && guesses() => Some(at),
