@@ -41,8 +41,15 @@ impl By {
         self.write(sample.key(), sample.schema(), sample.values(), out)
     }
 
+    /// As [`of`](By::of), of its parts.
     #[inline]
-    fn write(&mut self, key: &Key, schema: &Schema, values: &[Value], out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn write(
+        &mut self,
+        key: &Key,
+        schema: &Schema,
+        values: &[Value],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         out.clear();
         let Self::Expression(expression, known) = self else {
             write_name(key, out);

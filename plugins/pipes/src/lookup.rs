@@ -3,8 +3,8 @@
 use std::mem;
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, Schema, State, StateExt, Step,
-    Stream, options,
+    Chunk, Context, DataPipe, Error, Io, Length, PipeInfo, Result, Schema, State, StateExt, Step, Stream,
+    options,
 };
 
 use crate::{
@@ -50,8 +50,7 @@ pub struct Lookup {
     settled: u64,
     /// Whether the table was too large.
     failed: bool,
-    /// The sample of the first input, and the last key.
-    left: Sample,
+    /// The last key.
     key: Vec<u8>,
     /// The fields of an empty table.
     none: Schema,
@@ -92,7 +91,6 @@ impl DataPipe for Lookup {
             taken: 0,
             settled: 0,
             failed: false,
-            left: Sample::default(),
             key: Vec::new(),
             none: Schema::empty(),
         })
@@ -181,26 +179,27 @@ impl Lookup {
 
     /// Gives the next sample with its row; says whether there was one.
     fn give(&mut self, io: &mut Io) -> Result<bool> {
+        let Self { pairs, kind, rows, index, key: found, none, .. } = self;
         let Some(input) = io.input(0) else { return Ok(false) };
-        let Some(read) = self.pairs.by[0].read(input, &mut self.key) else { return Ok(false) };
-        input.pop_into(&mut self.left);
-        read?;
-        let number = self.index.find(self.index.hash(&self.key), &self.key);
-        let row = number.and_then(|number| self.rows.get(number.into()));
-        let (schema, values) = match (row, self.kind) {
-            (Some((.., schema, values)), _) => (schema, values),
-            (None, Kind::Strict) => return Err(alone(&self.left, 1)),
-            (None, Kind::Inner) => return Ok(true),
-            (None, Kind::Left) => {
-                let first = self.rows.get(0).map(|(.., schema, _)| schema);
-                (first.unwrap_or(&self.none), &[][..])
-            }
-        };
-        let (uid, key) = (self.left.uid(), self.left.key().clone());
-        let places = self.pairs.places([self.left.schema(), schema], true);
-        let places = places.map_err(|error| error.context("sample", &key))?;
-        let left = self.left.values_mut().iter_mut().map(mem::take);
-        io.push(self.pairs.join((uid, key), places, left, values.iter().cloned()));
+        let given = input.pop_with(|uid, key, schema, values| {
+            pairs.by[0].write(key, schema, values, found)?;
+            let number = index.find(index.hash(found), found);
+            let (fields, row) = match (number.and_then(|number| rows.get(number.into())), *kind) {
+                (Some((.., fields, row)), _) => (fields, row),
+                (None, Kind::Strict) => return Err(alone(key, 1)),
+                (None, Kind::Inner) => return Ok(false),
+                (None, Kind::Left) => (rows.get(0).map_or(&*none, |(.., fields, _)| fields), &[][..]),
+            };
+            let places =
+                pairs.places([schema, fields], true).map_err(|error| error.context("sample", &*key))?;
+            let left = values.iter_mut().map(mem::take);
+            pairs.join((uid, mem::take(key)), places, left, row.iter().cloned());
+            Ok(true)
+        });
+        let Some(given) = given.transpose()? else { return Ok(false) };
+        if given {
+            io.push(pairs.joined());
+        }
         Ok(true)
     }
 }

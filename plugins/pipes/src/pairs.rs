@@ -1,5 +1,7 @@
 //! Two samples with one key as one: what they are compared by, and what is made of them.
 
+use std::convert::Infallible;
+
 use forebay_core::{Error, Key, Result, Sample, Schema, Value};
 
 use crate::{join::Join, keys::By};
@@ -11,7 +13,6 @@ pub(crate) struct Pairs {
     /// The field of the second input that the first one has too, as its key, and what the first one calls it.
     shared: Option<(String, String)>,
     names: Join,
-    row: Vec<Value>,
     joined: Sample,
 }
 
@@ -52,7 +53,7 @@ impl Pairs {
         if let Some((field, _)) = &shared {
             names = names.without(1, field);
         }
-        Ok(Self { by, shared, names, row: Vec::new(), joined: Sample::default() })
+        Ok(Self { by, shared, names, joined: Sample::default() })
     }
 
     /// The fields of the first input that are known before any sample of it: the key, where both have it.
@@ -74,7 +75,7 @@ impl Pairs {
         Ok(Places { widths: schemas.map(Schema::len), shared })
     }
 
-    /// The sample with these values in these places, nulls for those that are missing.
+    /// Makes the sample with these values in these places, nulls for those that are missing.
     #[inline]
     pub(crate) fn join(
         &mut self,
@@ -82,18 +83,27 @@ impl Pairs {
         Places { widths: [first, second], shared }: Places,
         left: impl Iterator<Item = Value>,
         right: impl Iterator<Item = Value>,
-    ) -> &mut Sample {
-        self.row.extend(left);
-        self.row.resize(first, Value::NULL);
-        self.row.extend(right);
-        self.row.resize(first + second, Value::NULL);
-        if let Some((at, own)) = shared {
-            let value = self.row.remove(first + at);
-            if let Some(own) = own {
-                self.row[own] = value;
+    ) {
+        self.joined.set_uid(uid);
+        self.joined.set_key(key);
+        let Ok(()) = self.joined.reshape(self.names.joined(), |_, _, row| {
+            row.clear();
+            row.extend(left);
+            row.resize(first, Value::NULL);
+            row.extend(right);
+            row.resize(first + second, Value::NULL);
+            if let Some((at, own)) = shared {
+                let value = row.remove(first + at);
+                if let Some(own) = own {
+                    row[own] = value;
+                }
             }
-        }
-        self.joined.refill(uid, key, self.names.joined(), self.row.drain(..));
+            Ok::<_, Infallible>(())
+        });
+    }
+
+    /// The sample that was made last.
+    pub(crate) fn joined(&mut self) -> &mut Sample {
         &mut self.joined
     }
 }
@@ -107,6 +117,6 @@ pub(crate) struct Places {
 
 /// The error for a sample without a partner in this input.
 #[cold]
-pub(crate) fn alone(sample: &Sample, input: usize) -> Error {
-    Error::invalid(format!("no sample of input {input} has its key")).context("sample", sample.key())
+pub(crate) fn alone(key: &Key, input: usize) -> Error {
+    Error::invalid(format!("no sample of input {input} has its key")).context("sample", key)
 }

@@ -229,7 +229,7 @@ impl ZipByKey {
         }
         self.looks = false;
         match self.kind {
-            Kind::Strict => Err(alone(&self.left, 1)),
+            Kind::Strict => Err(alone(self.left.key(), 1)),
             Kind::Inner => Ok(None),
             Kind::Left | Kind::Outer => self.give(io, [true, false], cx),
         }
@@ -278,7 +278,7 @@ impl ZipByKey {
     /// Gives `right`, or leaves it out, or fails.
     fn partnerless(&mut self, io: &mut Io, cx: &Context) -> Result<Option<Step>> {
         match self.kind {
-            Kind::Strict => Err(alone(&self.right, 0)),
+            Kind::Strict => Err(alone(self.right.key(), 0)),
             Kind::Inner | Kind::Left => Ok(None),
             Kind::Outer => self.give(io, [false, true], cx),
         }
@@ -306,7 +306,8 @@ impl ZipByKey {
         };
         let places = self.pairs.places(schemas, left).map_err(|error| error.context("sample", &key))?;
         let left = values(&mut self.left, left);
-        io.push(self.pairs.join((uid, key), places, left, values(&mut self.right, right)));
+        self.pairs.join((uid, key), places, left, values(&mut self.right, right));
+        io.push(self.pairs.joined());
         Ok(None)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use forebay_core::{ErrorKind, Options, Value, random::Rng};
+use forebay_core::{ErrorKind, Options, Sample, Value, random::Rng};
 
 use super::*;
 use crate::testing::{Drive, Setup, errors, sample, small_host};
