@@ -91,8 +91,8 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     (
         "lookup in 1000 rows",
-        "range @a N ; range @t 1000 ; lookup <a, t> left='value % 1000' right=value prefix=['', 'b'] | batch 1000",
-        BARE,
+        "range 1000 | repeat @a 1000 ; range 1000 | map @t 'row=value' ; lookup <a, t> key=value | batch 1000",
+        "range 1000 | repeat 1000 | batch 1000",
     ),
     ("group_by 8", "range N | group_by 'value % 64' size=8 buffer=1000", "range N | batch 8"),
     ("window 64", "range N | window 64", BARE),

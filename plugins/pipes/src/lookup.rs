@@ -193,7 +193,7 @@ impl Lookup {
             let places =
                 pairs.places([schema, fields], true).map_err(|error| error.context("sample", &*key))?;
             let left = values.iter_mut().map(mem::take);
-            pairs.join((uid, mem::take(key)), places, left, row.iter().cloned());
+            pairs.join((uid, key), places, left, row.iter().cloned());
             Ok(true)
         });
         let Some(given) = given.transpose()? else { return Ok(false) };

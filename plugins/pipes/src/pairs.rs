@@ -1,6 +1,6 @@
 //! Two samples with one key as one: what they are compared by, and what is made of them.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, mem};
 
 use forebay_core::{Error, Key, Result, Sample, Schema, Value};
 
@@ -13,6 +13,8 @@ pub(crate) struct Pairs {
     /// The field of the second input that the first one has too, as its key, and what the first one calls it.
     shared: Option<(String, String)>,
     names: Join,
+    /// The schemas of the last two, whether there was a left one, and how they came together.
+    last: Option<([Schema; 2], bool, Places)>,
     joined: Sample,
 }
 
@@ -53,7 +55,7 @@ impl Pairs {
         if let Some((field, _)) = &shared {
             names = names.without(1, field);
         }
-        Ok(Self { by, shared, names, joined: Sample::default() })
+        Ok(Self { by, shared, names, last: None, joined: Sample::default() })
     }
 
     /// The fields of the first input that are known before any sample of it: the key, where both have it.
@@ -67,37 +69,46 @@ impl Pairs {
     /// `Invalid` when both have a field of one name.
     #[inline]
     pub(crate) fn places(&mut self, schemas: [&Schema; 2], has_left: bool) -> Result<Places> {
+        if let Some((known, had_left, places)) = &self.last
+            && *had_left == has_left
+            && known[0].is(schemas[0])
+            && known[1].is(schemas[1])
+        {
+            return Ok(*places);
+        }
         let place = |(field, own): &(String, String)| {
             Some((schemas[1].position(field)?, schemas[0].position(own).filter(|_| !has_left)))
         };
         let shared = self.shared.as_ref().and_then(place);
         self.names.schema(schemas.into_iter())?;
-        Ok(Places { widths: schemas.map(Schema::len), shared })
+        let places = Places { widths: schemas.map(Schema::len), shared };
+        self.last = Some((schemas.map(Schema::clone), has_left, places));
+        Ok(places)
     }
 
     /// Makes the sample with these values in these places, nulls for those that are missing.
-    #[inline]
+    // Always: a key that is handed over in memory has to wait there before it is read.
+    #[inline(always)]
     pub(crate) fn join(
         &mut self,
-        (uid, key): (u64, Key),
+        (uid, key): (u64, &mut Key),
         Places { widths: [first, second], shared }: Places,
         left: impl Iterator<Item = Value>,
         right: impl Iterator<Item = Value>,
     ) {
         self.joined.set_uid(uid);
-        self.joined.set_key(key);
+        self.joined.set_key(mem::take(key));
         let Ok(()) = self.joined.reshape(self.names.joined(), |_, _, row| {
             row.clear();
-            row.extend(left);
+            left.for_each(|value| row.push(value));
             row.resize(first, Value::NULL);
-            row.extend(right);
-            row.resize(first + second, Value::NULL);
-            if let Some((at, own)) = shared {
-                let value = row.remove(first + at);
-                if let Some(own) = own {
-                    row[own] = value;
+            for (at, value) in right.enumerate() {
+                match shared {
+                    Some((key, own)) if key == at => own.into_iter().for_each(|own| row[own] = value.clone()),
+                    _ => row.push(value),
                 }
             }
+            row.resize(first + second - usize::from(shared.is_some()), Value::NULL);
             Ok::<_, Infallible>(())
         });
     }

@@ -300,13 +300,13 @@ impl ZipByKey {
             if left { self.left.schema() } else { &self.fields[0] },
             if right { self.right.schema() } else { &self.fields[1] },
         ];
-        let (uid, key) = match left {
+        let (uid, mut key) = match left {
             true => (self.left.uid(), self.left.key().clone()),
             false => (cx.uid_of(self.right.uid(), [1, 0]), self.right.key().clone()),
         };
         let places = self.pairs.places(schemas, left).map_err(|error| error.context("sample", &key))?;
         let left = values(&mut self.left, left);
-        self.pairs.join((uid, key), places, left, values(&mut self.right, right));
+        self.pairs.join((uid, &mut key), places, left, values(&mut self.right, right));
         io.push(self.pairs.joined());
         Ok(None)
     }
