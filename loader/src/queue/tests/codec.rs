@@ -106,7 +106,7 @@ fn a_streams_schema_stays_one_object() {
 #[test]
 fn what_cannot_cross_is_named() {
     let mut chunk = with_an_opaque_value();
-    let error = Encoder::default().encode(&mut chunk).unwrap_err();
+    let error = Encoder::default().encode(&chunk).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert_eq!((error.get("field"), error.get("sample")), (Some("field.deep[1]"), Some("shard.tar!/0007")));
     assert!(error.message().contains("`handle`"), "{error}");
@@ -121,8 +121,8 @@ fn values_too_deep_are_refused_both_ways() {
         sample.set("x", (0..levels).fold(Value::NULL, |inner, _| Value::list(vec![inner])));
         one(sample)
     };
-    assert!(Encoder::default().encode(&mut deep(64)).is_ok());
-    assert_eq!(Encoder::default().encode(&mut deep(65)).unwrap_err().kind(), ErrorKind::Limit);
+    assert!(Encoder::default().encode(&deep(64)).is_ok());
+    assert_eq!(Encoder::default().encode(&deep(65)).unwrap_err().kind(), ErrorKind::Limit);
     let (mut flat, _) = encode(&mut deep(64));
     let at = flat.len() - 1;
     let lists: Vec<u8> = [5, 1, 0, 0, 0].repeat(100_000);
@@ -209,7 +209,7 @@ fn any_chunk_comes_out_the_same() {
             (0..random.below(3)).for_each(|_| drop(chunk.pop()));
             chunk
         };
-        encoder.encode(&mut build()).unwrap();
+        encoder.encode(&build()).unwrap();
         let decode = |decoder: &mut Decoder| decoder.decode(&encoder.flat, &encoder.parts).unwrap();
         assert_eq!(told(decode(&mut decoder)), told(build()), "seed {seed}");
         assert_eq!(samples(decode(&mut decoder)), samples(build()), "seed {seed}");
