@@ -40,6 +40,8 @@ const KNOWN: &[&str] = &[
     "range @a N ; range @b M ; range @c 4 ; mux <a, b, c> block=2",
     "range @a N ; range @b M ; mux <a, b> stop=longest block=2",
     "range @a N ; range @b M ; mix <a, b> stop=all_exhausted weights=[3, 1]",
+    "range @a N ; range @b M ; zip_by_key <a, b> key=value join=left prefix=['', 'b-']",
+    "range @a N ; range @b M ; lookup <a, b> key=value join=left prefix=['', 'b-']",
     "range N | scan 't=t+value' init='t=0' | window_shuffle 4 | cache",
     "range N | sequential_sampler",
     "range N | random_sampler",

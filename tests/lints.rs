@@ -185,6 +185,13 @@ const BITES: &[(&str, &str, &str, &str, &str)] = &[
         "range 9 | filter 'value < 8' | pad_to_length multiple=3 ranks=true | shard | batch 3 | map 'x=value'",
     ),
     (
+        "range @s 9 ; range @t 9 ; shard @u <s> drop_last=true ; lookup <u, t> key=value join=inner prefix=['', 't-']",
+        "inline",
+        "lookup",
+        "how much it gives may depend",
+        "range @s 9 ; range @t 9 ; shard @u <s> drop_last=true ; lookup <u, t> key=value prefix=['', 't-']",
+    ),
+    (
         "range 9 | shard",
         "inline",
         "shard",

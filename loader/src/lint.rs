@@ -243,8 +243,10 @@ impl Look<'_> {
             // A plugin that cannot be asked is no reason to say something.
             let knows = |inputs: &[_]| !matches!(lengths(0).of(at, inputs), Some(Ok(None)));
             let writes = self.spec(at).is_some_and(|spec| spec.on == On::OwnThread);
-            // What combines several does so alike on all ranks.
-            let guesses = || inputs.len() == 1 && !knows(&[Some(Length::new(ANY))]);
+            // What combines several does so alike on all ranks, unless it may leave some out.
+            let drops = self.spec(at).is_some_and(|spec| spec.may_drop(self.node(at)));
+            let even = vec![Some(Length::new(ANY)); inputs.len()];
+            let guesses = || (even.len() == 1 || drops) && !knows(&even);
             let unlike = |&from: &usize| found[from].is_none().then_some(Length::new(ANY));
             found[at] = match before {
                 _ if self.loses(at) => Some(at),

@@ -3,8 +3,8 @@
 use std::mem;
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Stream,
-    Uids, Value, options,
+    Chunk, Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, Schema, State, StateExt, Step,
+    Stream, Uids, Value, options,
 };
 
 use crate::{
@@ -140,6 +140,10 @@ impl Stream for ZipByKey {
             }
         }
         Ok(Step::Ready)
+    }
+
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
+        inputs[0].filter(|_| matches!(self.kind, Kind::Strict | Kind::Left))
     }
 
     fn state(&self) -> Result<State> {
