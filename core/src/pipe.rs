@@ -284,6 +284,16 @@ impl<'a> Io<'a> {
         Some(filled)
     }
 
+    /// An input beside the first output, for samples that go from one into the other without lying anywhere between.
+    #[inline]
+    pub fn through<T>(&mut self, input: usize, give: impl FnOnce(&mut Chunk, &mut Output) -> T) -> Option<T> {
+        let input = &mut self.ports.get_mut(input)?.chunk;
+        let mut out = Output::new(self.outs.first_mut()?, self.room);
+        let given = give(input, &mut out);
+        self.room = out.room;
+        Some(given)
+    }
+
     /// Moves `sample` to the only output.
     #[inline]
     pub fn push(&mut self, sample: &mut Sample) {

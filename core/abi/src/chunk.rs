@@ -99,9 +99,7 @@ impl Chunk {
         let first = self.values.len();
         assert!(first + width <= u32::MAX as usize, "a chunk holds at most 2^32 values");
         // To ask for room takes a call through a pointer each time, even where there is enough.
-        for value in values.into_iter().take(width) {
-            self.values.push(value);
-        }
+        values.into_iter().take(width).for_each(|value| self.values.push(value));
         for _ in self.values.len()..first + width {
             self.values.push(Value::NULL);
         }
@@ -113,7 +111,7 @@ impl Chunk {
     pub fn push_sample(&mut self, sample: &mut Sample) {
         let Sample { uid, key, schema, values, .. } = sample;
         // No drain: it is put together in memory, and has to wait there before it is moved.
-        self.push(*uid, std::mem::take(key), schema, values.iter_mut().map(std::mem::take));
+        self.push(*uid, key.take(), schema, values.iter_mut().map(std::mem::take));
         values.clear();
     }
 
@@ -341,7 +339,7 @@ impl Chunk {
             known = Some((row.schema, place));
             let first = row.first as usize;
             let values = values[first..first + schema.len()].iter_mut().map(std::mem::take);
-            to.push_known(row.uid, std::mem::take(&mut row.key), place, schema.len(), values);
+            to.push_known(row.uid, row.key.take(), place, schema.len(), values);
         }
         count
     }

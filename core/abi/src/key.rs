@@ -1,6 +1,6 @@
 //! What a person can open to see where a sample came from.
 
-use std::fmt;
+use std::{fmt, mem};
 
 use abi_stable::StableAbi;
 
@@ -29,6 +29,15 @@ impl Key {
     #[must_use]
     pub fn whole(origin: impl Into<Str>) -> Self {
         Self { origin: origin.into(), name: Str::EMPTY, index: Self::WHOLE }
+    }
+
+    /// Moves it out, and leaves the default.
+    // Part by part: one that is put together in memory has to wait there before it is moved.
+    #[must_use]
+    #[inline(always)]
+    pub fn take(&mut self) -> Self {
+        let Self { origin, name, index } = self;
+        Self { origin: mem::take(origin), name: mem::take(name), index: mem::take(index) }
     }
 }
 

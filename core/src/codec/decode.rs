@@ -38,17 +38,19 @@ impl Decoder {
         let mut reader = Reader(flat);
         let mut message = Message { parts, origins: Vec::new(), schemas: Vec::new() };
         let mut chunk = Chunk::new();
-        let mut values = Vec::new();
+        // That of the sample before: references are counted where it changes.
+        let mut schema = Schema::empty();
         for _ in 0..reader.u32()? {
             let uid = reader.u64()?;
             let index = reader.u64()?;
             let name = reader.text()?;
             let origin = self.origin(&mut reader, &mut message)?;
-            let schema = self.schema(&mut reader, &mut message)?;
-            for _ in schema.names() {
-                values.push(self.value(&mut reader, &mut message, 0)?);
+            let found = self.schema(&mut reader, &mut message)?;
+            if !schema.is(found) {
+                schema = found.clone();
             }
-            chunk.push(uid, Key { origin, name, index }, &schema, values.drain(..));
+            let values = schema.names().iter().map(|_| self.value(&mut reader, &mut message, 0));
+            chunk.try_push(uid, Key { origin, name, index }, &schema, values)?;
         }
         if reader.0.is_empty() { Ok(chunk) } else { Err(Error::corrupt("bytes follow the last sample")) }
     }
@@ -65,13 +67,13 @@ impl Decoder {
         message.origins.get(place).cloned().ok_or_else(|| Error::corrupt("an origin was not written out"))
     }
 
-    fn schema(&mut self, reader: &mut Reader<'_>, message: &mut Message<'_>) -> Result<Schema> {
+    fn schema<'m>(&mut self, reader: &mut Reader<'_>, message: &'m mut Message<'_>) -> Result<&'m Schema> {
         let place = reader.u32()? as usize;
         if place == message.schemas.len() {
             let schema = self.new_schema(reader)?;
             message.schemas.push(schema);
         }
-        message.schemas.get(place).cloned().ok_or_else(|| Error::corrupt("a schema was not written out"))
+        message.schemas.get(place).ok_or_else(|| Error::corrupt("a schema was not written out"))
     }
 
     fn new_schema(&mut self, reader: &mut Reader<'_>) -> Result<Schema> {
@@ -112,7 +114,7 @@ impl Decoder {
                 values.collect::<Result<Vec<_>>>().map(Value::list)
             }
             kind::STRUCT => {
-                let schema = self.schema(reader, message)?;
+                let schema = self.schema(reader, message)?.clone();
                 let fields = schema.names().iter();
                 let fields = fields.map(|name| Ok((name.clone(), self.value(reader, message, depth + 1)?)));
                 fields.collect::<Result<Vec<_>>>().map(Value::structure)

@@ -178,9 +178,11 @@ fn refused(what: &str) -> Refusal {
 }
 
 fn put_scalar(flat: &mut Vec<u8>, value: &Value) {
-    flat.push(kind::SCALAR);
-    put_dtype(flat, value.dtype().unwrap_or(DType::ANY));
-    flat.extend_from_slice(&value.bits().to_le_bytes());
+    let mut bytes = [kind::SCALAR; 13];
+    bytes[1..5].copy_from_slice(&dtype_bytes(value.dtype().unwrap_or(DType::ANY)));
+    bytes[5..].copy_from_slice(&value.bits().to_le_bytes());
+    // At once: each piece asks for room.
+    flat.extend_from_slice(&bytes);
 }
 
 fn put_bytes(flat: &mut Vec<u8>, parts: &mut Vec<Buffer>, kind: u8, value: &Value) -> Result<()> {
@@ -200,15 +202,15 @@ fn put_tensor(flat: &mut Vec<u8>, parts: &mut Vec<Buffer>, tensor: &Tensor) -> R
         stride = stride.wrapping_mul(len);
     }
     flat.push(kind::TENSOR);
-    put_dtype(flat, tensor.dtype());
+    flat.extend_from_slice(&dtype_bytes(tensor.dtype()));
     flat.push(shape.len() as u8); // At most MAX_DIMS.
     shape.iter().for_each(|axis| flat.extend_from_slice(&axis.to_le_bytes()));
     put_buffer(flat, parts, tensor.data())
 }
 
-fn put_dtype(flat: &mut Vec<u8>, dtype: DType) {
+fn dtype_bytes(dtype: DType) -> [u8; 4] {
     let [low, high] = dtype.lanes.to_le_bytes();
-    flat.extend_from_slice(&[dtype.code, dtype.bits, low, high]);
+    [dtype.code, dtype.bits, low, high]
 }
 
 /// Bytes that may be large.

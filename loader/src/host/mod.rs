@@ -369,7 +369,10 @@ unsafe extern "C" fn alloc(desk: *const (), len: usize, place: &mut ROption<Buff
             return Err(Error::limit(message));
         }
         let slot = desk.slots.as_ref().and_then(|slots| slots.alloc(&host.pool, len));
-        *place = ROption::RSome(slot.unwrap_or_else(|| host.pool.alloc(len)));
+        *place = ROption::RSome(match slot {
+            Some(slot) => slot,
+            None => host.pool.alloc(len),
+        });
         Ok(())
     })
 }

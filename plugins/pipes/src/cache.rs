@@ -8,8 +8,8 @@ mod piece;
 use std::mem;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Length, Level, PipeInfo, Result, Sample, State, StateExt, Step, Stream,
-    Uids, options,
+    Context, DataPipe, Error, Io, Key, Length, Level, PipeInfo, Result, Schema, State, StateExt, Step,
+    Stream, Uids, Value, options,
 };
 
 use self::{disk::Disk, memory::Memory};
@@ -44,10 +44,12 @@ pub struct Cache {
     /// How many samples were taken in this pass, and given.
     taken: u64,
     given: u64,
-    sample: Sample,
     /// Whether it was said that not all are kept.
     told: bool,
 }
+
+/// The uid, key, schema and values of a sample.
+type Parts<'a> = (u64, &'a Key, &'a Schema, &'a [Value]);
 
 /// Consecutive samples of a stream, by number.
 trait Kept: Send + std::fmt::Debug {
@@ -59,11 +61,11 @@ trait Kept: Send + std::fmt::Debug {
     /// The number of the next sample to be kept.
     fn end(&self) -> u64;
 
-    /// Puts a sample that is here into `sample`. When it turns out that it is not, none of this pass is any more.
-    fn get(&mut self, at: u64, sample: &mut Sample, cx: &Context) -> bool;
+    /// A sample that is here. When it turns out that it is not, none of this pass is any more.
+    fn get(&mut self, at: u64, cx: &Context) -> Option<Parts<'_>>;
 
     /// Keeps the sample with the number [`end`](Kept::end).
-    fn push(&mut self, sample: &Sample, cx: &Context);
+    fn push(&mut self, sample: Parts, cx: &Context);
 
     /// There are no more.
     fn close(&mut self, cx: &Context);
@@ -101,7 +103,7 @@ impl DataPipe for Cache {
                     .context("option", "identity"));
             }
         };
-        Ok(Self { kept, taken: 0, given: 0, sample: Sample::default(), told: false })
+        Ok(Self { kept, taken: 0, given: 0, told: false })
     }
 }
 
@@ -116,23 +118,13 @@ impl Stream for Cache {
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
         while io.room() > 0 {
             if self.kept.has(self.given) {
-                if self.kept.get(self.given, &mut self.sample, cx) {
-                    io.push(&mut self.sample);
+                if let Some((uid, key, schema, values)) = self.kept.get(self.given, cx) {
+                    io.push_row(uid, key.clone(), schema, values.iter().cloned());
                     self.given += 1;
                 }
             } else if self.kept.total().is_some_and(|total| self.given >= total) {
                 return Ok(Step::End);
-            } else if io.pop_into(0, &mut self.sample) {
-                let at = self.taken;
-                self.taken += 1;
-                if at == self.kept.end() {
-                    self.kept.push(&self.sample, cx);
-                }
-                // Before that they come again, to be kept.
-                if at == self.given {
-                    io.push(&mut self.sample);
-                    self.given += 1;
-                }
+            } else if self.take(io, cx) {
             } else if io.ended(0) {
                 if self.taken == self.kept.end() {
                     self.kept.close(cx);
@@ -161,6 +153,33 @@ impl Stream for Cache {
 }
 
 impl Cache {
+    /// Keeps samples that wait, and gives those that were not given before; says whether there were any.
+    fn take(&mut self, io: &mut Io, cx: &Context) -> bool {
+        let room = io.room() as u64;
+        let Some(input) = io.input(0) else { return false };
+        let again = self.given.saturating_sub(self.taken);
+        let most = match self.kept.missing().saturating_sub(self.given) {
+            _ if again > 0 => again,
+            0 => room,
+            // Those from there on are kept.
+            before => before.min(room),
+        };
+        let count = most.min(input.len() as u64) as usize;
+        for sample in input.samples().take(count) {
+            if self.taken == self.kept.end() {
+                self.kept.push(sample, cx);
+            }
+            self.taken += 1;
+        }
+        if again > 0 {
+            // They came again, to be kept.
+            (0..count).for_each(|_| input.advance());
+        } else {
+            self.given += io.forward(0, count) as u64;
+        }
+        count > 0
+    }
+
     /// Says once that not all are kept.
     fn tell(&mut self, cx: &Context) {
         let (Some(total), missing) = (self.kept.total(), self.kept.missing()) else { return };

@@ -3,8 +3,8 @@
 use std::{borrow::Cow, collections::VecDeque, mem};
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str, Stream, Uids,
-    Value, View, options,
+    Chunk, Context, DataPipe, Error, Io, Output, PipeInfo, Result, Sample, Schema, State, StateExt, Step,
+    Str, Stream, Uids, Value, View, options,
 };
 use regex::Regex;
 
@@ -38,8 +38,6 @@ pub struct Group {
     known: Known,
     places: Places,
     held: Held,
-    /// The file that came last; only its memory is kept.
-    file: Sample,
 }
 
 /// How paths are taken apart.
@@ -90,7 +88,7 @@ impl DataPipe for Group {
         let by = By::new(&options.by).map_err(|error| error.context("option", "by"))?;
         let names = Names { packed: options.packed, by };
         let (known, places) = (Known::default(), Places::default());
-        Ok(Self { names, known, places, held: Held::default(), file: Sample::default() })
+        Ok(Self { names, known, places, held: Held::default() })
     }
 }
 
@@ -102,10 +100,10 @@ impl Stream for Group {
 
     fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
         while io.room() > 0 {
-            if io.pop_into(0, &mut self.file) {
-                self.add(io)?;
+            if let Some(added) = io.through(0, |input, out| self.add(input, out)).flatten() {
+                added?;
             } else if io.ended(0) {
-                self.held.give(io);
+                io.through(0, |_, out| self.held.give(out));
                 return Ok(Step::End);
             } else {
                 return Ok(Step::NeedInput(0));
@@ -124,60 +122,54 @@ impl Stream for Group {
 }
 
 impl Held {
-    fn give(&mut self, io: &mut Io) {
+    fn give(&mut self, out: &mut Output) {
         if self.taken > 0 {
-            io.push(&mut self.sample);
+            out.push(&mut self.sample);
             self.taken = 0;
         }
-    }
-
-    /// Begins a sample with this file; for what others may join it.
-    fn begin(&mut self, file: &mut Sample, joins: bool) {
-        mem::swap(&mut self.sample, file);
-        (self.joins, self.taken) = (joins, 1);
     }
 }
 
 impl Group {
-    /// Takes the file that came; gives the sample before it, once that is whole.
-    fn add(&mut self, io: &mut Io) -> Result<()> {
-        let Self { names, known, places, held, file } = self;
-        let places = places.of(file.schema());
-        let part = places.and_then(|places| Some((names.part(file.values(), places)?, places)));
-        let Some((Part { stem, field }, (path, bytes))) = part else {
-            held.give(io);
-            held.begin(file, false);
-            return Ok(());
-        };
-        if held.taken > 0
-            && held.joins
-            && held.stem == stem
-            && held.taken < MOST
-            && let Some(whole) = known.get(held.sample.schema(), &field, false)
-        {
-            held.taken += 1;
-            let bytes = mem::take(&mut file.values_mut()[bytes]);
-            return held.sample.reshape(whole, |_, _, values| {
-                values.push(bytes);
-                Ok(())
-            });
-        }
-        held.give(io);
-        let Some(first) = known.get(file.schema(), &field, true) else {
-            let error = Error::invalid("a field of this name is there already");
-            return Err(error.context("field", field).context("sample", file.key()));
-        };
-        held.stem.clear();
-        held.stem.push_str(&stem);
-        file.reshape(first, |_, _, values| {
+    /// Takes the next file, if there is one; gives the sample before it, once that is whole.
+    fn add(&mut self, input: &mut Chunk, out: &mut Output) -> Option<Result<()>> {
+        let Self { names, known, places, held } = self;
+        input.pop_with(|uid, key, schema, values| {
+            let places = places.of(schema);
+            let part = places.and_then(|places| Some((names.part(values, places)?, places)));
+            let Some((Part { stem, field }, (path, bytes))) = part else {
+                held.give(out);
+                held.sample.refill(uid, key.take(), schema, values.iter_mut().map(mem::take));
+                (held.joins, held.taken) = (false, 1);
+                return Ok(());
+            };
+            if held.taken > 0
+                && held.joins
+                && held.stem == stem
+                && held.taken < MOST
+                && let Some(whole) = known.get(held.sample.schema(), &field, false)
+            {
+                held.taken += 1;
+                return held.sample.reshape(whole, |_, _, held| {
+                    held.push(mem::take(&mut values[bytes]));
+                    Ok(())
+                });
+            }
+            held.give(out);
+            let Some(first) = known.get(schema, &field, true) else {
+                let error = Error::invalid("a field of this name is there already");
+                return Err(error.context("field", field).context("sample", &*key));
+            };
+            held.stem.clear();
+            held.stem.push_str(&stem);
             // The bytes go to the end, and the path is gone.
-            let held = values.remove(bytes);
-            values.remove(path - usize::from(path > bytes));
-            values.push(held);
-            Ok::<_, Error>(())
-        })?;
-        held.begin(file, true);
-        Ok(())
+            let last = mem::take(&mut values[bytes]);
+            let others = values.iter_mut().enumerate().filter(|(at, _)| ![path, bytes].contains(at));
+            let others = others.map(|(_, value)| mem::take(value));
+            held.sample.refill(uid, key.take(), first, others.chain([last]));
+            (held.joins, held.taken) = (true, 1);
+            Ok(())
+        })
     }
 }
 

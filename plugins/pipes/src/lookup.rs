@@ -69,7 +69,7 @@ impl DataPipe for Lookup {
         summary: "The fields of a table's row in each sample that has its key",
         also: "join zip_with_map",
         inputs: (2, 2),
-        drops: "*",
+        drops: "join",
         per_input: "prefix",
         ..PipeInfo::DEFAULT
     };
@@ -180,27 +180,24 @@ impl Lookup {
     /// Gives the next sample with its row; says whether there was one.
     fn give(&mut self, io: &mut Io) -> Result<bool> {
         let Self { pairs, kind, rows, index, key: found, none, .. } = self;
-        let Some(input) = io.input(0) else { return Ok(false) };
-        let given = input.pop_with(|uid, key, schema, values| {
-            pairs.by[0].write(key, schema, values, found)?;
-            let number = index.find(index.hash(found), found);
-            let (fields, row) = match (number.and_then(|number| rows.get(number.into())), *kind) {
-                (Some((.., fields, row)), _) => (fields, row),
-                (None, Kind::Strict) => return Err(alone(key, 1)),
-                (None, Kind::Inner) => return Ok(false),
-                (None, Kind::Left) => (rows.get(0).map_or(&*none, |(.., fields, _)| fields), &[][..]),
-            };
-            let places =
-                pairs.places([schema, fields], true).map_err(|error| error.context("sample", &*key))?;
-            let left = values.iter_mut().map(mem::take);
-            pairs.join((uid, key), places, left, row.iter().cloned());
-            Ok(true)
+        let given = io.through(0, |input, out| {
+            input.pop_with(|uid, key, schema, values| {
+                pairs.by[0].write(key, schema, values, found)?;
+                let number = index.find(index.hash(found), found);
+                let (fields, row) = match (number.and_then(|number| rows.get(number.into())), *kind) {
+                    (Some((.., fields, row)), _) => (fields, row),
+                    (None, Kind::Strict) => return Err(alone(key, 1)),
+                    (None, Kind::Inner) => return Ok(()),
+                    (None, Kind::Left) => (rows.get(0).map_or(&*none, |(.., fields, _)| fields), &[][..]),
+                };
+                let places =
+                    pairs.places([schema, fields], true).map_err(|error| error.context("sample", &*key))?;
+                let values = places.join(values.iter_mut().map(mem::take), row.iter().cloned());
+                out.push_row(uid, key.take(), pairs.schema(), values);
+                Ok(())
+            })
         });
-        let Some(given) = given.transpose()? else { return Ok(false) };
-        if given {
-            io.push(pairs.joined());
-        }
-        Ok(true)
+        given.flatten().transpose().map(|given| given.is_some())
     }
 }
 

@@ -1,12 +1,10 @@
-//! Two samples with one key as one: what they are compared by, and what is made of them.
+//! Two samples with one key as one: what they are compared by, and how their values come together.
 
-use std::{convert::Infallible, mem};
-
-use forebay_core::{Error, Key, Result, Sample, Schema, Value};
+use forebay_core::{Error, Key, Result, Schema, Value};
 
 use crate::{join::Join, keys::By};
 
-/// What the samples of two inputs are compared by, and the samples that are made of two.
+/// What the samples of two inputs are compared by, and how two become one.
 #[derive(Debug)]
 pub(crate) struct Pairs {
     pub(crate) by: [By; 2],
@@ -15,7 +13,6 @@ pub(crate) struct Pairs {
     names: Join,
     /// The schemas of the last two, whether there was a left one, and how they came together.
     last: Option<([Schema; 2], bool, Places)>,
-    joined: Sample,
 }
 
 impl Pairs {
@@ -55,7 +52,7 @@ impl Pairs {
         if let Some((field, _)) = &shared {
             names = names.without(1, field);
         }
-        Ok(Self { by, shared, names, last: None, joined: Sample::default() })
+        Ok(Self { by, shared, names, last: None })
     }
 
     /// The fields of the first input that are known before any sample of it: the key, where both have it.
@@ -81,49 +78,44 @@ impl Pairs {
         };
         let shared = self.shared.as_ref().and_then(place);
         self.names.schema(schemas.into_iter())?;
-        let places = Places { widths: schemas.map(Schema::len), shared };
+        let places = Places { first: schemas[0].len(), shared };
         self.last = Some((schemas.map(Schema::clone), has_left, places));
         Ok(places)
     }
 
-    /// Makes the sample with these values in these places, nulls for those that are missing.
-    // Always: a key that is handed over in memory has to wait there before it is read.
-    #[inline(always)]
-    pub(crate) fn join(
-        &mut self,
-        (uid, key): (u64, &mut Key),
-        Places { widths: [first, second], shared }: Places,
-        left: impl Iterator<Item = Value>,
-        right: impl Iterator<Item = Value>,
-    ) {
-        self.joined.set_uid(uid);
-        self.joined.set_key(mem::take(key));
-        let Ok(()) = self.joined.reshape(self.names.joined(), |_, _, row| {
-            row.clear();
-            left.for_each(|value| row.push(value));
-            row.resize(first, Value::NULL);
-            for (at, value) in right.enumerate() {
-                match shared {
-                    Some((key, own)) if key == at => own.into_iter().for_each(|own| row[own] = value.clone()),
-                    _ => row.push(value),
-                }
-            }
-            row.resize(first + second - usize::from(shared.is_some()), Value::NULL);
-            Ok::<_, Infallible>(())
-        });
-    }
-
-    /// The sample that was made last.
-    pub(crate) fn joined(&mut self) -> &mut Sample {
-        &mut self.joined
+    /// The names of what [`places`](Pairs::places) told last.
+    pub(crate) fn schema(&self) -> &Schema {
+        self.names.joined()
     }
 }
 
-/// How many fields each of two samples has, where in the second the key is that both have, and where that goes in the first if not there already.
+/// How many fields the first of two samples has, where in the second the key is that both have, and where that goes in the first if not there already.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Places {
-    widths: [usize; 2],
+    first: usize,
     shared: Option<(usize, Option<usize>)>,
+}
+
+impl Places {
+    /// The values of both, the key once.
+    #[inline]
+    pub(crate) fn join(
+        self,
+        left: impl Iterator<Item = Value>,
+        right: impl Iterator<Item = Value>,
+    ) -> impl Iterator<Item = Value> {
+        let is_shared = move |at: usize| self.shared.is_some_and(|(key, _)| key == at);
+        left.chain(right.enumerate().filter_map(move |(at, value)| (!is_shared(at)).then_some(value)))
+    }
+
+    /// What stands for a left sample where there is none: nulls, and the key of the right one.
+    pub(crate) fn without_left(self, right: &[Value]) -> Vec<Value> {
+        let mut left = vec![Value::NULL; self.first];
+        if let Some((key, Some(own))) = self.shared {
+            left[own] = right[key].clone();
+        }
+        left
+    }
 }
 
 /// The error for a sample without a partner in this input.

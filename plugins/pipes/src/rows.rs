@@ -153,8 +153,8 @@ impl<J: Join> Rows<J> {
             self.order = order(&self.schema, schema)?;
             self.last = schema.clone();
         }
-        for (index, (column, &at)) in self.columns.iter_mut().zip(&self.order).enumerate() {
-            let name = &self.schema.names()[index];
+        let fields = self.columns.iter_mut().zip(self.schema.names());
+        for ((column, name), &at) in fields.zip(&self.order) {
             self.join
                 .push(column, name, &mut values[at], self.count, place)
                 .map_err(|error| error.context("field", name))?;
@@ -192,7 +192,7 @@ impl<J: Join> Rows<J> {
             let value = self.join.finish(column, name, count, &mut more, cx);
             values.push(value.map_err(|error| error.context("field", name))?);
         }
-        let key = std::mem::take(&mut self.key);
+        let key = self.key.take();
         let mut batch = Sample::with_schema(self.uid, key, self.schema.clone(), values);
         for (name, value) in more {
             if batch.get(&name).is_some() {

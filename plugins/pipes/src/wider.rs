@@ -44,7 +44,7 @@ impl Wider {
             }
         };
         input.pop_with(|uid, key, _, values| {
-            sample.refill(uid, mem::take(key), wide, values.iter_mut().map(mem::take).chain(added));
+            sample.refill(uid, key.take(), wide, values.iter_mut().map(mem::take).chain(added));
         });
         Ok(true)
     }

@@ -173,7 +173,7 @@ impl Zip {
                         schema.clone_from(found);
                     }
                     values.extend(fields.iter_mut().map(mem::take));
-                    (cx.uid_of(uid, [input as u64, 0]), mem::take(key))
+                    (cx.uid_of(uid, [input as u64, 0]), key.take())
                 })
             });
             match taken {

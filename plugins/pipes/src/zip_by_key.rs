@@ -304,14 +304,23 @@ impl ZipByKey {
             if left { self.left.schema() } else { &self.fields[0] },
             if right { self.right.schema() } else { &self.fields[1] },
         ];
-        let (uid, mut key) = match left {
+        let (uid, key) = match left {
             true => (self.left.uid(), self.left.key().clone()),
             false => (cx.uid_of(self.right.uid(), [1, 0]), self.right.key().clone()),
         };
         let places = self.pairs.places(schemas, left).map_err(|error| error.context("sample", &key))?;
-        let left = values(&mut self.left, left);
-        self.pairs.join((uid, &mut key), places, left, values(&mut self.right, right));
-        io.push(self.pairs.joined());
+        let schema = self.pairs.schema();
+        if left {
+            io.push_row(
+                uid,
+                key,
+                schema,
+                places.join(values(&mut self.left, true), values(&mut self.right, right)),
+            );
+        } else {
+            let left = places.without_left(self.right.values());
+            io.push_row(uid, key, schema, places.join(left.into_iter(), values(&mut self.right, true)));
+        }
         Ok(None)
     }
 }

@@ -9,13 +9,13 @@ use std::{
 };
 
 use forebay_core::{
-    Chunk, Context, Error, ErrorKind, Level, Result, Sample,
+    Chunk, Context, Error, ErrorKind, Level, Result,
     codec::{Decoder, Encoder},
 };
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
-    Kept,
+    Kept, Parts,
     folder::{self, Found, Index, Piece},
     memory::size,
     piece,
@@ -23,7 +23,7 @@ use super::{
 
 /// About how large a piece is, unless that is much of the limit, and how many samples it has at most.
 const PIECE: u64 = 4 << 20;
-const MOST: usize = 4096;
+const MOST: usize = 16_384;
 
 /// The last samples of a stream whose pieces, with all other caches in the folder, are no larger than a limit.
 #[derive(Debug)]
@@ -164,25 +164,19 @@ impl Open {
         self.flushed + self.pending.len() as u64
     }
 
-    /// Puts the sample with this number, which is here, into `sample`.
-    fn get(&mut self, cache: &Path, at: u64, sample: &mut Sample, cx: &Context) -> Result<()> {
+    /// The sample with this number, which is here and was [reached](Open::reach).
+    fn get(&self, at: u64) -> Option<Parts<'_>> {
         let (first, kept) = match at >= self.flushed {
             true => (self.flushed, &self.pending),
-            false => {
-                self.read(cache, at, cx)?;
-                (self.read.0, &self.read.1)
-            }
+            false => (self.read.0, &self.read.1),
         };
-        let kept = at.checked_sub(first).and_then(|at| kept.get(usize::try_from(at).ok()?));
-        let (uid, key, schema, values) = kept.ok_or_else(|| Error::bug("a sample that is not kept"))?;
-        sample.refill(uid, key.clone(), schema, values.iter().cloned());
-        Ok(())
+        kept.get(usize::try_from(at.checked_sub(first)?).ok()?)
     }
 
-    /// Has the piece in memory that this sample is in.
-    fn read(&mut self, cache: &Path, at: u64, cx: &Context) -> Result<()> {
+    /// Has the sample with this number in memory.
+    fn reach(&mut self, cache: &Path, at: u64, cx: &Context) -> Result<()> {
         let (first, samples) = &self.read;
-        if (*first..first + samples.len() as u64).contains(&at) {
+        if at >= self.flushed || (*first..first + samples.len() as u64).contains(&at) {
             return Ok(());
         }
         let place = self.pieces.partition_point(|piece| piece.first <= at);
@@ -193,6 +187,10 @@ impl Open {
             true => piece::read(&path, (piece.first, piece.bytes), &mut self.coder.1, cx),
             false => Err(Error::corrupt("a piece is not there")),
         };
+        let samples = samples.and_then(|samples| match at - piece.first < samples.len() as u64 {
+            true => Ok(samples),
+            false => Err(Error::corrupt("it has fewer samples than the index says")),
+        });
         self.read = (piece.first, samples.map_err(|error| error.context("file", path.display()))?);
         Ok(())
     }
@@ -243,22 +241,17 @@ impl Kept for Disk {
         self.open.as_ref().map_or(u64::MAX, Open::end)
     }
 
-    fn get(&mut self, at: u64, sample: &mut Sample, cx: &Context) -> bool {
-        let Some(open) = &mut self.open else { return false };
-        match open.get(&self.cache, at, sample, cx) {
-            Ok(()) => true,
-            Err(error) => {
-                self.lose(&error, cx);
-                false
-            }
+    fn get(&mut self, at: u64, cx: &Context) -> Option<Parts<'_>> {
+        if let Err(error) = self.open.as_mut()?.reach(&self.cache, at, cx) {
+            self.lose(&error, cx);
         }
+        self.open.as_ref()?.get(at)
     }
 
-    fn push(&mut self, sample: &Sample, cx: &Context) {
+    fn push(&mut self, (uid, key, schema, values): Parts, cx: &Context) {
         let Some(open) = &mut self.open else { return };
-        open.pending_bytes += size(sample.values());
-        let values = sample.values().iter().cloned();
-        open.pending.push(sample.uid(), sample.key().clone(), sample.schema(), values);
+        open.pending_bytes += size(values);
+        open.pending.push(uid, key.clone(), schema, values.iter().cloned());
         if open.pending_bytes < PIECE.min(self.limit / 16) && open.pending.len() < MOST {
             return;
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use forebay_core::{Context, Result, Sample, Value, abi::Chunk};
 
-use super::Kept;
+use super::{Kept, Parts};
 
 /// How many samples lie in one piece of memory: so many are kept without asking for memory for each.
 pub(crate) const BLOCK: u64 = 512;
@@ -60,25 +60,21 @@ impl Kept for Memory {
         self.end
     }
 
-    fn get(&mut self, at: u64, sample: &mut Sample, _: &Context) -> bool {
+    fn get(&mut self, at: u64, _: &Context) -> Option<Parts<'_>> {
         let before = self.first / BLOCK;
         // Of the first block those before `first` are gone.
         let start = self.first.max(at - at % BLOCK);
-        let block = usize::try_from(at / BLOCK - before).ok().and_then(|block| self.blocks.get(block));
-        let kept = block.and_then(|block| block.get((at - start) as usize));
-        let Some((uid, key, schema, values)) = kept else { return false };
-        sample.refill(uid, key.clone(), schema, values.iter().cloned());
-        true
+        let block = usize::try_from(at / BLOCK - before).ok()?;
+        self.blocks.get(block)?.get((at - start) as usize)
     }
 
-    fn push(&mut self, sample: &Sample, _: &Context) {
-        self.bytes += size(sample.values());
+    fn push(&mut self, (uid, key, schema, values): Parts, _: &Context) {
+        self.bytes += size(values);
         if self.blocks.is_empty() || self.end.is_multiple_of(BLOCK) {
             self.blocks.push_back(Chunk::new());
         }
         if let Some(block) = self.blocks.back_mut() {
-            let values = sample.values().iter().cloned();
-            block.push(sample.uid(), sample.key().clone(), sample.schema(), values);
+            block.push(uid, key.clone(), schema, values.iter().cloned());
             self.end += 1;
         }
         while self.bytes > self.limit && self.forget() {}

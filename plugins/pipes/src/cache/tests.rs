@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use forebay_core::Options;
+use forebay_core::{Options, Sample};
 
 use super::*;
 use crate::testing::{Drive, check, check_resume, ints, numbers};
@@ -199,11 +199,11 @@ fn what_is_not_of_a_cache_stays() {
 #[test]
 fn runs_that_died_leave_nothing_and_two_at_a_time_write_one() {
     let (folder, input) = (tempfile::tempdir().unwrap(), numbers(9_000));
-    let mut dead = Drive::new(disk(folder.path(), "a", 1 << 24), &input, 64);
+    let mut dead = Drive::new(disk(folder.path(), "a", 1 << 22), &input, 64);
     dead.run(64, 5_000).unwrap();
     let begun = ending(&files(folder.path()), "piece").len();
     assert!(begun > 0);
-    let mut other = Drive::new(disk(folder.path(), "a", 1 << 24), &input, 64);
+    let mut other = Drive::new(disk(folder.path(), "a", 1 << 22), &input, 64);
     other.run(64, 5_000).unwrap();
     assert_eq!(
         ending(&files(folder.path()), "piece").len(),
@@ -218,11 +218,11 @@ fn runs_that_died_leave_nothing_and_two_at_a_time_write_one() {
     drop(dead);
     assert_eq!(locks(folder.path()), 1);
 
-    let mut dying = Drive::new(disk(folder.path(), "b", 1 << 24), &input, 64);
+    let mut dying = Drive::new(disk(folder.path(), "b", 1 << 22), &input, 64);
     dying.run(64, 5_000).unwrap();
     drop(dying);
     let before = files(folder.path());
-    drop(pass(disk(folder.path(), "b", 1 << 24), &input));
+    drop(pass(disk(folder.path(), "b", 1 << 22), &input));
     let after = files(folder.path());
     assert_eq!(locks(folder.path()), 2);
     assert!(before.iter().any(|path| !after.contains(path)), "its pieces are gone");
