@@ -199,6 +199,13 @@ const BITES: &[(&str, &str, &str, &str, &str)] = &[
         "range 9 | distributed_sampler",
     ),
     (
+        "range @a 9 ; range @b 10 ; concat <a, b> | shard",
+        "inline",
+        "shard",
+        "a rank may get one more than another",
+        "range @a 9 ; range @b 10 ; concat <a, b> | shard drop_last=true",
+    ),
+    (
         "range 9 | shard | enumerate",
         "inline",
         "shard",
@@ -244,6 +251,19 @@ fn ranks_that_may_be_uneven_are_told_where_the_graph_says_nothing_of_them() {
     let found = explain(&["--rank", "0/8"]);
     assert_eq!(found["lints"][0]["node"], "map", "{found}");
     assert!(found["line"].as_str().unwrap().contains("shuffle 4 | shard | map"), "{found}");
+    // What is even for so many ranks, whatever is in the files, and is not for others.
+    for (graph, even, odd) in [
+        ("range 99 | take 12 | shard", "3/4", "1/5"),
+        ("range 99 | repeat 6 | shard", "0/3", "0/4"),
+        ("range 99 | pad_to_length multiple=8 | shard", "0/8", "0/3"),
+        ("range 99 | random_sampler replacement=true num_samples=12 | shard", "0/6", "0/7"),
+    ] {
+        let said = |rank: &str| {
+            let found = command::json(&forebay(&[], &["explain", graph, "--json", "--rank", rank]));
+            found["lints"].as_array().unwrap().len()
+        };
+        assert_eq!((said(even), said(odd)), (0, 1), "{graph}");
+    }
 }
 
 #[test]
@@ -253,7 +273,7 @@ fn a_plugin_that_is_kept_away_is_not_asked_and_nothing_is_said_of_it() {
         .check(&registry)
         .unwrap();
     let plan = Plan::new(&graph, &registry, Executor::Threads(2)).unwrap();
-    assert_eq!(forebay_loader::lints(&graph, &registry, &plan), []);
+    assert_eq!(forebay_loader::lints(&graph, &registry, &plan, None), []);
     let loaded = |pipe: &str| registry.plugin_of(pipe).unwrap().is_loaded();
     assert!(loaded("batch") && !loaded("rogue_stream"), "that of `batch` was asked");
     // As is one that writes: nobody waits for it.

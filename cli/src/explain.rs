@@ -90,7 +90,7 @@ pub(crate) fn explain(args: &Args, plugins: &open::Plugins) -> Result {
         None => Executor::default(),
     };
     let plan = Plan::new(&graph, &registry, executor).map_err(Stop::early)?;
-    let mut explained = explained(&graph, &plan, &registry, executor);
+    let mut explained = explained(&graph, &plan, &registry, executor, args.rank.map(|(_, ranks)| ranks));
     if args.quality {
         let found = quality(&given, &registry, explained.seed).map_err(Stop::early)?;
         let none = || Stop::Usage(Error::invalid("--quality: nothing in this graph shuffles"));
@@ -104,6 +104,7 @@ fn explained<'a>(
     plan: &'a Plan,
     registry: &'a Registry,
     executor: Executor,
+    ranks: Option<u32>,
 ) -> Explained<'a> {
     let nodes = graph.nodes().iter().filter_map(|node| {
         let spec = registry.pipe(&node.pipe)?;
@@ -127,7 +128,7 @@ fn explained<'a>(
         budget: graph.run.budget.unwrap_or(DEFAULT_BUDGET),
         nodes: nodes.collect(),
         plan,
-        lints: lints(graph, registry, plan),
+        lints: lints(graph, registry, plan, ranks),
         quality: None,
         toml: graph.to_toml(),
     }

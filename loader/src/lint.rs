@@ -1,11 +1,13 @@
 //! What a graph does and its author may not have meant: it runs, and is slower, larger or less random than it looks.
 
-use forebay_core::{Length, Limits};
+use std::sync::Arc;
+
+use forebay_core::{Length, Limits, random::Rng};
 use serde::Serialize;
 
 use crate::{
     Registry,
-    graph::{Action, Catalog, Class, Graph, Node, On, PipeSpec},
+    graph::{Action, Catalog, Class, Graph, Kind, Node, On, PipeSpec, Uids},
     host::Host,
     length::Lengths,
     plan::Plan,
@@ -13,6 +15,8 @@ use crate::{
 
 /// As many samples as a source may have, where it does not matter how many.
 const ANY: u64 = 1_000_003;
+/// How often each source is taken to have another number of them, so that nothing comes out even by chance.
+const ROUNDS: u64 = 8;
 
 /// One thing that may not be meant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -24,13 +28,13 @@ pub struct Lint {
     pub message: String,
 }
 
-/// Looks through a checked graph; in the order of its nodes.
+/// Looks through a checked graph, for a run of so many ranks, or two where that is not known; in the order of its nodes.
 ///
 /// Pipes of a graph with one that shards are made, and asked how many samples they give, which loads their plugins; no data is opened.
 #[must_use]
-pub fn lints(graph: &Graph, registry: &Registry, plan: &Plan) -> Vec<Lint> {
+pub fn lints(graph: &Graph, registry: &Registry, plan: &Plan, ranks: Option<u32>) -> Vec<Lint> {
     let read = graph.edges();
-    let look = Look { graph, registry, plan, above: above(&read) };
+    let look = Look { graph, registry, plan, ranks: ranks.unwrap_or(2), above: above(&read) };
     let each = |at: usize| look.at(at).into_iter().map(move |lint| (at, lint));
     let mut found: Vec<(usize, Lint)> = (0..read.len()).flat_map(each).collect();
     found.extend(look.uneven(&read));
@@ -60,6 +64,7 @@ struct Look<'a> {
     graph: &'a Graph,
     registry: &'a Registry,
     plan: &'a Plan,
+    ranks: u32,
     above: Vec<Vec<usize>>,
 }
 
@@ -180,9 +185,10 @@ impl Look<'_> {
         let at = self.unlike(read)?[last]?;
         let wait = "so one may end before the rest, which wait for it where they train together";
         if self.shards(at) {
-            let (name, drops) = (&self.node(at).name, &self.spec(at)?.drops);
-            let leave =
-                if drops.is_empty() { String::new() } else { format!("give `{name}` {drops}=true, ") };
+            let (name, spec) = (&self.node(at).name, self.spec(at)?);
+            let drops =
+                spec.options.iter().find(|option| option.name == spec.drops && option.kind == Kind::Bool);
+            let leave = drops.map(|drops| format!("give `{name}` {}=true, ", drops.name)).unwrap_or_default();
             let message = format!(
                 "a rank may get one more than another, {wait}; {leave}pad before it to as many for each, or end the graph with \
                  `repeat | take N`"
@@ -212,40 +218,21 @@ impl Look<'_> {
             return Some(found);
         }
         let host = Host::new(self.registry.clone(), Limits::DEFAULT, 0, None);
-        let lengths = |rank| Lengths {
-            graph: self.graph,
-            registry: self.registry,
-            host: &host,
-            seed: 0,
-            ranks: (rank, 2),
-        };
-        // How many come before samples are dealt out; where that depends on them, any number will do.
-        let mut whole = vec![Some(Length::new(ANY)); read.len()];
-        for at in self.graph.order().ok()? {
-            let inputs: Vec<_> = read[at].iter().map(|&from| whole[from]).collect();
-            let of = |rank| match lengths(rank).of(at, &inputs) {
-                Some(Ok(length)) => length,
-                _ => None,
-            };
-            if self.shards(at) {
-                // One that cannot be asked is no reason to say something.
-                found[at] = of(0).zip(of(1)).filter(|(first, second)| first != second).map(|_| at);
-                continue;
-            }
-            // Before samples are dealt out, all ranks see the same.
-            if !dealt(at) {
-                if !inputs.is_empty() {
-                    whole[at] = of(0).or(whole[at]);
-                }
-                continue;
-            }
+        let order = self.graph.order().ok()?;
+        for at in self.unequal(read, &order, &host) {
+            found[at] = Some(at);
+        }
+        // Before samples are dealt out, all ranks see the same.
+        for &at in order.iter().filter(|&&at| dealt(at) && !self.shards(at)) {
+            let of = |inputs: &[_]| self.lengths(&host, 0).of(at, inputs);
             let before = read[at].iter().find_map(|&from| found[from]);
             // A plugin that cannot be asked is no reason to say something.
-            let knows = |inputs: &[_]| !matches!(lengths(0).of(at, inputs), Some(Ok(None)));
-            let writes = self.spec(at).is_some_and(|spec| spec.on == On::OwnThread);
+            let knows = |inputs: &[_]| !matches!(of(inputs), Some(Ok(None)));
+            let writes =
+                self.spec(at).is_some_and(|spec| spec.on == On::OwnThread && spec.uids == Uids::Made);
             // What combines several does so alike on all ranks, unless it may leave some out.
             let drops = self.spec(at).is_some_and(|spec| spec.may_drop(self.node(at)));
-            let even = vec![Some(Length::new(ANY)); inputs.len()];
+            let even = vec![Some(Length::new(ANY)); read[at].len()];
             let guesses = || (even.len() == 1 || drops) && !knows(&even);
             let unlike = |&from: &usize| found[from].is_none().then_some(Length::new(ANY));
             found[at] = match before {
@@ -259,6 +246,37 @@ impl Look<'_> {
             };
         }
         Some(found)
+    }
+
+    /// The nodes that deal samples out, and may give one rank more than another.
+    fn unequal(&self, read: &[Vec<usize>], order: &[usize], host: &Arc<Host>) -> Vec<usize> {
+        let mut found = Vec::new();
+        for round in 0..ROUNDS {
+            // How many come before samples are dealt out; where that depends on them, any number will do.
+            let any = |at: usize| Some(Length::new(ANY + Rng::new(round, at as u64).below(ANY)));
+            let mut whole: Vec<_> = (0..read.len()).map(any).collect();
+            for &at in order.iter().filter(|&&at| !read[at].is_empty()) {
+                let inputs: Vec<_> = read[at].iter().map(|&from| whole[from]).collect();
+                let of = |rank| match self.lengths(host, rank).of(at, &inputs) {
+                    Some(Ok(length)) => length,
+                    // One that cannot be asked is no reason to say something.
+                    _ => None,
+                };
+                if !self.shards(at) {
+                    whole[at] = of(0).or(whole[at]);
+                } else if of(0).zip(of(self.ranks - 1)).is_some_and(|(first, last)| first != last)
+                    && !found.contains(&at)
+                {
+                    found.push(at);
+                }
+            }
+        }
+        found
+    }
+
+    fn lengths<'h>(&'h self, host: &'h Arc<Host>, rank: u32) -> Lengths<'h> {
+        let Self { graph, registry, ranks, .. } = *self;
+        Lengths { graph, registry, host, seed: 0, ranks: (rank, ranks) }
     }
 
     fn shards(&self, at: usize) -> bool {
