@@ -212,12 +212,12 @@ mod own {
         }
     }
 
-    /// The sum of all values so far.
+    /// The sum of all values so far. It is called as a map of pictures is, of a plugin that is found.
     pub(super) struct Total(i64);
 
     impl DataPipe for Total {
         const INFO: PipeInfo =
-            PipeInfo { name: "total", summary: "The sum of all values so far", ..PipeInfo::DEFAULT };
+            PipeInfo { name: "normalize", summary: "The sum of all values so far", ..PipeInfo::DEFAULT };
         type Options = NoOptions;
 
         fn new(_: NoOptions) -> Result<Self> {
@@ -258,15 +258,19 @@ mod own {
 
 /// What the workspace has, and what `register` links.
 fn with_linked(register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> Registry {
+    Registry::with_linked(everything(), register).unwrap()
+}
+
+fn everything() -> Search {
     let files = PLUGINS.iter().rev().map(|name| plugin_file(name));
-    Registry::with_linked(files.fold(Search::nowhere(), |search, file| search.first(file)), register).unwrap()
+    files.fold(Search::nowhere(), |search, file| search.first(file))
 }
 
 #[test]
 fn a_linked_plugin_with_state_runs_beside_those_that_are_found() {
     within_deadline(|| {
         let registry = with_linked(own::register);
-        let graph = line("fibonacci | increment | shuffle 5 | total | batch 3");
+        let graph = line("fibonacci | increment | shuffle 5 | normalize | increment @more | batch 3");
         let truth = read(build(&graph, &registry, Setting::INLINE).unwrap().epoch(0));
         assert!(truth.0.len() == 6 && truth.1.is_none(), "{truth:?}");
         for executor in [Executor::Inline, Executor::Threads(3), Executor::Processes(2)] {
@@ -309,4 +313,22 @@ fn what_is_linked_is_refused_in_a_process_that_would_miss_it() {
     );
     let error = refusal("range 9 | decode", &registry);
     assert!(error.contains("forebay-json") && error.contains("decoders"), "{error}");
+}
+
+#[test]
+fn what_is_linked_is_not_kept_away() {
+    within_deadline(|| {
+        let isolated = |policy: &str| {
+            Registry::with_linked(everything().isolation(policy.parse().unwrap()), own::register)
+        };
+        let graph = line("fibonacci | increment | batch 3");
+        let truth = read(build(&graph, &with_linked(own::register), Setting::INLINE).unwrap().epoch(0));
+        // That of all is of those that are found.
+        let registry = isolated("process").unwrap();
+        assert!(registry.plugin_of("increment").unwrap().is_withheld());
+        let found = read(build(&graph, &registry, Setting::threads(2)).unwrap().epoch(0));
+        assert_eq!((found.0, found.1.is_none()), (truth.0, true));
+        let error = isolated("forebay-tests=process").err().unwrap();
+        assert!(error.message().contains("forebay-tests") && error.message().contains("linked"), "{error}");
+    });
 }

@@ -123,7 +123,8 @@ impl Finder {
     /// `Invalid`, when a plugin is to be isolated that is not there.
     pub(super) fn finish(mut self, search: &Search) -> Result<Registry> {
         search.isolation.check(&self.plugins)?;
-        for record in &mut self.plugins {
+        // What the program itself is cannot be kept away from it.
+        for record in self.plugins.iter_mut().filter(|record| !record.is_own()) {
             record.level = search.isolation.of(record);
         }
         let mut pipes = HashMap::new();

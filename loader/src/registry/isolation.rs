@@ -148,11 +148,21 @@ impl Isolation {
         named.map(|(_, level)| *level).max().unwrap_or(self.others)
     }
 
-    /// Refuses a name that no plugin has: nobody would be kept away.
+    /// Refuses a name that no plugin has, for nobody would be kept away, and one that is the program's own.
     ///
     /// # Errors
     /// `Invalid`, with the name.
     pub(super) fn check(&self, plugins: &[Record]) -> Result<()> {
+        let isolated = |record: &&Record| {
+            record.is_own()
+                && self.named.iter().any(|(name, level)| record.is_called(name) && *level > Level::InProcess)
+        };
+        if let Some(own) = plugins.iter().find(isolated) {
+            return Err(Error::invalid(format!(
+                "{} is to be isolated, and is linked into this program: make it a plugin that is found",
+                own.label()
+            )));
+        }
         let unknown = |name: &&str| !plugins.iter().any(|record| record.is_called(name));
         match self.named.iter().map(|(name, _)| name.as_str()).find(unknown) {
             None => Ok(()),

@@ -306,8 +306,9 @@ impl Registry {
 
 impl Catalog for Registry {
     fn pipe(&self, name: &str) -> Option<&PipeSpec> {
-        let found = self.locate(name).map(|(plugin, index)| &self.0.plugins[plugin].manifest.pipes[index]);
-        found.or_else(|| self.closure_spec(name))
+        // First, as where pipes are made: a worker knows those of the program, and may find others of these names.
+        let found = || self.locate(name).map(|(plugin, index)| &self.0.plugins[plugin].manifest.pipes[index]);
+        self.closure_spec(name).or_else(found)
     }
 
     fn names(&self) -> Vec<String> {
@@ -321,6 +322,7 @@ impl Catalog for Registry {
             .chain(self.closures().map(|spec| spec.name.clone()))
             .collect();
         names.sort();
+        names.dedup();
         names
     }
 

@@ -140,16 +140,20 @@ impl Registry {
     fn serves_others(&self) -> Option<&Record> {
         let serves =
             |record: &&Record| !(record.manifest.decoders.is_empty() && record.manifest.stores.is_empty());
-        self.plugins()
-            .iter()
-            .filter(|record| matches!(record.origin, Origin::Linked { own: true, .. }))
-            .find(serves)
+        self.plugins().iter().filter(|record| record.is_own()).find(serves)
     }
 
     fn is_own(&self, pipe: &str) -> bool {
         match self.plugin_of(pipe) {
-            Some(plugin) => matches!(plugin.origin, Origin::Linked { own: true, .. }),
+            Some(plugin) => plugin.is_own(),
             None => self.closures().any(|closure| closure.name == pipe),
         }
+    }
+}
+
+impl Record {
+    /// Whether it is linked into this program alone.
+    pub(super) fn is_own(&self) -> bool {
+        matches!(self.origin, Origin::Linked { own: true, .. })
     }
 }
