@@ -79,6 +79,10 @@ fn a_sampler_stands_behind_what_has_random_access() {
         assert_eq!(error.kind(), ErrorKind::Invalid);
         assert!(error.message().contains("has no random access"), "{error}");
     }
+    // Behind the sampler the maps follow one another.
+    let text = "range 9 | increment @a unordered=true on=threads | random_sampler | increment @b unordered=true on=process";
+    let error = build(&line(text), &registry, Setting::INLINE).err().unwrap();
+    assert!(error.message().contains("expected one place"), "{error}");
     // A graph that was checked is the same when it is checked again, and says what runs.
     let once = line("range 5 | random_sampler | batch 2").check(&registry).unwrap();
     let pipes: Vec<_> = once.nodes().iter().map(|node| node.pipe.as_str()).collect();

@@ -297,8 +297,8 @@ impl Judge<'_> {
         let rest = missing.len() as u64 - failed;
         let part = self.part(node);
         match (part.drops, part.inputs.len()) {
-            // Which of them were joined with others is not known.
-            (true, 2..) => {}
+            // Which of them were joined with others is not known, unless they have the uids of one input.
+            (true, 2..) if part.role != Role::Keeps => {}
             (true, _) => self.leave_out(node, false, rest),
             (false, _) if rest > 0 => {
                 self.blame(What::Missing, Some(node), from, missing, |_| Vec::new());

@@ -30,7 +30,9 @@ impl Graph {
                 }
                 let mut checked = self.with_draws(catalog);
                 checked.isolate(catalog);
-                Ok(checked)
+                // Maps that a sampler stood between follow one another now.
+                let order = checked.order()?;
+                checked.parted_maps(&order).into_iter().next().map_or(Ok(checked), Err)
             }
             1 => Err(problems.remove(0)),
             count => {
