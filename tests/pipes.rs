@@ -1,5 +1,6 @@
-//! Every pipe that knows no format goes through one check: the same on every executor and with any chunks, saved after every sample and
-//! gone on with elsewhere, a second epoch, no samples, one and no end of them, and options that are refused by name.
+//! Every pipe that knows no format, and every one for pictures, goes through one check: the same on every executor and with any
+//! chunks, saved after every sample and gone on with elsewhere, a second epoch, no samples, one and no end of them, and options that
+//! are refused by name.
 //!
 //! What each is by definition stands beside its code; a pipe that is missing here fails the test.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
@@ -18,85 +19,13 @@ use forebay_tests::{
 use serde_json::json;
 use tempfile::TempDir;
 
-/// The plugin whose pipes are checked.
-const PLUGIN: &str = "forebay-pipes";
+#[path = "pipes/cases.rs"]
+mod cases;
 
-/// A graph for each pipe, with `N` for the number of samples; some pipes in several.
-const CASES: &[&str] = &[
-    "range N",
-    "range N | batch 7",
-    "range N | batch 7 drop_last=true uids=of",
-    "range N | map 'list=[value, 2 * value]' | collate fields=list",
-    "range N | batch 3 | unbatch interleave=2",
-    "range @a N ; range @b N start=-5 ; concat <a, b>",
-    "range N | map \"a.txt=string(value)\" | decode",
-    "range N | demux @d count=3 ; take @e <d.1> 4 ; mux <d, e, d.2> stop=longest",
-    "range N | filter 'value % 3 != 1'",
-    "range N | filter 'value % 9 > 5' raise_threshold_ratio=0.6 min_samples=7 on_error=skip",
-    "range N | fork @f 2 ; filter @g <f.1> 'value % 2 == 0' ; concat <f, g>",
-    "files '../plugins/pipes/src/*.rs' open=none | take N | group",
-    "files '../plugins/pipes/src/*.rs' open=none | take N | label classes=[src, other] root='../plugins/pipes'",
-    "range N | map 'twice=value * 2'",
-    "range @a N ; range @b N start=-5 step=3 ; mix <a, b> weights=[3, 1] tag=from",
-    "range @a N ; range @b N start=-5 step=3 ; mux <a, b>",
-    "range N | rename 'value=number'",
-    "range N | repeat 3",
-    "range N | map 'more=1' | select more",
-    "range N | shard drop_last=true",
-    "range N | shuffle 10",
-    "range N | shuffle 10 initial=3",
-    "range N | window_shuffle 6 within='value / 9'",
-    "range N | skip 5",
-    "range N | pad_to_length 33 on_error=skip",
-    "range N | take 12",
-    "range @a N ; range @b N step=2 ; zip <a, b> mode=longest prefix=['', 'b-']",
-    "range N | sequential_sampler",
-    "range N | random_sampler",
-    "range N | subset_sampler start=-9 step=2 shuffle=true",
-    "range 3 | weighted_sampler [1, 0, 2] num_samples=30 | take N",
-    "range N | distributed_sampler order=torch",
-    "range N | assert_length N",
-    "range N | map 'n=value % 7' | bucket_by_length n boundaries=[3, 5] sizes=[4, 3, 2]",
-    "range N | cast 'value=f32'",
-    "range N | map 'more=1' | drop more",
-    "range N | enumerate start=3",
-    "range N | flat_map '[value, value + 1]'",
-    "range N | map \"s={'a': value, 'b': 2}\" | flatten",
-    "range N | group_by 'value % 5' size=3 buffer=20",
-    "range N | group_by 'value / 4' consecutive=true",
-    "files '../plugins/pipes/src/*.rs' open=read | take N | group_by 'head(bytes, 4)' size=3 | select path",
-    "range N | batch 6 | in_batch_shuffle",
-    "range N | map 'n=1 + value % 7' | max_tokens n most=20 buffer=5",
-    "range N | map 'tokens=[value, value, value]' | pack 8 fields=tokens bins=3",
-    "range N | map 'tokens=[value, value, value]' | pack 8 fields=tokens method=concat",
-    "range N | map 'n=value % 3' | flat_map '[1, 2]' keep=false | padded_batch 4",
-    "range N | map 'list=[1, 2]' | ragged_batch 4 fields=list",
-    "range N | random_split [3, 1] take=0",
-    "range N | random_split @s [3, 1] count=2 ; concat <s.1, s>",
-    "range N | batch 4 | rebatch 6",
-    "range N | map 'class=value % 3' | rejection_resample class target=[1, 1, 2]",
-    "range N | repeat_each 3",
-    "range N | scan 'total=total + value' init='total=0'",
-    "range N | skip_while 'value < 7'",
-    "range N | slice 3 stop=-4 step=2",
-    "range N | sort '-value' size=6",
-    "range N | sort 'value % 5' size=6 mode=window",
-    "range N | subsample 0.5",
-    "range N | take_while 'value < 17'",
-    "range N | unique 'value % 11'",
-    "range N | window 4 shift=2",
-    "range @a N ; range @b N start=3 ; zip_by_key <a, b> key=value join=outer prefix=['', 'b-']",
-    "range N | map @m 'k=value % 9' ; range @r N step=2 | take @t 4 ; lookup <m, t> left=k right=value join=left prefix=['', 'b-']",
-    "range N | filter 'random() < 0.5' | map 'x=random()'",
-    "range @a N ; range @b N start=-5 ; mux <a, b> block=3",
-    "range @a N ; range @b N start=-5 ; mix <a, b> weights=[3, 1] draw=proportional",
-    "range N | shuffle 9 | cache | shuffle 5",
-    "range N | cache limit=300 | repeat 2",
-    "range N | cache FOLDER",
-    "range N | map 'x=random()' | collect | random_sampler | batch 4",
-    "range N | filter 'value % 2 == 0' | collect | random_sampler replacement=true num_samples=9",
-    "range N | map 'x=random()' | cache FOLDER limit=2000 | repeat 2",
-];
+use cases::{CASES, ENDING, PICTURES, SHORT, UNCOUNTED};
+
+/// The plugins whose pipes are checked.
+const PLUGINS: [&str; 2] = ["forebay-pipes", "forebay-image"];
 
 /// How many samples an endless input has, how many are looked at, and how many no node may have given by then.
 const ENDLESS: &str = "1000000000000";
@@ -106,90 +35,9 @@ const FAR: u64 = 100_000;
 /// A run that has room for a mebibyte between its segments.
 const NARROW: Setting = Setting { budget: Some(1 << 20), ..Setting::INLINE };
 
-/// The cases that cannot run over an endless input, one in whose place there is such an input, and why.
-const ENDING: &[(&str, Option<&str>, &str)] = &[
-    (
-        "files '../plugins/pipes/src/*.rs' open=none | take N | group",
-        Some("files '../plugins/pipes/src/*.rs' open=none | repeat | group"),
-        "a folder has an end: its files come again",
-    ),
-    (
-        "files '../plugins/pipes/src/*.rs' open=none | take N | label classes=[src, other] root='../plugins/pipes'",
-        Some(
-            "files '../plugins/pipes/src/*.rs' open=none | repeat | label classes=[src, other] root='../plugins/pipes'",
-        ),
-        "as above",
-    ),
-    (
-        "files '../plugins/pipes/src/*.rs' open=read | take N | group_by 'head(bytes, 4)' size=3 | select path",
-        Some(
-            "files '../plugins/pipes/src/*.rs' open=read | repeat | group_by 'head(bytes, 4)' size=3 | select path",
-        ),
-        "as above",
-    ),
-    (
-        "range 3 | weighted_sampler [1, 0, 2] num_samples=30 | take N",
-        Some("range 3 | weighted_sampler [1, 0, 2] num_samples=N"),
-        "there is a weight for each sample: what is drawn of them is endless",
-    ),
-    (
-        "range N | distributed_sampler order=torch",
-        Some("range N | distributed_sampler"),
-        "torch's order is a table of all numbers",
-    ),
-    (
-        "range N | unique 'value % 11'",
-        Some("range N | unique 'value / 2'"),
-        "behind the eleventh sample it looks for a twelfth for ever",
-    ),
-    (
-        "range @a N ; range @b N start=3 ; zip_by_key <a, b> key=value join=outer prefix=['', 'b-']",
-        Some("range @a N start=3 ; range @b N ; zip_by_key <a, b> key=value join=outer prefix=['', 'b-']"),
-        "that a sample has no partner is known at the end",
-    ),
-    (
-        "range N | map 'x=random()' | collect | random_sampler | batch 4",
-        None,
-        "it holds all samples before it gives one",
-    ),
-    (
-        "range N | filter 'value % 2 == 0' | collect | random_sampler replacement=true num_samples=9",
-        None,
-        "as above",
-    ),
-];
-
-/// The cases that end by themselves, with how many samples.
-const SHORT: &[(&str, usize)] = &[
-    ("range N | take 12", 12),
-    ("range N | take_while 'value < 17'", 17),
-    ("range N | subset_sampler start=-9 step=2 shuffle=true", 5),
-];
-
-/// The pipes of which nobody knows how many samples they give before they have.
-const UNCOUNTED: &[&str] = &[
-    "bucket_by_length",
-    "demux",
-    "filter",
-    "flat_map",
-    "group",
-    "group_by",
-    "max_tokens",
-    "mix",
-    "pack",
-    "random_split",
-    "rebatch",
-    "rejection_resample",
-    "skip_while",
-    "subsample",
-    "take_while",
-    "unbatch",
-    "unique",
-    "zip_by_key",
-];
-
-fn graph(case: &str, count: usize) -> Graph {
-    line(&case.replace("FOLDER", &cache()).replace('N', &count.to_string()))
+fn graph(case: &str, count: impl ToString) -> Graph {
+    let text = case.replace("PICTURES", PICTURES).replace("FOLDER", &cache());
+    line(&text.replace('N', &count.to_string()))
 }
 
 thread_local! {
@@ -216,16 +64,24 @@ fn epoch(graph: &Graph, registry: &Registry, setting: Setting, epoch: u64) -> (V
 
 /// The pipes of a case.
 fn pipes(case: &&str) -> Vec<String> {
-    line(&case.replace('N', "5")).nodes().iter().map(|node| node.pipe.clone()).collect()
+    graph(case, 5).nodes().iter().map(|node| node.pipe.clone()).collect()
 }
 
 #[test]
 fn every_pipe_is_here() {
     let registry = registry();
     let named: BTreeSet<String> = CASES.iter().flat_map(pipes).collect();
-    let plugin = registry.plugins().iter().find(|record| record.manifest().name == PLUGIN).unwrap();
-    let all: Vec<_> = plugin.manifest().pipes.iter().filter(|pipe| !pipe.is_part()).collect();
-    assert!(all.len() > 20, "{} pipes", all.len());
+    let manifests = PLUGINS.map(|name| {
+        registry
+            .plugins()
+            .iter()
+            .map(|record| record.manifest())
+            .find(|manifest| manifest.name == name)
+            .unwrap()
+    });
+    let all: Vec<_> =
+        manifests.iter().flat_map(|manifest| &manifest.pipes).filter(|pipe| !pipe.is_part()).collect();
+    assert!(all.len() > 60, "{} pipes", all.len());
     let missing: Vec<_> =
         all.iter().filter(|pipe| !named.contains(&pipe.name)).map(|pipe| &pipe.name).collect();
     assert!(missing.is_empty(), "these pipes are checked by nothing here: {missing:?}");
@@ -366,7 +222,7 @@ fn every_pipe_says_how_many_samples_it_gives_or_is_known_not_to() {
 /// A loader of a case without an end, or of one that stands for it.
 fn endless(text: &str, registry: &Registry, setting: Setting) -> Loader {
     forget();
-    let graph = line(&text.replace("FOLDER", &cache()).replace('N', ENDLESS));
+    let graph = graph(text, ENDLESS);
     build(&graph, registry, setting).unwrap_or_else(|error| panic!("{graph}: {error}"))
 }
 

@@ -121,6 +121,11 @@ const CASES: &[(&str, &str, &str)] = &[
     ("weighted_sampler", "range 3 | weighted_sampler [1, 2, 3] num_samples=N | batch 1000", BARE),
     (
         "label",
+        "range N | map [\"path='heron/7.jpg'\", 'label=0', \"class='none'\"] | label ['crane', 'heron'] | batch 1000",
+        "range N | map [\"path='heron/7.jpg'\", 'label=0', \"class='none'\"] | batch 1000",
+    ),
+    (
+        "label, two fields more",
         "range N | map \"path='heron/7.jpg'\" | label ['crane', 'heron'] | batch 1000",
         "range N | map \"path='heron/7.jpg'\" | batch 1000",
     ),
