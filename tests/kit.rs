@@ -129,6 +129,7 @@ fn plugins_of_ours_pass_every_check() {
         names.iter().flat_map(|name| ["--data".to_owned(), format!("tests/mutations/seeds/{name}")]).collect()
     };
     let pieces = "files tests/mutations/seeds/pax.tar | tar_pieces samples=1 | untar_pieces";
+    let records = "files tests/mutations/seeds/cifar.bin | fixed_length_records record_bytes=13";
     let folder = tempfile::tempdir().unwrap();
     let writer = format!("range 40 | write_tar '{}/{{:05}}.tar' shard_size=7", folder.path().display());
     for (plugin, args, more) in [
@@ -138,7 +139,7 @@ fn plugins_of_ours_pass_every_check() {
         (
             "forebay-tensors",
             seeds(&["c.npy", "two.npz", "two.safetensors", "two.idx"]),
-            &["--skip", "pickle"],
+            &["--skip", "pickle", "--graph", records],
         ),
     ] {
         let args: Vec<_> = args.iter().map(String::as_str).chain(more.iter().copied()).collect();

@@ -48,6 +48,11 @@ pub(crate) const FORMATS: &[Format] = &[
     opened("csv_whole", &["csv_blocks", "csv"], &["birds.csv", "legs.csv"]).costs(framing::csv),
     opened("csv_packed", &["csv_blocks block=16", "csv ragged=fill"], PACKED),
     opened("decompress", &["decompress", "lines", "json_lines"], PACKED),
+    opened(
+        "fixed_length_records",
+        &["fixed_length_records dtype=\"[('label', 'u1'), ('image', 'u1', (3, 2, 2))]\""],
+        &["cifar.bin"],
+    ),
     opened("hdf5", &["hdf5_pieces piece_bytes=8", "hdf5_rows"], &["chunks.h5", "newer.h5", "words.h5"])
         .costs(framing::hdf5),
     // Rows whose text is elsewhere, all in one piece.

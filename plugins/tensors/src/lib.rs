@@ -8,6 +8,7 @@ mod npy;
 mod npz;
 mod order;
 mod pickle;
+mod records;
 mod safetensors;
 mod split;
 mod zip;
@@ -17,8 +18,9 @@ pub use crate::{
     npy::{Npy, parse_npy},
     npz::{Npz, parse_npz},
     pickle::Pickle,
+    records::{FixedLength, FixedLengthRecords, RecordsOptions},
     safetensors::{Entry, Header, Safetensors, parse_safetensors},
     split::{SplitOptions, SplitSafetensors, Tensors, tensors},
 };
 
-forebay_core::export_plugin! { flat_maps: [SplitSafetensors], decoders: [Npy, Npz, Safetensors, Idx, Pickle] }
+forebay_core::export_plugin! { flat_maps: [FixedLengthRecords, SplitSafetensors], decoders: [Npy, Npz, Safetensors, Idx, Pickle] }

@@ -82,6 +82,16 @@ pub(crate) fn parse_within(bytes: &Buffer, memory: &Memory) -> Result<Value> {
     array.value(&header.element, &places)
 }
 
+/// The one element that begins `bytes`, which lie at `file_offset`: numbers are tensors, of no axis where the element gives them none.
+pub(crate) fn element(
+    element: &Element,
+    bytes: &Buffer,
+    file_offset: usize,
+    memory: &Memory,
+) -> Result<Value> {
+    Array { data: bytes, file_offset, memory }.value(element, &Places::new(&[], element.size(), false))
+}
+
 /// What stands before the numbers.
 struct Header {
     element: Element,
