@@ -1,7 +1,7 @@
 //! What a pipe, decoder or store is given with every call.
 
 use forebay_abi::{
-    self as abi, Buffer, BufferMut, DType, Limits, Value, Waker,
+    self as abi, Buffer, BufferMut, DType, Limits, Tensor, Value, Waker,
     abi_stable::std_types::{ROption, RSlice, RStr},
 };
 
@@ -9,6 +9,7 @@ use crate::{
     AnyStore, Error, Result,
     random::{Rng, Rngs, mix, uid_of},
     shim::check,
+    state::TensorExt,
 };
 
 /// The level of a line in the host's log.
@@ -51,6 +52,28 @@ impl<'a> Context<'a> {
         let mut memory = ROption::RNone;
         check(crate::shim::services::alloc(self.raw, len, &mut memory))?;
         memory.into_option().ok_or_else(|| Error::bug("the host gave no memory and no reason"))
+    }
+
+    /// A row-major tensor, whose elements `fill` is given to write, with anything in them.
+    ///
+    /// Cost: none of an allocation's for up to [`Value::SMALL`] bytes; that of [`alloc`](Context::alloc) for more.
+    ///
+    /// # Errors
+    /// `Invalid` for more axes than a tensor has; `Limit` for more bytes than one value may have.
+    #[inline]
+    pub fn tensor(&self, dtype: DType, shape: &[usize], fill: impl FnOnce(&mut [u8])) -> Result<Value> {
+        Value::small_tensor(dtype, shape, fill).or_else(|fill| self.large_tensor(dtype, shape, fill))
+    }
+
+    fn large_tensor(&self, dtype: DType, shape: &[usize], fill: impl FnOnce(&mut [u8])) -> Result<Value> {
+        let limit = self.limits().bytes;
+        let len = shape.iter().try_fold(dtype.size(), |bytes, &axis| bytes.checked_mul(axis));
+        let len = len.filter(|&len| len as u64 <= limit).ok_or_else(|| {
+            Error::limit(format!("{dtype} {shape:?} has more than the {limit} bytes allowed"))
+        })?;
+        let mut bytes = self.alloc(len)?;
+        fill(&mut bytes);
+        Ok(Tensor::new(dtype, shape, bytes.freeze())?.into())
     }
 
     /// Random numbers for the sample with this uid, keyed by (seed, epoch, pass, node).

@@ -27,6 +27,7 @@ mod plugin;
 mod sample;
 mod schema;
 mod shared;
+mod small;
 mod tables;
 mod tensor;
 mod value;

@@ -105,6 +105,11 @@ impl<T: Send + Sync + 'static> Prepaid<T> {
         self.left += count;
     }
 
+    /// Whether nobody has a reference that was given out; what they did with the value is over then.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.count().load(Ordering::Acquire) == self.left
+    }
+
     fn count(&self) -> &AtomicUsize {
         // SAFETY: as in `retain`; `new` made the owner the head of a `Shared<T>`.
         unsafe { &(*self.owner.cast::<Shared<T>>()).count }

@@ -35,6 +35,12 @@ impl Tensor {
         if wanted != Some(data.len()) {
             return Err(format!("{dtype} {shape:?} does not fill a buffer of {} bytes", data.len()));
         }
+        Ok(Self::row_major(dtype, shape, data))
+    }
+
+    /// As [`try_new`](Tensor::try_new), for a shape with few enough axes that is as large as `data`.
+    #[inline]
+    pub(crate) fn row_major(dtype: DType, shape: &[usize], data: Buffer) -> Self {
         let mut tensor =
             Self { dtype, ndim: shape.len() as u32, shape: [1; MAX_DIMS], strides: [1; MAX_DIMS], data };
         let mut stride = 1;
@@ -43,7 +49,7 @@ impl Tensor {
             tensor.strides[axis] = stride;
             stride = i64::wrapping_mul(stride, len as i64); // Only an empty tensor can wrap.
         }
-        Ok(tensor)
+        tensor
     }
 
     /// The type of one element.
@@ -56,6 +62,16 @@ impl Tensor {
     #[must_use]
     pub fn shape(&self) -> &[i64] {
         &self.shape[..(self.ndim as usize).min(MAX_DIMS)]
+    }
+
+    /// Whether both have the same type and shape.
+    #[must_use]
+    #[inline]
+    pub fn is_like(&self, other: &Self) -> bool {
+        // All axes there could be, and without a call, which arrays are compared by.
+        let differing =
+            self.shape.iter().zip(&other.shape).fold(0, |found, (one, other)| found | (one ^ other));
+        (self.dtype.to_word(), self.ndim, differing) == (other.dtype.to_word(), other.ndim, 0)
     }
 
     /// The step along each axis, in elements.

@@ -295,6 +295,13 @@ impl Value {
         self.payload.len as u64
     }
 
+    /// The bits of a scalar of this very type, if this is one.
+    #[must_use]
+    #[inline]
+    pub fn bits_of(&self, dtype: DType) -> Option<u64> {
+        (self.tag == tag::SCALAR && self.word == dtype.to_word()).then(|| self.bits())
+    }
+
     /// The type of a scalar or of a tensor's elements.
     #[must_use]
     #[inline]
