@@ -1,16 +1,15 @@
 //! `collate`: lists of numbers become tensors.
 
 use forebay_core::{
-    Context, DType, DataPipe, Error, Map, OneOrMany, PipeInfo, Result, Sample, Tensor, TensorExt, Value,
-    View,
-    abi::{MAX_DIMS, tag},
+    Context, DType, DataPipe, Error, Map, OneOrMany, PipeInfo, Result, Sample, Value, View, abi::MAX_DIMS,
     options,
 };
 
 use crate::{
+    by_schema::BySchema,
     number::Number,
     select::place,
-    stack::{Column, Place, room, write_scalar},
+    stack::{Column, Place, write_scalar},
 };
 
 options! {
@@ -25,6 +24,8 @@ options! {
 #[derive(Debug)]
 pub struct Collate {
     fields: Option<Vec<String>>,
+    /// Where the fields are.
+    places: BySchema<Vec<usize>>,
 }
 
 impl DataPipe for Collate {
@@ -33,23 +34,24 @@ impl DataPipe for Collate {
     type Options = CollateOptions;
 
     fn new(options: CollateOptions) -> Result<Self> {
-        Ok(Self { fields: options.fields.map(|fields| fields.0) })
+        Ok(Self { fields: options.fields.map(|fields| fields.0), places: BySchema::default() })
     }
 }
 
 impl Map for Collate {
     fn map(&self, sample: &mut Sample, cx: &Context) -> Result<()> {
-        let schema = sample.schema().clone();
-        let places = match &self.fields {
-            None => (0..schema.len()).collect(),
-            Some(fields) => fields.iter().map(|name| place(&schema, name)).collect::<Result<Vec<_>>>()?,
+        let Some(fields) = &self.fields else {
+            return (0..sample.values().len()).try_for_each(|at| stack_field(sample, at, cx));
         };
-        for at in places {
-            let value = &mut sample.values_mut()[at];
-            *value = dense(value, cx).map_err(|error| error.context("field", &schema.names()[at]))?;
-        }
-        Ok(())
+        let schema = sample.schema();
+        let places = self.places.get(schema, || fields.iter().map(|name| place(schema, name)).collect())?;
+        places.iter().try_for_each(|&at| stack_field(sample, at, cx))
     }
+}
+
+fn stack_field(sample: &mut Sample, at: usize, cx: &Context) -> Result<()> {
+    let value = &mut sample.values_mut()[at];
+    stack(value, MAX_DIMS, None, cx).map_err(|error| error.context("field", &sample.schema().names()[at]))
 }
 
 /// `value` with every list of equal numbers, or of tensors of one type and shape, stacked into a tensor.
@@ -61,7 +63,9 @@ impl Map for Collate {
 /// # Errors
 /// `Invalid` for numbers in one list that differ in type or shape; `Limit`.
 pub fn dense(value: &Value, cx: &Context) -> Result<Value> {
-    dense_at(value, MAX_DIMS, None, cx)
+    let mut value = value.clone();
+    stack(&mut value, MAX_DIMS, None, cx)?;
+    Ok(value)
 }
 
 /// The type of the floats in a list and those within it, if integers are among them, which then become such.
@@ -103,53 +107,64 @@ fn as_float(value: &Value, dtype: DType) -> Result<Value> {
 
 /// The type of all of these numbers, if they are and have one.
 fn one_type(items: &[Value]) -> Option<DType> {
-    let dtype = items.first()?.dtype();
-    let alike = |item: &Value| item.tag() == tag::SCALAR && item.dtype() == dtype;
-    dtype.filter(|_| items.iter().all(alike))
+    let dtype = items.first()?.dtype()?;
+    items.iter().all(|item| item.bits_of(dtype).is_some()).then_some(dtype)
 }
 
 /// Numbers of one type as a tensor.
 fn scalars(items: &[Value], dtype: DType, cx: &Context) -> Result<Value> {
-    let mut bytes = room(cx, items.len(), dtype.size())?;
-    for (row, item) in items.iter().enumerate() {
-        write_scalar(&mut bytes, row, dtype.size(), item.bits());
-    }
-    Ok(Tensor::new(dtype, &[items.len()], bytes.freeze())?.into())
+    let width = dtype.size();
+    cx.tensor(dtype, &[items.len()], |bytes| {
+        for (row, item) in items.iter().enumerate() {
+            write_scalar(bytes, row, width, item.bits());
+        }
+    })
 }
 
+/// Does what [`dense`] says in the value's place: what stays as it is is not moved.
+///
 /// `floats` is, within a list, the type that integers in it become, if they do.
-fn dense_at(value: &Value, levels: usize, floats: Option<Option<DType>>, cx: &Context) -> Result<Value> {
-    match value.view() {
+fn stack(value: &mut Value, levels: usize, floats: Option<Option<DType>>, cx: &Context) -> Result<()> {
+    *value = match value.view() {
         View::List(items) if levels > 0 && !items.is_empty() => {
-            if let Some(dtype) =
-                one_type(items).filter(|&dtype| floats.flatten().is_none_or(|as_float| as_float == dtype))
-            {
-                return scalars(items, dtype, cx);
+            match one_type(items).filter(|&dtype| floats.flatten().is_none_or(|float| float == dtype)) {
+                Some(dtype) => scalars(items, dtype, cx)?,
+                None => stacked_list(items, levels, floats, cx)?,
             }
-            let floats = floats.unwrap_or_else(|| floats_among(items));
-            let place = Place { capacity: items.len(), strict: true, cx };
-            let mut column = Column::default();
-            for (row, item) in items.iter().enumerate() {
-                column.push(&mut dense_at(item, levels - 1, Some(floats), cx)?, row, &place)?;
-            }
-            column.finish(items.len())
         }
         View::Struct(fields) if levels > 0 => {
-            let fields = fields.fields();
-            let fields =
-                fields.map(|(name, value)| Ok((name.clone(), dense_at(value, levels - 1, None, cx)?)));
-            Ok(Value::structure(fields.collect::<Result<_>>()?))
+            let mut values = fields.values().to_vec();
+            values.iter_mut().try_for_each(|value| stack(value, levels - 1, None, cx))?;
+            Value::with_schema(fields.schema().clone(), values)
         }
         _ => match floats.flatten() {
-            Some(dtype) => as_float(value, dtype),
-            None => Ok(value.clone()),
+            Some(dtype) => as_float(value, dtype)?,
+            None => return Ok(()),
         },
+    };
+    Ok(())
+}
+
+fn stacked_list(
+    items: &[Value],
+    levels: usize,
+    floats: Option<Option<DType>>,
+    cx: &Context,
+) -> Result<Value> {
+    let floats = floats.unwrap_or_else(|| floats_among(items));
+    let place = Place { capacity: items.len(), strict: true, cx };
+    let mut column = Column::default();
+    for (row, item) in items.iter().enumerate() {
+        let mut item = item.clone();
+        stack(&mut item, levels - 1, Some(floats), cx)?;
+        column.push(&mut item, row, &place)?;
     }
+    column.finish(items.len())
 }
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::random::Rng;
+    use forebay_core::{ErrorKind, Tensor, TensorExt, random::Rng};
 
     use super::*;
     use crate::testing::{map, sample, small_host};
@@ -225,6 +240,15 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_more_bytes_than_allowed_is_refused() {
+        let most = 1 << 17; // Of eight bytes each, in a host that allows 2^20.
+        assert!(collate(None, "a", ints(&vec![3; most])).is_ok());
+        let error = collate(None, "a", ints(&vec![3; most + 1])).unwrap_err();
+        let message = "int64 [131073] has more than the 1048576 bytes allowed";
+        assert_eq!((error.kind(), error.message()), (ErrorKind::Limit, message));
+    }
+
+    #[test]
     fn a_deep_nest_stays_a_list() {
         let deep = (0..10_000).fold(ints(&[1]), |value, _| Value::list(vec![value]));
         let kept = collate(None, "a", deep.clone()).unwrap();
@@ -243,7 +267,8 @@ mod tests {
         let mut rng = Rng::new(39, 0);
         let collate = |value: Value| collate(None, "a", value);
         for _ in 0..50 {
-            let shape: Vec<usize> = (0..=rng.below(3)).map(|_| 1 + rng.below(3) as usize).collect();
+            // Up to 1,000 bytes: small tensors and larger ones.
+            let shape: Vec<usize> = (0..=rng.below(3)).map(|_| 1 + rng.below(5) as usize).collect();
             let count: usize = shape.iter().product();
             let numbers: Vec<i64> = (0..count).map(|_| rng.below(100) as i64 - 50).collect();
             let whole = tensor(&shape, &numbers);

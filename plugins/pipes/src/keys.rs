@@ -191,12 +191,22 @@ impl Index {
 #[inline]
 fn words(key: &[u8]) -> impl Iterator<Item = u64> {
     let (words, rest) = key.as_chunks();
-    let last = (!rest.is_empty()).then(|| {
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        last
-    });
-    words.iter().copied().chain(last).map(u64::from_le_bytes)
+    let last = (!rest.is_empty()).then(|| last_word(rest));
+    words.iter().copied().map(u64::from_le_bytes).chain(last)
+}
+
+/// Up to seven bytes, and zeros behind them, as a word.
+// From two pieces that overlap: one put together in memory has to wait there before it is read.
+#[inline]
+fn last_word(rest: &[u8]) -> u64 {
+    let behind = |piece: u64, size: usize| piece << (8 * (rest.len() - size));
+    if let (Some(first), Some(last)) = (rest.first_chunk(), rest.last_chunk()) {
+        u64::from(u32::from_le_bytes(*first)) | behind(u32::from_le_bytes(*last).into(), 4)
+    } else if let (Some(first), Some(last)) = (rest.first_chunk(), rest.last_chunk()) {
+        u64::from(u16::from_le_bytes(*first)) | behind(u16::from_le_bytes(*last).into(), 2)
+    } else {
+        rest.first().copied().unwrap_or_default().into()
+    }
 }
 
 #[inline]
@@ -236,6 +246,19 @@ mod tests {
         let mut out = Vec::new();
         by.read(&chunk, &mut out).unwrap()?;
         Ok(out)
+    }
+
+    #[test]
+    fn the_words_of_a_key_are_its_bytes_with_zeros_behind_them() {
+        let bytes: Vec<u8> = (0..40_u8).map(|at| at.wrapping_mul(83) ^ 0xa5).collect();
+        for (from, len) in (0..8).flat_map(|from| (0..=32).map(move |len| (from, len))) {
+            let key = &bytes[from..from + len];
+            let mut padded = key.to_vec();
+            padded.resize(len.next_multiple_of(8), 0);
+            let wanted = padded.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+            assert!(words(key).eq(wanted), "{key:?}");
+            assert!(same(key, &padded[..len]) && !same(key, &bytes[from..=from + len]));
+        }
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct Label {
     root: String,
     /// The names of the folders that lead to the root.
     above: Vec<Vec<u8>>,
+    /// What paths below the root begin with, written plainly.
+    prefix: Vec<u8>,
     field: String,
     class: Option<String>,
     shapes: BySchema<Shape>,
@@ -67,8 +69,10 @@ impl DataPipe for Label {
             return refuse("field", format!("`{field}` is the field for the class's name"));
         }
         let classes = classes.into_iter().map(Str::from).collect();
-        let above = if root.is_empty() { Vec::new() } else { parts(&root).map(<[u8]>::to_vec).collect() };
-        Ok(Self { classes, labels, root, above, field, class, shapes: BySchema::default() })
+        let above: Vec<_> =
+            if root.is_empty() { Vec::new() } else { parts(&root).map(<[u8]>::to_vec).collect() };
+        let prefix = above.iter().flat_map(|part| [&part[..], b"/"]).collect::<Vec<_>>().concat();
+        Ok(Self { classes, labels, root, above, prefix, field, class, shapes: BySchema::default() })
     }
 }
 
@@ -105,13 +109,28 @@ impl Label {
     /// The label of the file at this path.
     fn label(&self, path: &Value) -> Result<usize> {
         let View::Str(path) = path.view() else { return Err(no_path()) };
-        let folder = self.folder(path).map_err(|error| error.context("path", path))?;
+        let folder = match self.plain_folder(path) {
+            Some(folder) => folder,
+            None => self.folder(path).map_err(|error| error.context("path", path))?,
+        };
         let label = self.labels.find(self.labels.hash(folder), folder);
         label.map(|label| label as usize).ok_or_else(|| {
             let (folder, count) = (String::from_utf8_lossy(folder), self.classes.len());
             Error::invalid(format!("its folder `{folder}` is none of the {count} classes"))
                 .context("path", path)
         })
+    }
+
+    /// As [`folder`](Label::folder), for a path without what one could leave out of it, as nearly all are.
+    #[inline]
+    fn plain_folder<'a>(&self, path: &'a str) -> Option<&'a [u8]> {
+        let below = match &self.prefix[..] {
+            [] => path.as_bytes(),
+            prefix => path.as_bytes().strip_prefix(prefix)?,
+        };
+        let end = below.iter().position(|byte| *byte == b'/')?;
+        let begins_name = |at| below.get(at).is_some_and(|byte| !matches!(byte, b'/' | b'.'));
+        (begins_name(0) && begins_name(end + 1)).then(|| &below[..end])
     }
 
     /// The folder directly below the root that `path` lies in.

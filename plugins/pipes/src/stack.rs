@@ -1,7 +1,7 @@
 //! Stacking: many values of one field become one value with one more axis.
 
 use forebay_core::{
-    Buffer, BufferMut, Context, DType, Error, Result, Schema, Tensor, TensorExt, Value, View, abi::tag,
+    Buffer, BufferMut, Context, DType, Error, Result, Schema, Tensor, TensorExt, Value, View,
 };
 
 /// The most fields of a struct that are matched by name when their order differs.
@@ -110,10 +110,9 @@ impl Column {
     #[inline]
     pub(crate) fn push(&mut self, value: &mut Value, row: usize, place: &Place) -> Result<()> {
         if let Self::Scalars { dtype, bytes } = self
-            && value.tag() == tag::SCALAR
-            && value.dtype() == Some(*dtype)
+            && let Some(bits) = value.bits_of(*dtype)
         {
-            write_scalar(bytes, row, dtype.size(), value.bits());
+            write_scalar(bytes, row, dtype.size(), bits);
             return Ok(());
         }
         self.push_other(value, row, place)
@@ -123,7 +122,7 @@ impl Column {
         match (&mut *self, value.view()) {
             (Self::Empty, _) => *self = Self::start(value, place)?,
             (Self::List(values), _) => values.push(std::mem::take(value)),
-            (Self::Joined { first, data }, View::Tensor(tensor)) if alike(first, tensor) => {
+            (Self::Joined { first, data }, View::Tensor(tensor)) if first.is_like(tensor) => {
                 match Buffer::join([&*data, tensor.data()]) {
                     Some(joined) => *data = joined,
                     None => {
@@ -135,7 +134,7 @@ impl Column {
                     }
                 }
             }
-            (Self::Tensors { first, bytes }, View::Tensor(tensor)) if alike(first, tensor) => {
+            (Self::Tensors { first, bytes }, View::Tensor(tensor)) if first.is_like(tensor) => {
                 let each = tensor.data().len();
                 bytes[row * each..][..each].copy_from_slice(tensor.data());
             }
@@ -246,10 +245,6 @@ impl Column {
             }
         }
     }
-}
-
-fn alike(one: &Tensor, other: &Tensor) -> bool {
-    one.dtype() == other.dtype() && one.shape() == other.shape()
 }
 
 /// Whether both have the same names, in any order.

@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use forebay_core::{DType, Value, View, abi::tag};
+use forebay_core::{DType, Value, View};
 
 use super::{
     draws::Draws,
@@ -44,8 +44,8 @@ impl Quick {
     #[inline]
     fn of(value: &Value) -> Option<Self> {
         // What most numbers are, without a call.
-        if value.tag() == tag::SCALAR && value.dtype() == Some(DType::I64) {
-            return Some(Self { kind: Kind::Int, bits: value.bits() });
+        if let Some(bits) = value.bits_of(DType::I64) {
+            return Some(Self { kind: Kind::Int, bits });
         }
         Some(match value.view() {
             View::Int(number) => Self::int(number),
