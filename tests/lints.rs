@@ -262,7 +262,7 @@ fn ranks_that_may_be_uneven_are_told_where_the_graph_says_nothing_of_them() {
             let found = command::json(&forebay(&[], &["explain", graph, "--json", "--rank", rank]));
             found["lints"].as_array().unwrap().len()
         };
-        assert_eq!((said(even), said(odd)), (0, 1), "{graph}");
+        assert_eq!((said(even), said(odd), said("0/1")), (0, 1, 0), "{graph}");
     }
 }
 
@@ -273,7 +273,9 @@ fn a_plugin_that_is_kept_away_is_not_asked_and_nothing_is_said_of_it() {
         .check(&registry)
         .unwrap();
     let plan = Plan::new(&graph, &registry, Executor::Threads(2)).unwrap();
-    assert_eq!(forebay_loader::lints(&graph, &registry, &plan, None), []);
+    for ranks in [None, Some(0), Some(1), Some(u32::MAX)] {
+        assert_eq!(forebay_loader::lints(&graph, &registry, &plan, ranks), []);
+    }
     let loaded = |pipe: &str| registry.plugin_of(pipe).unwrap().is_loaded();
     assert!(loaded("batch") && !loaded("rogue_stream"), "that of `batch` was asked");
     // As is one that writes: nobody waits for it.

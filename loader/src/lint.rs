@@ -180,6 +180,9 @@ impl Look<'_> {
 
     /// The first pipe behind one that shards that may make ranks differ in how much they give, if nothing behind it makes them alike again.
     fn uneven(&self, read: &[Vec<usize>]) -> Option<(usize, Lint)> {
+        if self.ranks < 2 {
+            return None;
+        }
         let edge = self.plan.output().ok()?;
         let last = *self.plan.segments[self.plan.edges[edge].from].nodes.last()?;
         let at = self.unlike(read)?[last]?;
