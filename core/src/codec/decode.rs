@@ -127,17 +127,21 @@ impl Decoder {
 
 impl<'a> Reader<'a> {
     fn take(&mut self, len: usize) -> Result<&'a [u8]> {
-        let Some((taken, rest)) = self.0.split_at_checked(len) else {
-            return Err(Error::corrupt(format!("{len} bytes expected, {} are left", self.0.len())));
-        };
+        let (taken, rest) = self.0.split_at_checked(len).ok_or_else(|| self.lacks(len))?;
         self.0 = rest;
         Ok(taken)
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let mut array = [0; N];
-        array.copy_from_slice(self.take(N)?);
-        Ok(array)
+        let (array, rest) = self.0.split_first_chunk().ok_or_else(|| self.lacks(N))?;
+        self.0 = rest;
+        Ok(*array)
+    }
+
+    #[cold]
+    fn lacks(&self, len: usize) -> Error {
+        Error::corrupt(format!("{len} bytes expected, {} are left", self.0.len()))
     }
 
     fn u8(&mut self) -> Result<u8> {
@@ -195,7 +199,11 @@ impl<'a> Reader<'a> {
     }
 }
 
+#[inline]
 fn to_text(bytes: &[u8]) -> Result<Str> {
+    if bytes.is_empty() {
+        return Ok(Str::EMPTY);
+    }
     let text = std::str::from_utf8(bytes).map_err(|_| Error::corrupt("a text is not UTF-8"))?;
-    Ok(if text.is_empty() { Str::EMPTY } else { text.into() })
+    Ok(text.into())
 }

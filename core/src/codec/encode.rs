@@ -95,8 +95,11 @@ impl Encoder {
 impl Names {
     fn put_head(&mut self, flat: &mut Vec<u8>, uid: u64, key: &Key, schema: &Schema) -> Result<()> {
         let Key { origin, name, index } = key;
-        flat.extend_from_slice(&uid.to_le_bytes());
-        flat.extend_from_slice(&index.to_le_bytes());
+        // At once: each piece asks for room.
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&uid.to_le_bytes());
+        bytes[8..].copy_from_slice(&index.to_le_bytes());
+        flat.extend_from_slice(&bytes);
         put_short(flat, name.as_bytes())?;
         self.put_origin(flat, origin)?;
         self.put_schema(flat, schema)
