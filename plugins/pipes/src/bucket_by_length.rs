@@ -15,6 +15,9 @@ use crate::{
     stack::Place,
 };
 
+/// The most sizes that an error shows.
+const SHOWN: usize = 8;
+
 padding_options! {
     /// Options of `bucket_by_length`.
     pub struct BucketByLengthOptions {
@@ -22,8 +25,8 @@ padding_options! {
         length: String = required;
         /// Where the next bucket begins: each length, in rising order, is the least of its bucket.
         boundaries: Vec<usize> = required, in 1..=1_000_000_000;
-        /// Samples in a batch of each bucket, one more than there are boundaries.
-        sizes: Vec<usize> = required, in 1..=1_000_000_000;
+        /// Samples in a batch: one number for every bucket, or a list with one for each, which has one more than there are boundaries.
+        sizes: OneOrMany<usize> = required, in 1..=1_000_000_000;
         /// Pad to the greatest length of the bucket, which is one below its boundary. Samples for which there is no boundary are errors.
         pad_to_boundary: bool = false;
     }
@@ -71,6 +74,7 @@ impl DataPipe for BucketByLength {
     fn new(options: BucketByLengthOptions) -> Result<Self> {
         let pads = options.pads();
         let BucketByLengthOptions { boundaries, sizes, pad_to_boundary, drop_last, uids, .. } = options;
+        let mut sizes = sizes.0;
         let refuse = |option: &str, message: String| Err(Error::invalid(message).context("option", option));
         if let Some(pair) = boundaries.windows(2).find(|pair| pair[0] >= pair[1]) {
             return refuse(
@@ -78,9 +82,18 @@ impl DataPipe for BucketByLength {
                 format!("found {} after {}, expected rising ones", pair[1], pair[0]),
             );
         }
-        if sizes.len() != boundaries.len() + 1 {
-            let (found, expected) = (sizes.len(), boundaries.len() + 1);
-            let message = format!("found {found}, expected {expected}: one more than there are boundaries");
+        let buckets = boundaries.len() + 1;
+        if let [one] = sizes[..] {
+            sizes = vec![one; buckets];
+        }
+        if sizes.len() != buckets {
+            let found = sizes.len();
+            let one = sizes.first().map_or_else(|| "16".to_owned(), ToString::to_string);
+            let example = vec![one; buckets.min(SHOWN)].join(",");
+            let more = if buckets > SHOWN { ",…" } else { "" };
+            let message = format!(
+                "found {found} sizes, expected one for each of {buckets} buckets: sizes=[{example}{more}]"
+            );
             return refuse("sizes", message);
         }
         let padding = Padding::new(pads, Vec::new())?;

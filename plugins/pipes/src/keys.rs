@@ -150,6 +150,11 @@ impl Index {
         &self.entries[number as usize].key
     }
 
+    /// All keys by their numbers, where none was removed.
+    pub(crate) fn keys(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.entries.iter().map(|entry| entry.key.as_slice())
+    }
+
     /// Puts a key, which has this hash, under a number that has none.
     #[inline]
     pub(crate) fn insert(&mut self, hash: u64, key: &[u8], number: u32) {

@@ -10,7 +10,7 @@ use forebay_core::{
 use crate::{
     blocks::Blocks,
     keys::Index,
-    pairs::{Pairs, alone},
+    pairs::{Pairs, no_row},
 };
 
 /// What a row costs beside its values and its key: its places in the index.
@@ -186,7 +186,7 @@ impl Lookup {
                 let number = index.find(index.hash(found), found);
                 let (fields, row) = match (number.and_then(|number| rows.get(number.into())), *kind) {
                     (Some((.., fields, row)), _) => (fields, row),
-                    (None, Kind::Strict) => return Err(alone(key, 1)),
+                    (None, Kind::Strict) => return Err(no_row(key, found, index.keys())),
                     (None, Kind::Inner) => return Ok(()),
                     (None, Kind::Left) => (rows.get(0).map_or(&*none, |(.., fields, _)| fields), &[][..]),
                 };

@@ -2,7 +2,14 @@
 
 use forebay_core::{Error, Key, Result, Schema, Value};
 
-use crate::{join::Join, keys::By};
+use crate::{
+    expression::{shown, text},
+    join::Join,
+    keys::By,
+};
+
+/// The most keys of a table that are compared to find one that was meant: an error costs no more than this.
+const LOOKED_AT: usize = 10_000;
 
 /// What the samples of two inputs are compared by, and how two become one.
 #[derive(Debug)]
@@ -118,8 +125,32 @@ impl Places {
     }
 }
 
-/// The error for a sample without a partner in this input.
+/// The error for a sample whose key, as it was written, none of this input has.
 #[cold]
-pub(crate) fn alone(key: &Key, input: usize) -> Error {
-    Error::invalid(format!("no sample of input {input} has its key")).context("sample", key)
+pub(crate) fn alone(key: &Key, input: usize, written: &[u8]) -> Error {
+    Error::invalid(format!("no sample of input {input} has its key {}", shown(written)))
+        .context("sample", key)
+}
+
+/// The error for a sample whose key, as it was written, no row of a table has; with one of these keys of the table that may have been meant.
+#[cold]
+pub(crate) fn no_row<'a>(key: &Key, written: &[u8], keys: impl ExactSizeIterator<Item = &'a [u8]>) -> Error {
+    let others = keys.len().saturating_sub(1);
+    let wanted = text(written).unwrap_or_default();
+    let near = |key: &&[u8]| {
+        let other = text(key).unwrap_or_default();
+        let inside =
+            !wanted.is_empty() && !other.is_empty() && (wanted.contains(other) || other.contains(wanted));
+        let begins = wanted.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
+        (inside, begins)
+    };
+    // Of equals the last is taken: so from the back.
+    let nearest = keys.take(LOOKED_AT).collect::<Vec<_>>().into_iter().rev().max_by_key(near);
+    let has = match nearest {
+        None => "is empty".to_owned(),
+        Some(nearest) if others == 0 => format!("has {}", shown(nearest)),
+        Some(nearest) => format!("has {} and {others} more", shown(nearest)),
+    };
+    let message = format!("no row has its key {}; the table {has}", shown(written));
+    Error::invalid(message).context("sample", key)
 }

@@ -233,7 +233,7 @@ impl ZipByKey {
         }
         self.looks = false;
         match self.kind {
-            Kind::Strict => Err(alone(self.left.key(), 1)),
+            Kind::Strict => Err(alone(self.left.key(), 1, &self.key)),
             Kind::Inner => Ok(None),
             Kind::Left | Kind::Outer => self.give(io, [true, false], cx),
         }
@@ -282,7 +282,10 @@ impl ZipByKey {
     /// Gives `right`, or leaves it out, or fails.
     fn partnerless(&mut self, io: &mut Io, cx: &Context) -> Result<Option<Step>> {
         match self.kind {
-            Kind::Strict => Err(alone(self.right.key(), 0)),
+            Kind::Strict => {
+                self.pairs.by[1].of(&self.right, &mut self.other)?;
+                Err(alone(self.right.key(), 0, &self.other))
+            }
             Kind::Inner | Kind::Left => Ok(None),
             Kind::Outer => self.give(io, [false, true], cx),
         }

@@ -152,6 +152,20 @@ fn a_position_is_small_and_states_of_others_are_refused() {
 }
 
 #[test]
+fn one_size_is_that_of_every_bucket() {
+    let lengths = [9, 10, 19, 20, 29, 30, 0];
+    let each = |sizes: &str| {
+        let options = format!(r#"{{"length": "size(words)", "boundaries": [10, 20, 30], "sizes": {sizes}}}"#);
+        members(&check(bucket(&options), &words(&lengths)))
+    };
+    assert_eq!(each("2"), each("[2, 2, 2, 2]"));
+    let options = r#"{"length": "x", "boundaries": [10, 20, 30], "sizes": [16, 8]}"#;
+    let error = BucketByLength::new(BucketByLengthOptions::parse(options).unwrap()).unwrap_err();
+    let expected = "found 2 sizes, expected one for each of 4 buckets: sizes=[16,16,16,16]";
+    assert_eq!((error.message(), error.get("option")), (expected, Some("sizes")));
+}
+
+#[test]
 fn options_that_do_not_go_together_are_refused() {
     let refused = |options: &str| {
         let made = BucketByLengthOptions::parse(options).and_then(BucketByLength::new);
@@ -160,7 +174,7 @@ fn options_that_do_not_go_together_are_refused() {
     assert_eq!(refused(r#"{"length": "x <", "boundaries": [], "sizes": [1]}"#), "length");
     assert_eq!(refused(r#"{"length": "x", "boundaries": [3, 3], "sizes": [1, 1, 1]}"#), "boundaries");
     assert_eq!(refused(r#"{"length": "x", "boundaries": [0], "sizes": [1, 1]}"#), "boundaries");
-    assert_eq!(refused(r#"{"length": "x", "boundaries": [3], "sizes": [1]}"#), "sizes");
+    assert_eq!(refused(r#"{"length": "x", "boundaries": [3], "sizes": [1, 1, 1]}"#), "sizes");
     assert_eq!(refused(r#"{"length": "x", "boundaries": [], "sizes": [0]}"#), "sizes");
     let input = [sample(0, &[("at", (-1_i64).into()), ("words", 0.5.into())])];
     for length in ["at", "words"] {

@@ -172,6 +172,43 @@ fn structure(mut fields: Vec<(&str, Val<'_>)>, out: &mut Vec<u8>) -> Result<()> 
     })
 }
 
+/// The most characters of a text that are shown.
+const SHOWN: usize = 24;
+
+/// What was written, in a few words for people: a text in quotes, a number as it is.
+pub(crate) fn shown(written: &[u8]) -> String {
+    let number = |bytes: &[u8]| bytes.first_chunk().map(|bytes| i64::from_le_bytes(*bytes).to_string());
+    let float = |bytes: &[u8]| {
+        bytes.first_chunk().map(|bytes| f64::from_bits(u64::from_le_bytes(*bytes)).to_string())
+    };
+    let known = match written.split_first() {
+        Some((&kind::NULL, _)) => Some("null".to_owned()),
+        Some((&kind::BOOL, rest)) => rest.first().map(|&truth| (truth != 0).to_string()),
+        Some((&kind::WHOLE, rest)) => rest.get(7..).and_then(number),
+        Some((&kind::FLOAT, rest)) => float(rest),
+        Some((&kind::TEXT, _)) => Some(match text(written) {
+            Some(text) if text.chars().count() > SHOWN => {
+                format!("{:?}", text.chars().take(SHOWN).chain(['…']).collect::<String>())
+            }
+            Some(text) => format!("{text:?}"),
+            None => "a long text".to_owned(),
+        }),
+        Some((&kind::BYTES, _)) => Some("bytes".to_owned()),
+        Some((&kind::LIST, _)) => Some("a list".to_owned()),
+        Some((&kind::STRUCT, _)) => Some("a struct".to_owned()),
+        _ => None,
+    };
+    known.unwrap_or_else(|| "a value".to_owned())
+}
+
+/// The text that was written, unless it stands as its hash.
+pub(crate) fn text(written: &[u8]) -> Option<&str> {
+    let (&kind, rest) = written.split_first()?;
+    let (len, data) = rest.split_first_chunk()?;
+    let whole = kind == kind::TEXT && u64::from_le_bytes(*len) == data.len() as u64;
+    std::str::from_utf8(data).ok().filter(|_| whole)
+}
+
 #[cfg(test)]
 mod tests {
     use forebay_core::{DType, TensorExt};
@@ -244,5 +281,23 @@ mod tests {
         let error = write(&Value::opaque("thing", 3_u8), &mut Vec::new()).unwrap_err();
         assert!(error.message().contains("a value of another plugin cannot be compared"), "{error}");
         assert!(write(&Value::list(vec![Value::opaque("thing", 3_u8)]), &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn what_was_written_can_be_shown() {
+        for (value, expected) in [
+            (Value::from("000000.jpg"), "\"000000.jpg\""),
+            ("x".repeat(99).as_str().into(), "\"xxxxxxxxxxxxxxxxxxxxxxxx…\""),
+            ("x".repeat(LONG + 1).as_str().into(), "a long text"),
+            ((-7_i64).into(), "-7"),
+            (7.0.into(), "7"),
+            (0.5.into(), "0.5"),
+            (true.into(), "true"),
+            (Value::NULL, "null"),
+            (Value::list(vec![]), "a list"),
+            (u64::MAX.into(), "a value"),
+        ] {
+            assert_eq!(shown(&written(value.clone())), expected, "{value:?}");
+        }
     }
 }

@@ -20,7 +20,7 @@ mod val;
 use forebay_core::{Chunk, Error, Key, Result, Schema, Value};
 
 pub(crate) use self::{
-    canonical::{write, write_text, write_whole},
+    canonical::{shown, text, write, write_text, write_whole},
     draws::Draws,
     rank::Rank,
 };

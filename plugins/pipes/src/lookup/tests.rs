@@ -18,6 +18,31 @@ fn input(place: &str, keys: &[i64]) -> Vec<Sample> {
     keys.iter().enumerate().map(one).collect()
 }
 
+#[test]
+fn a_key_that_no_row_has_is_told_beside_one_that_was_meant() {
+    let message = |keys: &[Value], key: Value| {
+        let rows: Vec<_> = (0..).zip(keys).map(|(at, key)| sample(at, &[("id", key.clone())])).collect();
+        let left = [sample(0, &[("id", key), ("x", 1_i64.into())])];
+        let mut drive = Drive::wide(lookup(r#"{"key": "id"}"#), &[&left[..], &rows], 1, 1, &small_host());
+        let error = drive.run(1, 1).unwrap_err();
+        assert_eq!(error.get("sample"), Some("test#0"));
+        error.message().to_owned()
+    };
+    let files: Vec<Value> = (0..50).rev().map(|at| format!("{at:06}.jpg").as_str().into()).collect();
+    for (keys, key, expected) in [
+        (
+            &files[..],
+            "000007".into(),
+            r#"no row has its key "000007"; the table has "000007.jpg" and 49 more"#,
+        ),
+        (&files[..1], "x".into(), r#"no row has its key "x"; the table has "000049.jpg""#),
+        (&["7".into()], 7_i64.into(), r#"no row has its key 7; the table has "7""#),
+        (&[], "x".into(), r#"no row has its key "x"; the table is empty"#),
+    ] {
+        assert_eq!(message(keys, key), expected);
+    }
+}
+
 const JOINS: [&str; 3] = ["strict", "inner", "left"];
 
 #[test]

@@ -249,9 +249,15 @@ fn errors_name_the_sample_and_the_option() {
         ("its key is that of `test#0`, which waits for its partner", Some("test#2"))
     );
     let error = run(r#"{"key": "id"}"#, &[9], &[]);
-    assert_eq!((error.message(), error.get("sample")), ("no sample of input 1 has its key", Some("test#0")));
+    assert_eq!(
+        (error.message(), error.get("sample")),
+        ("no sample of input 1 has its key 9", Some("test#0"))
+    );
     let error = run(r#"{"key": "id"}"#, &[], &[7]);
-    assert_eq!((error.message(), error.get("sample")), ("no sample of input 0 has its key", Some("test#0")));
+    assert_eq!(
+        (error.message(), error.get("sample")),
+        ("no sample of input 0 has its key 7", Some("test#0"))
+    );
     let error = run(r#"{"left": "id", "right": "nowhere"}"#, &[9], &[7]);
     assert_eq!((error.get("field"), error.get("sample")), (Some("nowhere"), Some("test#0")));
 }
