@@ -4,21 +4,25 @@ use forebay_core::{Context, DataPipe, Error, Map, OneOrMany, PipeInfo, Result, S
 
 use crate::{
     by_schema::BySchema,
-    select::{place, repeated},
+    select::{absent, repeated},
 };
 
 options! {
     /// Options of `rename`.
     pub struct RenameOptions {
-        /// `old=new`, one for each field to rename; all at once, so that two can change places.
+        /// `old=new`, one for each field to rename; all at once, so that two can change places. With `;` between several old names, as in `jpg;png=image`, the first of them that a sample has gets the new name.
         fields: OneOrMany<String> = required;
+        /// What becomes of a sample that has none of the old names: `fail` is an error, `keep` leaves its names as they are.
+        missing: String = "fail", one_of ["fail", "keep"];
     }
 }
 
 /// Gives fields new names; their order stays.
 #[derive(Debug)]
 pub struct Rename {
-    names: Vec<(String, String)>,
+    /// For each new name the old ones that may become it.
+    names: Vec<(Vec<String>, String)>,
+    keeps: bool,
     schemas: BySchema<Schema>,
 }
 
@@ -28,18 +32,23 @@ impl DataPipe for Rename {
 
     fn new(options: RenameOptions) -> Result<Self> {
         let refuse = |message: String| Error::invalid(message).context("option", "fields");
-        let mut names = Vec::new();
+        let mut names: Vec<(Vec<String>, String)> = Vec::new();
         for text in &options.fields.0 {
-            match pair(text) {
-                Some((old, new)) => names.push((old.to_owned(), new.to_owned())),
-                None => return Err(refuse(format!("found `{text}`, expected `old=new`"))),
+            let sides =
+                pair(text).map(|(old, new)| (old.split(';').map(str::to_owned).collect::<Vec<_>>(), new));
+            match sides.filter(|(old, _)| old.iter().all(|old| !old.is_empty())) {
+                Some((old, new)) => names.push((old, new.to_owned())),
+                None => {
+                    return Err(refuse(format!("found `{text}`, expected `old=new`, or `old;older=new`")));
+                }
             }
         }
-        let (old, new): (Vec<_>, Vec<_>) = names.iter().map(|(old, new)| (old, new)).unzip();
+        let old: Vec<_> = names.iter().flat_map(|(old, _)| old).collect();
+        let new: Vec<_> = names.iter().map(|(_, new)| new).collect();
         if let Some(twice) = repeated(&old).or_else(|| repeated(&new)) {
             return Err(refuse(format!("`{twice}` stands twice on one side")));
         }
-        Ok(Self { names, schemas: BySchema::default() })
+        Ok(Self { names, keeps: options.missing == "keep", schemas: BySchema::default() })
     }
 }
 
@@ -52,7 +61,11 @@ impl Rename {
     fn rename(&self, schema: &Schema) -> Result<Schema> {
         let mut names: Vec<_> = schema.names().to_vec();
         for (old, new) in &self.names {
-            names[place(schema, old)?] = new.as_str().into();
+            match old.iter().find_map(|old| schema.position(old)) {
+                Some(at) => names[at] = new.as_str().into(),
+                None if self.keeps => {}
+                None => return Err(absent(schema, old)),
+            }
         }
         let texts: Vec<_> = names.iter().map(|name| name.as_str()).collect();
         if let Some(twice) = repeated(&texts) {
@@ -71,14 +84,14 @@ impl Map for Rename {
 
 #[cfg(test)]
 mod tests {
-    use forebay_core::random::Rng;
+    use forebay_core::{Options, random::Rng};
 
     use super::*;
     use crate::testing::{map, sample, small_host, some};
 
     fn rename(fields: &[&str]) -> Result<Rename> {
         let fields = OneOrMany(fields.iter().map(|&name| name.to_owned()).collect());
-        Rename::new(RenameOptions { fields })
+        Rename::new(RenameOptions { fields, missing: "fail".into() })
     }
 
     #[test]
@@ -103,6 +116,32 @@ mod tests {
         let error = map(&rename(&["cls=png"]).unwrap(), &input, &host).unwrap_err();
         assert_eq!(error.get("field"), Some("png"));
         for wrong in [&["cls"][..], &["=a"], &["a="], &["a=b", "a=c"], &["a=c", "b=c"]] {
+            assert_eq!(rename(wrong).unwrap_err().get("option"), Some("fields"), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_old_name_that_a_sample_has_is_renamed() {
+        let host = small_host();
+        let options = r#"{"fields": ["jpg;png=image", "cls=label"], "missing": "keep"}"#;
+        let pipe = Rename::new(RenameOptions::parse(options).unwrap()).unwrap();
+        for (before, after) in [
+            (&["jpg", "x"][..], &["image", "x"][..]),
+            (&["x", "png"], &["x", "image"]),
+            (&["png", "jpg"], &["png", "image"]),
+            (&["x", "cls"], &["x", "label"]),
+            (&["x"], &["x"]),
+        ] {
+            let of = |names: &[&str]| {
+                let fields: Vec<_> = (0_i64..).zip(names).map(|(at, name)| (*name, at.into())).collect();
+                sample(3, &fields)
+            };
+            assert_eq!(map(&pipe, &of(before), &host).unwrap(), of(after), "{before:?}");
+        }
+        let strict = rename(&["jpg;png=image"]).unwrap();
+        let error = map(&strict, &sample(3, &[("x", 1_i64.into())]), &host).unwrap_err();
+        assert_eq!(error.message(), "no field called `jpg` or `png`; there are: x");
+        for wrong in [&["a;=b"][..], &[";a=b"], &["a;b=c", "b=d"]] {
             assert_eq!(rename(wrong).unwrap_err().get("option"), Some("fields"), "{wrong:?}");
         }
     }

@@ -54,11 +54,17 @@ impl Map for Select {
 
 /// Where the field called `name` is.
 pub(crate) fn place(schema: &Schema, name: &str) -> Result<usize> {
-    schema.position(name).ok_or_else(|| {
-        let there: Vec<_> = schema.names().iter().map(|name| name.as_str()).collect();
-        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-        Error::invalid(format!("no field called `{name}`; there are: {there}")).context("field", name)
-    })
+    schema.position(name).ok_or_else(|| absent(schema, &[name]))
+}
+
+/// The error for samples that have no field of any of these names.
+#[cold]
+pub(crate) fn absent<T: AsRef<str>>(schema: &Schema, names: &[T]) -> Error {
+    let there: Vec<_> = schema.names().iter().map(|name| name.as_str()).collect();
+    let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+    let names: Vec<_> = names.iter().map(AsRef::as_ref).collect();
+    let error = Error::invalid(format!("no field called `{}`; there are: {there}", names.join("` or `")));
+    error.context("field", names.first().copied().unwrap_or_default())
 }
 
 /// The first name that stands there twice.
