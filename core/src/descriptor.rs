@@ -52,6 +52,10 @@ pub struct PipeInfo {
     /// environment is not in it. For pipes that keep something from run to run, which an option tells them to: where a graph
     /// gives a node none, this is not set.
     pub identity_option: &'static str,
+    /// An option that lists folders and, after a space, the option that names the folder they lie in. Where a graph gives the second and not the
+    /// first, the loader sets the first before the run: to the names of the folders directly below, sorted by their bytes, without those that begin with a dot. So
+    /// the graph that runs has them, and a snapshot of other folders is refused.
+    pub folders_option: &'static str,
     /// May answer [`Step::Rewind`](crate::Step::Rewind): what it reads from must feed nothing else.
     pub rewinds: bool,
     /// Gives each rank its share of the samples, by [`Context::rank`](crate::Context::rank).
@@ -125,6 +129,7 @@ impl PipeInfo {
         draws: "",
         keeps: false,
         identity_option: "",
+        folders_option: "",
         rewinds: false,
         shards: false,
         decodes: false,

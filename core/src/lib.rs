@@ -46,6 +46,7 @@ mod kept;
 mod length;
 pub mod manifest;
 pub mod names;
+pub mod nearest;
 pub mod options;
 mod others;
 mod pipe;

@@ -262,6 +262,8 @@ impl Writer<'_> {
         self.raw(",");
         self.member("identity_option", info.identity_option);
         self.raw(",");
+        self.member("folders_option", info.folders_option);
+        self.raw(",");
         self.truth("rewinds", info.rewinds);
         self.raw(",");
         self.truth("shards", info.shards);
