@@ -4,6 +4,7 @@ mod braces;
 mod listing;
 #[expect(unsafe_code, reason = "a memory map is a promise about the file that only its owner can keep")]
 mod map;
+mod nearby;
 mod pattern;
 mod read;
 mod source;

@@ -13,10 +13,13 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::{
     braces::Braces,
     map::at,
+    nearby,
     pattern::{Pattern, Positions, is_wild},
     url,
 };
 
+/// The most errors of one listing that say what may have been meant.
+const EXPLAINED: u32 = 8;
 /// What the path `-` stands for.
 const STDIN: &str = "/dev/stdin";
 
@@ -59,6 +62,8 @@ pub struct Listing {
     walk: Option<Walk>,
     /// How many files the walk gave.
     given: u64,
+    /// How many errors were told with what may have been meant.
+    explained: u32,
 }
 
 /// Where a listing is: so that it goes on there without a look at all files before.
@@ -150,6 +155,8 @@ impl Listing {
                     Ok(walk) => (self.walk, self.given) = (Some(walk), 0),
                     Err(error) => {
                         self.matches += 1;
+                        let error = self.explain(&name, error);
+                        let Some(one) = &self.one else { return Some(Err(error)) };
                         let error =
                             if name == one.text { error } else { error.context("pattern", &one.text) };
                         return Some(Err(error));
@@ -161,17 +168,40 @@ impl Listing {
         }
     }
 
+    /// The error about a name, with what may have been meant; of the first few, since a list may have a million that are gone.
+    fn explain(&mut self, name: &str, error: Error) -> Error {
+        self.explained += 1;
+        if self.explained > EXPLAINED || url::is_far(name) {
+            return error;
+        }
+        let plain: PathBuf = Path::new(name)
+            .components()
+            .take_while(|part| !is_wild(&part.as_os_str().to_string_lossy()))
+            .collect();
+        nearby::told(&plain, error)
+    }
+
     /// Checks the patterns; nothing is made of them before their turn.
     pub(crate) fn new(patterns: Texts) -> Result<Self> {
         patterns.iter().try_for_each(One::check)?;
         let (one, walk) = (None, None);
-        Ok(Self { patterns, pattern: 0, name: 0, one, matches: 0, folders: false, walk, given: 0 })
+        Ok(Self {
+            patterns,
+            pattern: 0,
+            name: 0,
+            one,
+            matches: 0,
+            folders: false,
+            walk,
+            given: 0,
+            explained: 0,
+        })
     }
 
     /// The same patterns, from the first on.
     pub(crate) fn afresh(&self) -> Self {
         let (patterns, one, walk) = (self.patterns.clone(), None, None);
-        Self { patterns, pattern: 0, name: 0, one, matches: 0, folders: false, walk, given: 0 }
+        Self { patterns, pattern: 0, name: 0, one, matches: 0, folders: false, walk, given: 0, explained: 0 }
     }
 
     pub(crate) fn place(&self) -> Place {

@@ -10,6 +10,7 @@ use forebay_core::{Buffer, ENDLESS, NoOptions, Result, Store, StoreInfo};
 
 use crate::{
     map::{at, map_file, open},
+    nearby,
     stream::{Streams, is_streamed, stream_or},
 };
 
@@ -30,7 +31,7 @@ impl Store for FileStore {
     fn list(&self, path: &str) -> Result<Vec<(String, bool)>> {
         let folder = local(path);
         let mut entries = Vec::new();
-        for entry in fs::read_dir(folder).map_err(|error| at(folder, error))? {
+        for entry in fs::read_dir(folder).map_err(|error| nearby::told(folder, at(folder, error)))? {
             let path = entry.map_err(|error| at(folder, error))?.path();
             entries.push((path.to_string_lossy().into_owned(), path.is_dir()));
         }
@@ -54,6 +55,7 @@ impl Store for FileStore {
             Ok(Buffer::from(bytes))
         };
         let bytes = open(path).and_then(|file| read(file).map_err(|error| at(path, error)));
+        let bytes = bytes.map_err(|error| nearby::told(path, error));
         stream_or(path, bytes, || self.streams.read(path, offset, len))
     }
 
