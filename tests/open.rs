@@ -4,7 +4,7 @@
 use std::{fs, io::Write as _, path::Path};
 
 use forebay_loader::{Executor, Graph, Loader, Registry, Sample, Survey, Value};
-use forebay_tests::{Setting, build, builder, line, registry, run, within_deadline};
+use forebay_tests::{Setting, build, builder, command::forebay, line, registry, run, within_deadline};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -185,6 +185,110 @@ fn folders_of_one_kind_are_classes() {
         assert!(text.starts_with("files ") && text.contains(&format!("paths={path} ")), "{graph}");
         assert!(Graph::open(&format!("{path}/none"), &registry).is_err());
     });
+}
+
+/// A folder of classes of small pictures, some without extensions.
+fn pictures(folder: &Path, names: &[&str]) {
+    for name in names {
+        let file = folder.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, b"P5 2 1 255 \x01\x02").unwrap();
+    }
+}
+
+fn names(samples: &[Sample]) -> Vec<Vec<String>> {
+    samples.iter().map(|sample| sample.fields().map(|(name, _)| name.to_string()).collect()).collect()
+}
+
+fn samples(graph: &Graph, registry: &Registry) -> Vec<Sample> {
+    let mut loader = build(graph, registry, Setting::INLINE).unwrap();
+    loader.epoch(0).map(|sample| sample.unwrap()).collect()
+}
+
+#[test]
+fn a_picture_opened_by_path_is_called_image_whatever_its_extension() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        pictures(folder.path(), &["ant/1.pgm", "ant/2", "bee/1.PGM", "bee/2.pnm"]);
+        fs::write(folder.path().join("bee/readme.txt"), "bees").unwrap();
+        let graph = survey(folder.path(), &registry).graph;
+        let found = samples(&graph, &registry);
+        let image = ["label", "class", "image"];
+        let text = ["label", "class", "txt"];
+        assert_eq!(names(&found), [image, image, image, image, text], "{graph}");
+        assert!(found[1].get("image").unwrap().as_tensor().is_some());
+        let labels: Vec<_> = found.iter().map(|sample| sample.get("label").and_then(Value::as_i64)).collect();
+        assert_eq!(labels, [Some(0), Some(0), Some(1), Some(1), Some(1)]);
+        let path = folder.path().to_str().unwrap();
+        let explained = forebay(&[], &["explain", path]);
+        let text = String::from_utf8_lossy(&explained.stdout);
+        assert!(text.contains("rename") && text.contains("pgm;bytes;pnm=image"), "{text}");
+
+        // Two pictures of one sample keep their names, and so do files of other kinds.
+        pictures(folder.path(), &["bee/2.pbm"]);
+        fs::write(folder.path().join("bee/2.pbm"), b"P4 2 1 \x80").unwrap();
+        let found = names(&samples(&survey(folder.path(), &registry).graph, &registry));
+        assert!(
+            found.contains(&vec!["label".into(), "class".into(), "pbm".into(), "pnm".into()]),
+            "{found:?}"
+        );
+        assert!(!found.concat().contains(&"image".to_owned()), "{found:?}");
+    });
+}
+
+#[test]
+fn label_finds_the_classes_and_a_resume_notices_others() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        pictures(folder.path(), &["gull/1.pgm", "bee/1.pgm", "bee/2.pgm", ".git/1.pgm"]);
+        let root = folder.path().to_str().unwrap();
+        let graph = line(&format!("files '{root}/*/*.pgm' | label root='{root}' | decode"));
+        let found: Vec<_> = samples(&graph, &registry)
+            .iter()
+            .map(|sample| (sample.get("label").and_then(Value::as_i64), sample.get("class").cloned()))
+            .collect();
+        let is = |label: i64, class: &str| (Some(label), Some(class.into()));
+        assert_eq!(found, [is(0, "bee"), is(0, "bee"), is(1, "gull")]);
+        let shown = forebay(&[], &["explain", &graph.to_string()]);
+        assert!(String::from_utf8_lossy(&shown.stdout).contains("[bee, gull]"), "{shown:?}");
+
+        let setting = Setting { executor: Executor::Processes(2), ..Setting::INLINE };
+        assert_eq!(
+            run(&mut build(&graph, &registry, setting).unwrap(), 0).unwrap(),
+            run(&mut build(&graph, &registry, Setting::INLINE).unwrap(), 0).unwrap()
+        );
+        let mut loader = build(&graph, &registry, Setting::INLINE).unwrap();
+        let mut epoch = loader.epoch(0);
+        epoch.next().unwrap().unwrap();
+        let snapshot = epoch.snapshot().unwrap();
+        let mut same = build(&graph, &registry, Setting::INLINE).unwrap();
+        assert_eq!(same.resume(&snapshot).unwrap().count(), 2);
+        // Another class moves the labels of those behind it.
+        pictures(folder.path(), &["crow/1.pgm"]);
+        let mut other = build(&graph, &registry, Setting::INLINE).unwrap();
+        let error = other.resume(&snapshot).err().unwrap();
+        assert!(error.message().contains("node label"), "{error}");
+    });
+}
+
+#[test]
+fn label_says_what_it_needs_to_find_classes() {
+    let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+    let root = folder.path().to_str().unwrap();
+    let error = |options: &str| {
+        let graph = line(&format!("files '{root}/*/*' | label {options}"));
+        build(&graph, &registry, Setting::INLINE).err().unwrap()
+    };
+    let missing = error("");
+    assert!(
+        missing.message().contains("`classes` is missing") && missing.message().contains("`root`"),
+        "{missing}"
+    );
+    let empty = error(&format!("root='{root}'"));
+    assert!(empty.message().contains("no folder in it"), "{empty}");
+    assert_eq!((empty.get("node"), empty.get("folder")), (Some("label"), Some(root)));
+    let nowhere = error(&format!("root='{root}/nowhere'"));
+    assert!(nowhere.to_string().contains("nowhere"), "{nowhere}");
 }
 
 /// The folder with small files of every kind.

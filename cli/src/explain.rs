@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::Args as Arguments;
 use forebay_loader::{
     DEFAULT_BUDGET, Error, Executor, Graph, Lint, Plan, Quality, Registry, Segment,
-    graph::{Catalog, Node, On, OptionSpec, PipeSpec},
+    graph::{Catalog, Node, ON, ON_ERROR, OPTIONS, On, OptionSpec, PipeSpec, UNORDERED},
     lints, quality,
 };
 use serde::Serialize;
@@ -18,6 +18,9 @@ use crate::{
     report::near,
     run,
 };
+
+/// The most items of a list that are shown, but for TOML.
+const SHOWN: usize = 5;
 
 /// What `forebay explain` is told.
 #[derive(Arguments)]
@@ -42,6 +45,9 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Explained<'a> {
     line: String,
+    /// The line, with the first items of long lists alone.
+    #[serde(skip)]
+    shown: String,
     fingerprint: String,
     executor: String,
     seed: u64,
@@ -85,6 +91,7 @@ pub(crate) fn explain(args: &Args, plugins: &open::Plugins) -> Result {
     if args.rank.is_some() {
         graph = graph.for_ranks(&registry).map_err(Stop::early)?;
     }
+    let graph = graph.with_folders(&registry).map_err(Stop::early)?;
     let executor = match args.executor.as_ref().or(graph.run.executor.as_ref()) {
         Some(text) => text.parse().map_err(Stop::Usage)?,
         None => Executor::default(),
@@ -121,6 +128,7 @@ fn explained<'a>(
     });
     Explained {
         line: graph.to_line(Some(registry)),
+        shown: graph.shown(Some(registry), SHOWN),
         fingerprint: graph.fingerprint().to_string(),
         executor: executor.to_string(),
         seed: graph.run.seed.unwrap_or(0),
@@ -140,7 +148,37 @@ fn options<'a>(node: &'a Node, spec: &'a PipeSpec) -> Vec<Chosen<'a>> {
         let value = given.unwrap_or(&option.default);
         Chosen { name: &option.name, value, default: given.is_none(), doc: &option.doc }
     };
-    spec.options.iter().map(chosen).collect()
+    let own = spec.options.iter().map(chosen);
+    let is_own = |name: &str| spec.options.iter().any(|option| option.name == name);
+    let given = node.options.iter().filter(|(name, _)| !is_own(name)).map(|(name, value)| Chosen {
+        name,
+        value,
+        default: false,
+        doc: common(name),
+    });
+    own.chain(given).collect()
+}
+
+/// What an option is for that is no pipe's own.
+fn common(name: &str) -> &'static str {
+    match name {
+        ON => "Where its work is done.",
+        ON_ERROR => "What becomes of a sample that it fails on.",
+        UNORDERED => "Whether samples come as they are done.",
+        OPTIONS => "The options of decoders, by their names.",
+        _ => "",
+    }
+}
+
+/// A value, of a long list no more than its first items.
+fn short(value: &Value) -> String {
+    match value {
+        Value::Array(items) if items.len() > SHOWN + 1 => {
+            let first: Vec<_> = items.iter().take(SHOWN).map(Value::to_string).collect();
+            format!("[{},… {} more]", first.join(","), items.len() - SHOWN)
+        }
+        value => value.to_string(),
+    }
 }
 
 impl Explained<'_> {
@@ -148,7 +186,7 @@ impl Explained<'_> {
         let budget = bytes(self.budget);
         let mut table = Table::new(&["", ""]);
         for (name, text) in [
-            ("graph", self.line.clone()),
+            ("graph", self.shown.clone()),
             ("fingerprint", self.fingerprint.clone()),
             ("executor", self.executor.clone()),
             ("seed", self.seed.to_string()),
@@ -175,7 +213,7 @@ impl Explained<'_> {
             let mut table = Table::new(&["", "", "", ""]);
             for option in &node.options {
                 let origin = if option.default { "default" } else { "given" };
-                let cells = [option.name, &option.value.to_string(), origin, option.doc.trim()];
+                let cells = [option.name, &short(option.value), origin, option.doc.trim()];
                 table.row(cells.map(str::to_owned));
             }
             table.write(out, "    ")?;

@@ -6,9 +6,14 @@ use std::{
 };
 
 use clap::Args;
-use forebay_loader::{Error, Graph, Isolation, Registry, Search, Survey, Trust, registry::Why};
+use forebay_loader::{
+    Error, Graph, Isolation, Registry, Search, Survey, Trust, graph::Catalog as _, nearest, registry::Why,
+};
 
 use crate::outcome::{Result, Stop};
+
+/// The most files of a folder that are looked at for a word that may have been meant.
+const LOOKED_AT: usize = 10_000;
 
 /// The plugins that the command line names, and the trust that it says.
 #[derive(Args)]
@@ -102,8 +107,9 @@ fn graph(text: &str, registry: &Registry) -> Result<Option<Graph>> {
     if !path.exists() && (text.contains('|') || spaced || !is_path(text)) {
         // One word is a path as often as a graph.
         if !text.contains('|') && !spaced && registry.plugin_of(text).is_none() {
+            let hint = meant(text, registry);
             let mut error =
-                Error::invalid(format!("nothing is called `{text}`: no file, no folder and no pipe"));
+                Error::invalid(format!("nothing is called `{text}`: no file, no folder and no pipe{hint}"));
             if let Ok(folder) = env::current_dir() {
                 error = error.context("folder", folder.display());
             }
@@ -112,7 +118,8 @@ fn graph(text: &str, registry: &Registry) -> Result<Option<Graph>> {
         return Graph::from_line(text).map(Some).map_err(Stop::Usage);
     }
     let usage = |error: Error| Stop::Usage(error.context("file", path.display()));
-    if is_named("toml") {
+    // What reads files says of one that is not there what may have been meant.
+    if is_named("toml") && path.exists() {
         let text = fs::read_to_string(path).map_err(|error| usage(error.into()))?;
         return Graph::from_toml(&text).map(Some).map_err(usage);
     }
@@ -123,6 +130,14 @@ fn graph(text: &str, registry: &Registry) -> Result<Option<Graph>> {
         return Graph::from_json(&text).map(Some).map_err(usage);
     }
     Ok(None)
+}
+
+/// The files here and the pipes that a word may have been meant for.
+fn meant(word: &str, registry: &Registry) -> String {
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
+    let files = fs::read_dir(".").into_iter().flatten().take(LOOKED_AT).filter_map(name);
+    let names: Vec<_> = files.chain(registry.names()).collect();
+    nearest::did_you_mean(word, names.iter().map(String::as_str))
 }
 
 /// Whether a text that names no file looks like a path or a pattern, and not like the name of a pipe.

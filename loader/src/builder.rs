@@ -210,14 +210,14 @@ impl LoaderBuilder {
         self
     }
 
-    /// Checks the graph whole, and makes its pipes; nothing of the data is opened yet.
+    /// Checks the graph whole, and makes its pipes; nothing of the data is opened yet, but folders whose names an option lists.
     ///
     /// # Errors
     /// `Invalid`, for all that is wrong with the graph, and for a record of another one; `Corrupt` for what is no record;
     /// `Abi` and `Panic` of plugins; `Io` when no thread starts.
     pub fn build(self, registry: &Registry) -> Result<Loader> {
         let executor = self.place()?;
-        let graph = checked(self.graph, self.shuffles, self.ranks, registry)?;
+        let graph = checked(self.graph, self.shuffles, self.ranks, registry)?.with_folders(registry)?;
         let seed = self.seed.or(graph.run.seed).unwrap_or(0);
         let epochs = self.epochs.or(graph.run.epochs).unwrap_or(1);
         let budget = self.budget.or(graph.run.budget).unwrap_or(DEFAULT_BUDGET);

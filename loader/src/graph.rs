@@ -14,7 +14,8 @@
 //!
 //! [[node]]
 //! pipe = "files"               # `name` defaults to the pipe's, made unique by -2, -3
-//! paths = "shards/*.tar"       # options stand beside; reserved: name, pipe, inputs; every pipe has on_error and on, every map unordered
+//! paths = "shards/*.tar"       # options stand beside; reserved: name, pipe, inputs; every pipe has on_error and on, every map unordered,
+//!                              # and one that decodes `options = {NAME = {option = value}}` for decoders, by their names
 //!
 //! [[node]]
 //! pipe = "untar"               # `inputs` defaults to the node before
@@ -47,12 +48,12 @@ mod builder;
 mod canonical;
 mod catalog;
 mod check;
+mod decoders;
 mod document;
 mod draws;
 mod excerpt;
 mod fingerprint;
 mod line;
-mod nearest;
 mod options;
 mod place;
 mod policy;
@@ -65,13 +66,15 @@ mod unshuffled;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
-use forebay_core::{Error, Result};
+use forebay_core::{Error, Result, nearest};
 use serde_json::Value;
 
 pub use builder::{Builder, Draft};
 pub(crate) use catalog::begins;
 pub use catalog::{Catalog, Class, Kind, List, MagicSpec, OpensSpec, OptionSpec, PipeSpec, Uids};
+pub use decoders::OPTIONS;
 pub use fingerprint::Fingerprint;
+pub(crate) use options::fit as fits;
 pub use place::On;
 pub use policy::{Action, Most, OnError};
 pub use settings::{Settings, parse_bytes};
@@ -230,6 +233,12 @@ impl Graph {
         self.nodes.iter().map(read).collect()
     }
 
+    /// The graph with its nodes changed.
+    pub(crate) fn with_each(mut self, change: impl FnMut(&mut Node) -> Result<()>) -> Result<Self> {
+        self.nodes.iter_mut().try_for_each(change)?;
+        Ok(self)
+    }
+
     /// Has the work of a node done there.
     pub(crate) fn move_node(&mut self, at: usize, on: On) {
         self.nodes[at].place(on);
@@ -285,13 +294,15 @@ pub(crate) fn above(read: &[Vec<usize>], node: usize) -> BTreeSet<usize> {
 }
 
 impl Node {
-    /// The options that its pipe reads, as JSON: all but those that every pipe has; `changed` replaces some of them.
+    /// The options that its pipe reads, as JSON: all but those that every pipe has, and those of decoders; `changed` replaces some of them.
     pub(crate) fn own_options<'a>(
         &'a self,
+        spec: &PipeSpec,
         changed: impl IntoIterator<Item = (&'a str, &'a Value)>,
     ) -> String {
         let options = self.options.iter().map(|(name, value)| (name.as_str(), value));
-        let mut options: BTreeMap<_, _> = options.filter(|(name, _)| !COMMON.contains(name)).collect();
+        let own = |name: &str| !COMMON.contains(&name) && !(name == OPTIONS && spec.configures());
+        let mut options: BTreeMap<_, _> = options.filter(|(name, _)| own(name)).collect();
         options.extend(changed);
         let mut json = String::new();
         let mut text = canonical::Text::new(|part: &str| json.push_str(part));
@@ -322,7 +333,7 @@ impl Node {
     }
 
     /// Says that `error` happened at this node.
-    fn locate(&self, error: Error) -> Error {
+    pub(crate) fn locate(&self, error: Error) -> Error {
         error.context("node", &self.name).context("pipe", &self.pipe)
     }
 }

@@ -97,9 +97,10 @@ impl Lengths<'_> {
         }
         // Where it keeps what it reads changes no number.
         let identity = serde_json::Value::from("length");
-        let option = self.spec(node).identity_option.as_str();
+        let spec = self.spec(node);
+        let option = spec.identity_option.as_str();
         let identity = Some((option, &identity)).filter(|(option, _)| !option.is_empty());
-        self.registry.make_pipe(pipe, &node.own_options(identity))
+        self.registry.make_pipe(pipe, &node.own_options(spec, identity))
     }
 
     fn spec(&self, node: &Node) -> &PipeSpec {

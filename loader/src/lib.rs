@@ -15,6 +15,7 @@ mod builder;
 mod bundled;
 mod digest;
 mod executor;
+mod folders;
 pub mod graph;
 mod handles;
 mod host;
@@ -39,7 +40,7 @@ mod worker;
 
 pub use forebay_core::{
     Buffer, DType, Error, ErrorKind, Key, Limits, Registrar, Result, Rng, Sample, Schema, Str, Tensor, Value,
-    View,
+    View, nearest,
 };
 
 pub use crate::{

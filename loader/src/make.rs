@@ -121,7 +121,8 @@ impl Maker<'_> {
             stacks: !spec.stacks.is_empty(),
             expands: spec.expands(),
             even: spec.is_even(),
-            cx: NodeContext::new(self.host, &node.name, self.seed, self.ranks, stop.kept),
+            cx: NodeContext::new(self.host, &node.name, self.seed, self.ranks, stop.kept)
+                .with_decoders(self.registry.tuned(node, spec)),
             destination: None,
             counters,
             blame,
@@ -150,7 +151,7 @@ impl Maker<'_> {
         let identity =
             self.identities.get(&at).map(|known| serde_json::Value::from(format!("{known}{given}")));
         let identity = identity.as_ref().map(|known| (spec.identity_option.as_str(), known));
-        let options = node.own_options(field.into_iter().chain(identity));
+        let options = node.own_options(spec, field.into_iter().chain(identity));
         (tap, options)
     }
 }

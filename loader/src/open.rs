@@ -5,16 +5,17 @@
 //! which their first files do.
 
 mod look;
+mod media;
 
 use std::{
     collections::BTreeSet,
     path::{Component, Path},
 };
 
-use forebay_core::{Error, Result, Value, scheme_of};
+use forebay_core::{Buffer, Error, Result, Value, scheme_of};
 use serde::Serialize;
 
-use self::look::{extension, look};
+use self::look::{extension, head, look};
 use crate::{
     Loader, Registry,
     graph::{Catalog as _, Draft, Graph, ON_ERROR, PipeSpec},
@@ -27,6 +28,7 @@ const READ: &str = "read";
 const LABEL: &str = "label";
 const GROUP: &str = "group";
 const DECODE: &str = "decode";
+const RENAME: &str = "rename";
 const CONCAT: &str = "concat";
 
 /// The option of pipes that make fields of folders called `name=value`.
@@ -76,13 +78,17 @@ pub struct FileKind {
     /// Whether it is a pipe or a device.
     #[serde(skip)]
     stream: bool,
+    /// What others call the field of such a file, where it is a picture or a sound.
+    #[serde(skip)]
+    media: Option<&'static str>,
 }
 
 impl Graph {
     /// The graph that reads whatever is at a path: a file, a folder or a pattern.
     ///
     /// Each file's first bytes say what opens or decodes it, so all are looked into once, now. Of a folder whose files all lie in folders below it,
-    /// samples have a `label`, the place of the first folder's name among all, sorted, and a `class`, that name. A pipe
+    /// samples have a `label`, the place of the first folder's name among all, sorted, and a `class`, that name. A file that is a picture or a sound is
+    /// decoded to a field called `image` or `audio`, unless a sample has two. A pipe
     /// with the option `hive` has it set where its files lie in folders called `name=value` below the path. Every pipe
     /// quarantines what it fails on, so one bad file ends nothing.
     ///
@@ -181,6 +187,28 @@ impl Branch {
 }
 
 impl FileKind {
+    /// What opens or decodes one file or URL, as [`Survey`] chooses for every file.
+    ///
+    /// # Errors
+    /// `Io`, when it cannot be read; `Abi` when a plugin that is asked does not fit.
+    pub fn of(file: &str, registry: &Registry) -> Result<Self> {
+        look(file, registry)
+    }
+
+    /// The first bytes of a file or URL, by which pipes and decoders are asked.
+    ///
+    /// # Errors
+    /// `Io`, when it cannot be read.
+    pub fn head_of(file: &str, registry: &Registry) -> Result<Buffer> {
+        head(file, registry)
+    }
+
+    /// The extension by which pipes and decoders are asked of a file: what follows the last dot, without a shard's number.
+    #[must_use]
+    pub fn extension_of(file: &str) -> &str {
+        extension(file)
+    }
+
     fn new(file: &str) -> Self {
         Self {
             extension: extension(file).to_ascii_lowercase(),
@@ -192,7 +220,14 @@ impl FileKind {
             files: 1,
             first: vec![file.to_owned()],
             stream: false,
+            media: None,
         }
+    }
+
+    /// Decoded by this decoder of this plugin.
+    fn decoded(self, (decoder, plugin): (String, String), registry: &Registry) -> Self {
+        let media = media::of(registry.media_types(&decoder, &plugin));
+        Self { decoder: Some(decoder), plugin: Some(plugin), media, ..self }
     }
 
     /// Opened by a pipe, and one that unpacks the files before.
@@ -283,6 +318,14 @@ fn graph(
         let end = if number == 0 { DECODE.to_owned() } else { format!("{DECODE}-{}", number + 1) };
         builder = builder.node(pipe(DECODE).name(&end));
         ends.push(end);
+        let fields =
+            if branch.chain.is_empty() { media::names(&branch.kinds, &branch.paths) } else { Vec::new() };
+        if !fields.is_empty() {
+            let end = if number == 0 { RENAME.to_owned() } else { format!("{RENAME}-{}", number + 1) };
+            builder =
+                builder.node(pipe(RENAME).name(&end).option("fields", fields).option("missing", "keep"));
+            ends[number] = end;
+        }
     }
     match ends.len() {
         0 => builder.node(Draft::new(FILES).option("paths", path)).build(),

@@ -41,6 +41,44 @@ fn tables_that_do_not_fit_are_refused_by_name() {
 }
 
 #[test]
+fn what_means_nothing_in_a_manifest_is_refused_and_said() {
+    let typed = [
+        (
+            "\"extensions\"",
+            "\"extentions\"",
+            "unknown key `extentions` in `rogue_c`; did you mean `extensions`?",
+        ),
+        ("\"summary\"", "\"sumary\" ", "unknown key `sumary` in `rogue_c`; did you mean `summary`?"),
+        ("\"license\"", "\"licence\"", "unknown key `licence`; did you mean `license`?"),
+        (
+            "\"default\": 7",
+            "\"defautl\": 7",
+            "unknown key `defautl` in option `count` of `rogue_source`; did you mean `default`?",
+        ),
+        ("\"default\": 7", "\"default\":\"7", "its manifest is unreadable"),
+        (
+            "\"default\": 1.5",
+            "\"default\":\"no\"",
+            "the default in `rogue_source`: option `scale` is \"no\", expected a number",
+        ),
+        ("\"unsure\"", "\".sure\" ", "extension `.sure` in `rogue_c`, expected it without the dot"),
+    ];
+    for (from, to, says) in typed {
+        let folder = tempfile::tempdir().unwrap();
+        let file = rogue_in(folder.path(), &[]);
+        let mut bytes = fs::read(&file).unwrap();
+        let first = (0..bytes.len()).find(|&at| bytes[at..].starts_with(from.as_bytes())).unwrap();
+        // The JSON stays as long as it was: what is longer takes the space behind it.
+        let to = format!("{to:<width$}", width = from.len());
+        bytes[first..first + to.len()].copy_from_slice(to.as_bytes());
+        fs::write(&file, bytes).unwrap();
+        let error = refusal(folder.path()).unwrap_or_else(|| panic!("{to} is taken"));
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        assert!(error.message().contains(says), "{to}: {error}");
+    }
+}
+
+#[test]
 fn a_table_of_a_later_version_is_taken() {
     let folder = tempfile::tempdir().unwrap();
     rogue_in(folder.path(), &["-DSIZE=sizeof(DECODER)"]);

@@ -31,9 +31,9 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// What one plugin offers, with every option
+    /// What one plugin offers, with every option; or one pipe, decoder or store
     Show {
-        /// The plugin's name, as in `forebay plugins list`
+        /// The plugin's name, as in `forebay plugins list`, or the name of a pipe, decoder or store
         name: String,
         /// Print one JSON object
         #[arg(long)]
@@ -43,7 +43,7 @@ pub(crate) enum Command {
     New(new::Args),
     /// Check whether a library keeps what plugins promise
     Test(test::Args),
-    /// Which decoders take a file, best first, and why
+    /// Which pipe opens a file, or which decoder takes it, why, and why the others do not
     Why {
         /// The file
         file: String,

@@ -1,12 +1,14 @@
-//! `forebay plugins show`: what one plugin offers, with every option.
+//! `forebay plugins show`: what one plugin offers, with every option, or one pipe, decoder or store of any.
 
 use std::io::{self, Write};
 
 use forebay_loader::{
     Error, Registry,
-    graph::{List, OptionSpec},
-    registry::Record,
+    graph::{List, OPTIONS, OptionSpec},
+    nearest,
+    registry::{Manifest, Record},
 };
+use serde_json::json;
 
 use super::{described, people};
 use crate::{
@@ -15,23 +17,74 @@ use crate::{
     report::near,
 };
 
-/// Shows it, and loads it to see whether it fits.
+/// Shows a plugin, or the one thing of this name that some plugin offers, and loads the plugin to see whether it fits.
 pub(super) fn show(registry: &Registry, name: &str, json: bool) -> Result {
     let called = |record: &&Record| {
         let own = &record.manifest().name;
         own == name || own.strip_prefix("forebay-") == Some(name)
     };
-    let record = registry.plugins().iter().find(called).ok_or_else(|| {
-        let error = Error::invalid(format!("no plugin is called `{name}`"));
-        Stop::Usage(error.context("plugins", registry.looked_at()))
-    })?;
-    if json {
-        print::json(&described(record))?
-    } else {
-        print::text(|out| write_plugin(record, out))?
+    if let Some(record) = registry.plugins().iter().find(called) {
+        if json {
+            print::json(&described(record))?
+        } else {
+            print::text(|out| write_plugin(record, out))?
+        }
+        // The manifest is read without the code: whether that fits is worth knowing too.
+        return Ok(record.check()?);
     }
-    // The manifest is read without the code: whether that fits is worth knowing too.
-    Ok(record.check()?)
+    let offering: Vec<_> =
+        registry.plugins().iter().filter(|record| offers(record.manifest(), name)).collect();
+    if offering.is_empty() {
+        let names = names(registry);
+        let hint = nearest::did_you_mean(name, names.iter().map(String::as_str));
+        let error = Error::invalid(format!("no plugin, pipe, decoder or store is called `{name}`{hint}"));
+        return Err(Stop::Usage(error.context("plugins", registry.looked_at())));
+    }
+    if json {
+        let parts: Vec<_> = offering.iter().map(|record| part(record, name)).collect();
+        print::json(&json!({ "name": name, "offered_by": parts }))?;
+    } else {
+        print::text(|out| {
+            for record in &offering {
+                writeln!(out, "{}, {}", record.label(), near(&record.file()))?;
+                write_offers(record.manifest(), &|known| known == name, out)?;
+                writeln!(out)?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(offering.into_iter().try_for_each(Record::check)?)
+}
+
+/// Whether a plugin has a pipe, decoder or store of this name.
+fn offers(manifest: &Manifest, name: &str) -> bool {
+    people(&manifest.pipes).any(|pipe| pipe.name == name)
+        || manifest.decoders.iter().any(|decoder| decoder.name == name)
+        || manifest.stores.iter().any(|store| store.name == name)
+}
+
+/// What a plugin offers under this name.
+fn part(record: &Record, name: &str) -> serde_json::Value {
+    let manifest = record.manifest();
+    json!({
+        "plugin": record.label(),
+        "file": record.file(),
+        "pipes": people(&manifest.pipes).filter(|pipe| pipe.name == name).collect::<Vec<_>>(),
+        "decoders": manifest.decoders.iter().filter(|decoder| decoder.name == name).collect::<Vec<_>>(),
+        "stores": manifest.stores.iter().filter(|store| store.name == name).collect::<Vec<_>>(),
+    })
+}
+
+/// All names that can be shown.
+fn names(registry: &Registry) -> Vec<String> {
+    let of = |record: &Record| {
+        let manifest = record.manifest();
+        let pipes = people(&manifest.pipes).map(|pipe| pipe.name.clone());
+        let decoders = manifest.decoders.iter().map(|decoder| decoder.name.clone());
+        let stores = manifest.stores.iter().map(|store| store.name.clone());
+        [manifest.name.clone()].into_iter().chain(pipes).chain(decoders).chain(stores).collect::<Vec<_>>()
+    };
+    registry.plugins().iter().flat_map(of).collect()
 }
 
 fn write_plugin(record: &Record, out: &mut dyn Write) -> io::Result<()> {
@@ -55,17 +108,26 @@ fn write_plugin(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         table.row([name.to_owned(), text]);
     }
     table.write(out, "")?;
-    for pipe in people(&manifest.pipes) {
+    write_offers(manifest, &|_| true, out)
+}
+
+/// The pipes, decoders and stores with these names, and their options.
+fn write_offers(manifest: &Manifest, is: &dyn Fn(&str) -> bool, out: &mut dyn Write) -> io::Result<()> {
+    for pipe in people(&manifest.pipes).filter(|pipe| is(&pipe.name)) {
         writeln!(out, "\npipe {}: {}", pipe.name, pipe.summary)?;
         write_options(&pipe.options, out)?;
     }
-    for decoder in &manifest.decoders {
+    for decoder in manifest.decoders.iter().filter(|decoder| is(&decoder.name)) {
         writeln!(out, "\ndecoder {}: {}", decoder.name, decoder.summary)?;
         let extensions = decoder.extensions.join(", ");
         writeln!(out, "  priority {}, extensions: {extensions}", decoder.priority)?;
+        if let Some(first) = decoder.options.first() {
+            let (decoder, option) = (&decoder.name, &first.name);
+            writeln!(out, "  set by a pipe that decodes: {OPTIONS}={{{decoder}={{{option}=...}}}}")?;
+        }
         write_options(&decoder.options, out)?;
     }
-    for store in &manifest.stores {
+    for store in manifest.stores.iter().filter(|store| is(&store.name)) {
         writeln!(out, "\nstore {}: {}", store.name, store.summary)?;
         writeln!(out, "  schemes: {}", store.schemes.join(", "))?;
         write_options(&store.options, out)?;

@@ -21,6 +21,16 @@ pub trait Catalog {
     /// Where pipes were looked for, for the same error.
     fn looked(&self) -> String;
 
+    /// The options of each decoder of this name, `NAME` or `NAME@PLUGIN`; nothing where there is none.
+    fn decoders(&self, _name: &str) -> Vec<&[OptionSpec]> {
+        Vec::new()
+    }
+
+    /// The names of all decoders, for the hint after an unknown one.
+    fn decoder_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Where a node must run, whatever the graph says, since it is isolated.
     fn isolates(&self, _node: &Node) -> Option<On> {
         None
@@ -88,6 +98,9 @@ pub struct PipeSpec {
     /// The option that is set to the identity of what it reads; empty where there is none.
     #[serde(default)]
     pub identity_option: String,
+    /// The option that is set to the names of folders, and the one that says where they lie; empty where there are none.
+    #[serde(default)]
+    pub folders_option: String,
     /// Whether it may start its inputs over.
     #[serde(default)]
     pub rewinds: bool,
@@ -177,6 +190,7 @@ impl PipeSpec {
             draws: String::new(),
             keeps: false,
             identity_option: String::new(),
+            folders_option: String::new(),
             rewinds: false,
             shards: false,
             decodes: false,

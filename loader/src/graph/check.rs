@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use forebay_core::{Error, Result};
 
-use super::{Catalog, Class, Graph, Input, Node, On, PipeSpec, above, nearest, options};
+use super::{Catalog, Class, Graph, Input, Node, On, PipeSpec, above, decoders, nearest, options};
 
 /// The most unread outputs of one node that an error names.
 const SHOWN: usize = 8;
@@ -26,7 +26,10 @@ impl Graph {
         match problems.len() {
             0 => {
                 for node in &mut self.nodes {
-                    catalog.pipe(&node.pipe).into_iter().for_each(|spec| options::settle(node, spec));
+                    if let Some(spec) = catalog.pipe(&node.pipe) {
+                        options::settle(node, spec);
+                        decoders::settle(node, spec, catalog);
+                    }
                 }
                 let mut checked = self.with_draws(catalog);
                 checked.isolate(catalog);
@@ -82,6 +85,7 @@ impl Graph {
                 None => found.push(unknown_pipe(node, catalog)),
                 Some(spec) => {
                     found.extend(options::problems(node, spec));
+                    found.extend(decoders::problems(node, spec, catalog));
                     found.extend(input_count(node, spec));
                     found.extend(lists_of_inputs(node, spec));
                 }

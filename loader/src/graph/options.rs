@@ -5,7 +5,7 @@ use serde_json::{Number, Value};
 
 use super::{
     Action, COMMON, Class, Kind, List, Node, ON_ERROR, On, OnError, OptionSpec, POSITIONAL, PipeSpec,
-    UNORDERED, nearest, print,
+    UNORDERED, decoders, nearest, print,
 };
 
 /// The most characters of a wrong value that an error shows.
@@ -17,6 +17,9 @@ pub(super) fn problems(node: &Node, spec: &PipeSpec) -> Vec<Error> {
     for (given, value) in &node.options {
         if COMMON.contains(&given.as_str()) {
             problems.extend(common(given, value, spec).err());
+            continue;
+        }
+        if given == decoders::OPTIONS && spec.configures() {
             continue;
         }
         let fits = find(given, value, node, spec).and_then(|option| fit(value, option));
@@ -40,7 +43,19 @@ pub(super) fn problems(node: &Node, spec: &PipeSpec) -> Vec<Error> {
             )));
         }
     }
+    problems.extend(folders(node, spec));
     problems
+}
+
+/// An option that lists folders, where neither it nor the folder that they lie in is given.
+fn folders(node: &Node, spec: &PipeSpec) -> Option<Error> {
+    let (option, root) = spec.folders_option.split_once(' ')?;
+    let given = |option| spec.given(node, option).is_some();
+    (!given(option) && !given(root)).then(|| {
+        Error::invalid(format!(
+            "option `{option}` is missing, expected a list; or give `{root}`, the folder that holds a folder of each name"
+        ))
+    })
 }
 
 /// Gives every option of a node without problems its name, and every number its option's type.
@@ -48,12 +63,17 @@ pub(super) fn settle(node: &mut Node, spec: &PipeSpec) {
     if let (Some(value), Some(first)) = (node.options.remove(POSITIONAL), spec.options.first()) {
         node.options.insert(first.name.clone(), value);
     }
-    for option in spec.options.iter().filter(|option| option.kind == Kind::Float) {
-        match node.options.get_mut(&option.name) {
-            Some(Value::Array(items)) if option.list != List::No => items.iter_mut().for_each(settle_float),
-            Some(value) => settle_float(value),
-            None => {}
-        }
+    for option in &spec.options {
+        node.options.get_mut(&option.name).into_iter().for_each(|value| settle_value(value, option));
+    }
+}
+
+/// Gives a number its option's type.
+pub(super) fn settle_value(value: &mut Value, option: &OptionSpec) {
+    match value {
+        _ if option.kind != Kind::Float => {}
+        Value::Array(items) if option.list != List::No => items.iter_mut().for_each(settle_float),
+        value => settle_float(value),
     }
 }
 
@@ -111,8 +131,13 @@ fn find<'a>(given: &str, value: &Value, node: &Node, spec: &'a PipeSpec) -> Resu
         }
         return Ok(first);
     }
-    spec.options.iter().find(|option| option.name == given).ok_or_else(|| {
-        let names: Vec<&str> = spec.options.iter().map(|option| option.name.as_str()).collect();
+    named(given, &spec.options)
+}
+
+/// The option of this name.
+pub(super) fn named<'a>(given: &str, specs: &'a [OptionSpec]) -> Result<&'a OptionSpec, String> {
+    specs.iter().find(|option| option.name == given).ok_or_else(|| {
+        let names: Vec<&str> = specs.iter().map(|option| option.name.as_str()).collect();
         let hint = nearest::did_you_mean(given, names.iter().copied());
         let known = if names.is_empty() { "none".to_owned() } else { nearest::quoted(&names, ", ") };
         format!("unknown option `{given}`{hint}; known are: {known}")
@@ -120,7 +145,7 @@ fn find<'a>(given: &str, value: &Value, node: &Node, spec: &'a PipeSpec) -> Resu
 }
 
 /// Whether the option takes the value.
-fn fit(value: &Value, option: &OptionSpec) -> Result<(), String> {
+pub(crate) fn fit(value: &Value, option: &OptionSpec) -> Result<(), String> {
     let fits = match (option.list, value) {
         (List::Yes | List::Either, Value::Array(items)) => items.iter().all(|item| fits_one(item, option)),
         (List::Yes, _) => false,
@@ -129,8 +154,13 @@ fn fit(value: &Value, option: &OptionSpec) -> Result<(), String> {
     if fits {
         return Ok(());
     }
-    let unquoted = option.kind == Kind::Str && (value.is_number() || value.is_boolean());
-    let hint = if unquoted { "; put it in quotes if it is text" } else { "" };
+    let hint = match option.list {
+        List::Yes if fits_one(value, option) => format!(": {}=[{}]", option.name, show(value)),
+        _ if option.kind == Kind::Str && (value.is_number() || value.is_boolean()) => {
+            "; put it in quotes if it is text".to_owned()
+        }
+        _ => String::new(),
+    };
     Err(format!("option `{}` is {}, expected {}{hint}", option.name, show(value), wanted(option)))
 }
 
@@ -165,7 +195,7 @@ fn wanted(option: &OptionSpec) -> String {
     let (one, many) = match option.kind {
         Kind::Bool => ("true or false", "booleans"),
         Kind::Int => ("a whole number", "whole numbers"),
-        Kind::Uint => ("a whole number from 0", "whole numbers from 0"),
+        Kind::Uint => ("a whole number", "whole numbers"),
         Kind::Float => ("a number", "numbers"),
         Kind::Str => ("text", "texts"),
         Kind::Any => ("a value", "values"),
@@ -175,11 +205,12 @@ fn wanted(option: &OptionSpec) -> String {
         List::Yes => format!("a list of {many}"),
         List::Either => format!("{one} or a list of {many}"),
     };
-    let range = match (&option.min, &option.max) {
+    let least = option.min.clone().or_else(|| (option.kind == Kind::Uint).then(|| Number::from(0)));
+    let range = match (&least, &option.max) {
         (None, None) => String::new(),
-        (Some(min), None) => format!(" of at least {min}"),
-        (None, Some(max)) => format!(" of at most {max}"),
-        (Some(min), Some(max)) => format!(", {min} to {max}"),
+        (Some(min), None) => format!(" from {min}"),
+        (None, Some(max)) => format!(" up to {max}"),
+        (Some(min), Some(max)) => format!(" from {min} to {max}"),
     };
     let choices: Vec<&str> = option.choices.iter().map(String::as_str).collect();
     let choices =
@@ -187,7 +218,7 @@ fn wanted(option: &OptionSpec) -> String {
     format!("{kind}{range}{choices}")
 }
 
-fn show(value: &Value) -> String {
+pub(super) fn show(value: &Value) -> String {
     let mut text = String::new();
     print::push_value(&mut text, value, false);
     match text.char_indices().nth(SHOWN) {

@@ -1,11 +1,14 @@
 //! Prints graphs for people: TOML and the one-line form, without what a reader of them fills in.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use serde_json::Value;
 
 use super::builder::{is_option, may_be_default, name_all};
 use super::{Catalog, Graph, Input, Node, POSITIONAL, line};
+
+/// A list that is longer than this in TOML has a line for each item.
+const WIDTH: usize = 100;
 
 impl Graph {
     /// The graph as TOML, without the names and inputs that are the defaults.
@@ -51,6 +54,25 @@ impl Graph {
             line_options(&mut text, node, catalog);
         }
         text
+    }
+
+    /// As [`to_line`](Self::to_line), for people: of each list the first `most` items, and how many more there are.
+    #[must_use]
+    pub fn shown(&self, catalog: Option<&dyn Catalog>, most: usize) -> String {
+        let (mut short, mut cut) = (self.clone(), BTreeSet::new());
+        for value in short.nodes.iter_mut().flat_map(|node| node.options.values_mut()) {
+            if let Value::Array(items) = value
+                && items.len() > most + 1
+            {
+                let more = items.len() - most;
+                items.truncate(most);
+                items.push(Value::from(format!("…{more}")));
+                cut.insert(more);
+            }
+        }
+        let line = short.to_line(catalog);
+        cut.into_iter()
+            .fold(line, |line, more| line.replace(&format!("…{more}]"), &format!("… {more} more]")))
     }
 
     fn run_table(&self) -> String {
@@ -127,7 +149,20 @@ fn line_options(text: &mut String, node: &Node, catalog: Option<&dyn Catalog>) {
 fn entry(table: &mut String, name: &str, value: &Value) {
     push_key(table, name, false);
     table.push_str(" = ");
+    let start = table.len();
     push_value(table, value, false);
+    if let Value::Array(items) = value
+        && table.len() - start > WIDTH
+    {
+        table.truncate(start);
+        table.push('[');
+        for item in items {
+            table.push_str("\n    ");
+            push_value(table, item, false);
+            table.push(',');
+        }
+        table.push_str("\n]");
+    }
     table.push('\n');
 }
 

@@ -359,8 +359,8 @@ fn unknown_names_are_answered_with_the_nearest() {
 fn options_are_checked_against_the_schema() {
     let batch = |options: &str| problems(&format!("files a | batch {options}")).join(" / ");
     assert_eq!(batch("64 ragged=list fields=[a, b]"), "");
-    assert_eq!(batch(""), "batch: option `size` is missing, expected a whole number from 0, 1 to 100");
-    assert_eq!(batch("0"), "batch: option `size` is 0, expected a whole number from 0, 1 to 100");
+    assert_eq!(batch(""), "batch: option `size` is missing, expected a whole number from 1 to 100");
+    assert_eq!(batch("0"), "batch: option `size` is 0, expected a whole number from 1 to 100");
     assert!(batch("2.5").contains("is 2.5"));
     assert!(batch("many").contains("is \"many\""));
     assert!(batch("3 size=3").contains("given twice, by position and by name"));

@@ -34,6 +34,7 @@ use crate::{
     Registry,
     graph::{Action, OnError},
     queue::process::Heap,
+    registry::Tuned,
 };
 
 /// The most lines that wait to be read in the log.
@@ -243,6 +244,8 @@ pub(crate) fn node_hash(name: &str) -> u64 {
 /// One node's access to the host: its address is what the node's context carries.
 pub(crate) struct Desk {
     host: Arc<Host>,
+    /// The decoders that the node has given options.
+    tuned: Arc<Tuned>,
     /// Where the output of this very call goes, if that is known.
     slots: Option<Slots>,
 }
@@ -288,10 +291,17 @@ impl Clone for NodeContext {
 
 impl NodeContext {
     pub(crate) fn new(host: &Arc<Host>, node: &str, seed: u64, ranks: (u32, u32), kept: bool) -> Self {
-        let desk = Arc::new(Desk { host: Arc::clone(host), slots: None });
+        let desk = Arc::new(Desk { host: Arc::clone(host), tuned: Arc::default(), slots: None });
         let mut cx = host.context(node, seed, ranks);
         cx.host = Arc::as_ptr(&desk).cast();
         Self { cx, desk, kept }
+    }
+
+    /// With these options for decoders.
+    pub(crate) fn with_decoders(mut self, tuned: Tuned) -> Self {
+        self.desk = Arc::new(Desk { host: Arc::clone(&self.desk.host), tuned: Arc::new(tuned), slots: None });
+        self.cx.host = Arc::as_ptr(&self.desk).cast();
+        self
     }
 
     pub(crate) fn raw(&self) -> &Context {
@@ -329,7 +339,8 @@ impl NodeContext {
             next: AtomicU64::new(first),
             end: first + count as u64,
         };
-        let desk = Desk { host: Arc::clone(&self.desk.host), slots: Some(slots) };
+        let Desk { host, tuned, .. } = &*self.desk;
+        let desk = Desk { host: Arc::clone(host), tuned: Arc::clone(tuned), slots: Some(slots) };
         let mut cx = self.cx.clone();
         cx.host = ptr::from_ref(&desk).cast();
         call(&cx)
@@ -395,10 +406,11 @@ unsafe extern "C" fn decoder(
     place: &mut ROption<Decoder>,
 ) -> Outcome {
     // SAFETY: as above.
-    let registry = &unsafe { of(host) }.host.registry;
+    let desk = unsafe { of(host) };
     guarded(|| {
         let name = (!name.is_empty()).then_some(name.as_str());
-        let chosen = registry.choose(extension.as_str(), head.as_slice(), name)?;
+        let (registry, tuned) = (&desk.host.registry, &desk.tuned);
+        let chosen = registry.choose_tuned((extension.as_str(), head.as_slice()), name, tuned)?;
         *place = ROption::RSome(chosen.into_raw());
         Ok(())
     })

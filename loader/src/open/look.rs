@@ -1,6 +1,6 @@
 //! What opens or decodes one file: what it holds decides, and its name helps where that does not tell.
 
-use forebay_core::{ENDLESS, Error, Result, Value, scheme_of};
+use forebay_core::{Buffer, ENDLESS, Error, Result, Value, scheme_of};
 
 use super::{FILES, FileKind, plain};
 use crate::{
@@ -13,6 +13,11 @@ use crate::{
 const SURE: u8 = 128;
 /// The option of a pipe that unpacks files: only so many bytes of what is inside.
 const FIRST: &str = "first";
+
+/// The first bytes of a file.
+pub(super) fn head(file: &str, registry: &Registry) -> Result<Buffer> {
+    registry.store(scheme_of(file))?.read(file, 0, HEAD as u64)
+}
 
 /// What opens or decodes a file.
 pub(super) fn look(file: &str, registry: &Registry) -> Result<FileKind> {
@@ -33,7 +38,7 @@ pub(super) fn look(file: &str, registry: &Registry) -> Result<FileKind> {
         }
     }
     Ok(match decoder {
-        Ok((decoder, plugin, _)) => FileKind { decoder: Some(decoder), plugin: Some(plugin), ..kind },
+        Ok((decoder, plugin, _)) => kind.decoded((decoder, plugin), registry),
         Err(error) => left(kind, extension, &head, &error, registry),
     })
 }
@@ -84,7 +89,7 @@ fn look_inside(
     let kind =
         FileKind { extension: extension.to_ascii_lowercase(), unpacked_by: Some(outer.to_owned()), ..kind };
     Ok(Some(match decoder {
-        Ok((decoder, plugin, _)) => FileKind { decoder: Some(decoder), plugin: Some(plugin), ..kind },
+        Ok((decoder, plugin, _)) => kind.decoded((decoder, plugin), registry),
         Err(error) => FileKind { left: Some(error.message().to_owned()), ..kind },
     }))
 }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use forebay_core::{AnyDecoder, Error, Result};
 use serde::Serialize;
 
-use super::{DecoderSlot, Registry};
+use super::{DecoderSlot, Registry, Tuned, opener::NEITHER};
 use crate::graph::begins;
 
 /// The most bytes that a decoder is shown to say how sure it is.
@@ -57,7 +57,7 @@ impl Match {
             Self::Magic => "magic bytes match",
             Self::Extension => "extension matches",
             Self::WrongMagic => "extension matches, but the bytes do not begin as its own do",
-            Self::Neither => "neither magic bytes nor extension match",
+            Self::Neither => NEITHER,
             Self::Off => "left out by FOREBAY_PLUGIN_RANK",
         }
     }
@@ -67,26 +67,28 @@ impl Registry {
     /// All decoders for a value with this extension and head: those that take it, best first, then those
     /// that refuse it, each with the reason.
     ///
-    /// Order: how sure it is, priority, name, plugin. Libraries of candidates are loaded, no others.
+    /// Order: how sure it is, priority, name, and of one name the first found. Libraries of candidates are loaded, no others.
     #[must_use]
     pub fn rank(&self, extension: &str, head: &[u8]) -> Vec<Candidate> {
         let mut ranking: Vec<_> =
             self.0.decoders.iter().map(|slot| self.consider(slot, extension, head)).collect();
+        // The slots are in the order of the search, and equals stay in theirs.
         ranking.sort_by_cached_key(|candidate| {
             let strength = (candidate.score, if candidate.score > 0 { candidate.priority } else { 0 });
-            (Reverse(strength), candidate.decoder.clone(), candidate.plugin.clone())
+            (Reverse(strength), candidate.decoder.clone())
         });
         ranking
     }
 
     fn consider(&self, slot: &DecoderSlot, extension: &str, head: &[u8]) -> Candidate {
         let found = self.matches(slot, extension, head);
-        let (score, reason) = match found.is_candidate().then(|| self.score(slot, extension, head)) {
-            None => (0, found.reason().to_owned()),
-            Some(Ok(0)) => (0, format!("{}, but it does not know the bytes", found.reason())),
-            Some(Ok(score)) => (score, found.reason().to_owned()),
-            Some(Err(error)) => (0, format!("{}, but {error}", found.reason())),
-        };
+        let (score, reason) =
+            match found.is_candidate().then(|| self.score(slot, extension, head, &Tuned::default())) {
+                None => (0, found.reason().to_owned()),
+                Some(Ok(0)) => (0, format!("{}, but it does not know the bytes", found.reason())),
+                Some(Ok(score)) => (score, found.reason().to_owned()),
+                Some(Err(error)) => (0, format!("{}, but {error}", found.reason())),
+            };
         let record = &self.0.plugins[slot.plugin];
         Candidate {
             decoder: self.spec(slot).name.clone(),
@@ -106,11 +108,21 @@ impl Registry {
     /// `Corrupt` where all that have the extension say that the bytes do not begin as theirs do; else `Unsupported`, with the
     /// reason of each candidate that came near.
     pub fn choose(&self, extension: &str, head: &[u8], pinned: Option<&str>) -> Result<AnyDecoder> {
+        self.choose_tuned((extension, head), pinned, &Tuned::default())
+    }
+
+    /// As [`choose`](Registry::choose), where some decoders were given options.
+    pub(crate) fn choose_tuned(
+        &self,
+        (extension, head): (&str, &[u8]),
+        pinned: Option<&str>,
+        tuned: &Tuned,
+    ) -> Result<AnyDecoder> {
         if let Some(name) = pinned {
-            return self.pinned(name);
+            return self.pinned(name, tuned);
         }
-        match self.best(extension, head)? {
-            Some((_, slot)) => self.decoder(slot),
+        match self.best(extension, head, tuned)? {
+            Some((_, slot)) => self.decoder(slot, tuned),
             None => Err(self.none_takes(extension, head)),
         }
     }
@@ -120,20 +132,29 @@ impl Registry {
     /// # Errors
     /// As [`choose`](Registry::choose).
     pub(crate) fn decoder_of(&self, extension: &str, head: &[u8]) -> Result<(String, String, u8)> {
-        let (score, slot) = self.best(extension, head)?.ok_or_else(|| self.none_takes(extension, head))?;
+        let (score, slot) =
+            self.best(extension, head, &Tuned::default())?.ok_or_else(|| self.none_takes(extension, head))?;
         Ok((self.spec(slot).name.clone(), self.0.plugins[slot.plugin].label(), score))
     }
 
+    /// The media types that a decoder says it reads; of its plugin the name and version.
+    pub(crate) fn media_types(&self, decoder: &str, plugin: &str) -> &[String] {
+        let is = |slot: &&DecoderSlot| {
+            self.spec(slot).name == decoder && self.0.plugins[slot.plugin].label() == plugin
+        };
+        self.0.decoders.iter().find(is).map_or(&[], |slot| &self.spec(slot).media_types)
+    }
+
     /// The decoder of highest rank for a value, and how sure it is.
-    fn best(&self, extension: &str, head: &[u8]) -> Result<Option<(u8, &DecoderSlot)>> {
+    fn best(&self, extension: &str, head: &[u8], tuned: &Tuned) -> Result<Option<(u8, &DecoderSlot)>> {
         let candidates =
             self.0.decoders.iter().filter(|slot| self.matches(slot, extension, head).is_candidate());
-        // The same order as `rank`: of equals the first by name, then by plugin.
-        let name = |slot: &DecoderSlot| (&self.spec(slot).name, &self.0.plugins[slot.plugin].manifest.name);
+        // The same order as `rank`: of equals the first by name, then the first found.
+        let name = |slot: &DecoderSlot| (&self.spec(slot).name, slot.plugin);
         let mut best: Option<((u8, Option<u32>), &DecoderSlot)> = None;
         for slot in candidates {
             // A decoder that fails to answer must not turn into another's output: that is an error.
-            let strength = (self.score(slot, extension, head)?, slot.priority);
+            let strength = (self.score(slot, extension, head, tuned)?, slot.priority);
             let better = best.is_none_or(|(other, known)| (strength, name(known)) > (other, name(slot)));
             if strength.0 > 0 && better {
                 best = Some((strength, slot));
@@ -160,15 +181,20 @@ impl Registry {
             .context("plugins", self.looked_at())
     }
 
-    fn pinned(&self, pin: &str) -> Result<AnyDecoder> {
-        let (name, plugin) = pin.split_once('@').map_or((pin, None), |(name, plugin)| (name, Some(plugin)));
-        let slot = self.0.decoders.iter().find(|slot| {
-            let wanted = plugin.is_none_or(|plugin| self.0.plugins[slot.plugin].is_called(plugin));
-            wanted && slot.priority.is_some() && self.spec(slot).name == name
-        });
+    fn pinned(&self, pin: &str, tuned: &Tuned) -> Result<AnyDecoder> {
+        let slot = self.called_so(pin).find(|slot| slot.priority.is_some());
         let missing =
             || Error::unsupported(format!("no decoder called {pin}")).context("plugins", self.looked_at());
-        self.decoder(slot.ok_or_else(missing)?)
+        self.decoder(slot.ok_or_else(missing)?, tuned)
+    }
+
+    /// The decoders called `NAME` or `NAME@PLUGIN`.
+    pub(super) fn called_so<'a>(&'a self, pin: &'a str) -> impl Iterator<Item = &'a DecoderSlot> {
+        let (name, plugin) = pin.split_once('@').map_or((pin, None), |(name, plugin)| (name, Some(plugin)));
+        self.0.decoders.iter().filter(move |slot| {
+            let wanted = plugin.is_none_or(|plugin| self.0.plugins[slot.plugin].is_called(plugin));
+            wanted && self.spec(slot).name == name
+        })
     }
 
     /// What the manifest alone says.
@@ -188,7 +214,7 @@ impl Registry {
     }
 
     /// What the decoder itself says; of one that only worker processes may ask, what its manifest does.
-    fn score(&self, slot: &DecoderSlot, extension: &str, head: &[u8]) -> Result<u8> {
+    fn score(&self, slot: &DecoderSlot, extension: &str, head: &[u8], tuned: &Tuned) -> Result<u8> {
         if self.0.plugins[slot.plugin].is_withheld() {
             return Ok(if self.matches(slot, extension, head) == Match::Extension {
                 UNASKED
@@ -196,6 +222,6 @@ impl Registry {
                 u8::MAX
             });
         }
-        self.decoder(slot)?.probe(&head[..head.len().min(HEAD)], extension)
+        self.decoder(slot, tuned)?.probe(&head[..head.len().min(HEAD)], extension)
     }
 }

@@ -13,6 +13,7 @@ use forebay_core::{
 use object::{Object, ObjectSection, ReadCache};
 use serde::{Deserialize, Serialize};
 
+use super::c_plugin::spelling;
 use crate::graph::{Class, MagicSpec, OptionSpec, PipeSpec};
 
 /// The most bytes a manifest may have.
@@ -169,8 +170,16 @@ impl Manifest {
         let json = json
             .filter(|json| rest - json.len() < 8)
             .ok_or_else(|| corrupt(&format!("its manifest has {rest} bytes, and says {len}")))?;
+        // One of a later version may say more.
+        let typed = word(12) == 2 && word(20) <= FOREBAY_MINOR;
+        if typed {
+            spelling::keys(json)?;
+        }
         let mut manifest: Self = serde_json::from_slice(json)
             .map_err(|error| corrupt(&format!("its manifest is unreadable: {error}")))?;
+        if typed {
+            spelling::values(&manifest)?;
+        }
         manifest.c = word(12) == 2;
         manifest.abi = (word(16), word(20));
         manifest.unwinds = head[26] == 1;

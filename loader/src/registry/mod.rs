@@ -18,6 +18,7 @@ mod sealed;
 mod search;
 mod stamp;
 mod trust;
+mod tuned;
 
 use std::{
     collections::HashMap,
@@ -30,19 +31,19 @@ use std::{
 use forebay_core::{AnyDecoder, AnyStore, Error, Result, abi::abi_stable::library::LibHeader};
 use serde::Serialize;
 
-pub(crate) use self::{c_plugin::CPlugin, stamp::Stamp};
+pub(crate) use self::{c_plugin::CPlugin, stamp::Stamp, tuned::Tuned};
 pub use self::{
     choice::{Candidate, HEAD},
     isolation::{Isolation, Level},
     lock::{Lock, LockState, Locked, Verdict},
     manifest::{DecoderSpec, Manifest, StoreSpec},
-    opener::Opener,
+    opener::{Opener, OpenerCandidate},
     search::{Place, Search},
     trust::Trust,
 };
 use self::{finder::Finder, opener::OpenerSlot, sealed::Sealed};
 use crate::{
-    graph::{Catalog, Node, On, PipeSpec},
+    graph::{Catalog, Node, On, OptionSpec, PipeSpec},
     handles::{self, Loaded, PipeHandle},
 };
 
@@ -232,15 +233,16 @@ impl Registry {
         slot.made.get_or_init(make).clone()
     }
 
-    /// The instance of a decoder, made when it is first asked for.
-    fn decoder(&self, slot: &DecoderSlot) -> Result<AnyDecoder> {
+    /// The instance of a decoder, made when it is first asked for; with options that a node gives it, the node's own.
+    fn decoder(&self, slot: &DecoderSlot, tuned: &Tuned) -> Result<AnyDecoder> {
+        let (made, options) = tuned.of(slot).unwrap_or((&slot.made, "{}"));
         let make = || {
             let record = &self.0.plugins[slot.plugin];
             let name = &record.manifest.decoders[slot.index].name;
-            let made = record.load().and_then(|plugin| handles::make_decoder(plugin, name, "{}"));
+            let made = record.load().and_then(|plugin| handles::make_decoder(plugin, name, options));
             made.map_err(|error| record.blame(error).context("decoder", name))
         };
-        slot.made.get_or_init(make).clone()
+        made.get_or_init(make).clone()
     }
 
     fn spec(&self, slot: &DecoderSlot) -> &DecoderSpec {
@@ -336,6 +338,14 @@ impl Catalog for Registry {
 
     fn looked(&self) -> String {
         self.looked_at()
+    }
+
+    fn decoders(&self, name: &str) -> Vec<&[OptionSpec]> {
+        self.called_so(name).map(|slot| self.spec(slot).options.as_slice()).collect()
+    }
+
+    fn decoder_names(&self) -> Vec<String> {
+        self.0.decoders.iter().map(|slot| self.spec(slot).name.clone()).collect()
     }
 
     fn isolates(&self, node: &Node) -> Option<On> {

@@ -11,6 +11,9 @@ use crate::{
     handles::PipeHandle,
 };
 
+/// Why a pipe is not asked of a file that is nothing like its own.
+pub(super) const NEITHER: &str = "neither magic bytes nor extension match";
+
 /// A pipe that opens files with some head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -70,6 +73,37 @@ impl OpenerSlot {
         self.magic.iter().any(|magic| magic.1.is_empty() || begins(magic, head))
             || (self.magic.is_empty() && self.is_named(extension))
     }
+
+    /// Why it is asked of a file, or is not.
+    fn reason(&self, extension: &str, head: &[u8]) -> &'static str {
+        let begins = self.magic.iter().any(|magic| begins(magic, head));
+        match (begins, self.is_named(extension), self.may_open(extension, head)) {
+            (true, true, _) => "magic bytes and extension match",
+            (true, false, _) => "magic bytes match",
+            (false, true, true) => "extension matches",
+            (false, false, true) => "it is asked of every file",
+            (false, true, false) => "extension matches, but the bytes do not begin as its own do",
+            (false, false, false) => NEITHER,
+        }
+    }
+}
+
+/// A pipe's place in the ranking for a file.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct OpenerCandidate {
+    /// The pipe, by a name that only it has.
+    pub pipe: String,
+    /// The pipe that goes on with what it gives; empty where none does.
+    pub then: String,
+    /// Its plugin, with version.
+    pub plugin: String,
+    /// The file that serves it.
+    pub file: String,
+    /// How sure it is, from 1 to 255; 0 when it was refused.
+    pub score: u8,
+    /// Why it is a candidate, or why it was refused.
+    pub reason: String,
 }
 
 impl Registry {
@@ -78,6 +112,46 @@ impl Registry {
         let named = |slot: &&OpenerSlot| slot.is_named(extension);
         let slots = self.0.openers.iter().filter(named).filter(|slot| !slot.may_open(extension, head));
         slots.map(|slot| self.0.plugins[slot.plugin].manifest.pipes[slot.index].name.as_str()).collect()
+    }
+
+    /// All pipes that open files, for a file with this extension and head: those that open it, best first, then those that do not, each with the
+    /// reason.
+    ///
+    /// # Errors
+    /// As [`openers`](Registry::openers).
+    pub fn rank_openers(&self, extension: &str, head: &[u8]) -> Result<Vec<OpenerCandidate>> {
+        let mut openers = self.openers(extension, head)?;
+        let mut refused = Vec::new();
+        let mut taken = Vec::new();
+        for slot in &self.0.openers {
+            let record = &self.0.plugins[slot.plugin];
+            let (pipe, _) = self.opener_name(slot);
+            let reason = slot.reason(extension, head);
+            let at = openers.iter().position(|opener| opener.pipe == pipe);
+            let (score, then) = at
+                .map_or((0, String::new()), |at| (openers[at].score, std::mem::take(&mut openers[at].then)));
+            let known = score > 0 || !slot.may_open(extension, head);
+            let reason =
+                if known { reason.to_owned() } else { format!("{reason}, but it does not know the bytes") };
+            let candidate =
+                OpenerCandidate { pipe, then, plugin: record.label(), file: record.file(), score, reason };
+            match at {
+                Some(at) => taken.push((at, candidate)),
+                None => refused.push(candidate),
+            }
+        }
+        taken.sort_by_key(|(at, _)| *at);
+        Ok(taken.into_iter().map(|(_, candidate)| candidate).chain(refused).collect())
+    }
+
+    /// A name that only this pipe has, as a graph has it, and whether another pipe has its short one.
+    fn opener_name(&self, slot: &OpenerSlot) -> (String, bool) {
+        let manifest = &self.0.plugins[slot.plugin].manifest;
+        let name = &manifest.pipes[slot.index].name;
+        match self.locate(name) == Some((slot.plugin, slot.index)) {
+            true => (name.clone(), false),
+            false => (format!("{}:{name}", manifest.name), true),
+        }
     }
 
     /// The pipes that open a file with this extension and head, those first that are surest of it.
@@ -92,11 +166,7 @@ impl Registry {
             let record = &self.0.plugins[slot.plugin];
             let spec = &record.manifest.pipes[slot.index];
             // As a pipe is named that another plugin offers too.
-            let shadowed = self.locate(&spec.name) != Some((slot.plugin, slot.index));
-            let pipe = match shadowed {
-                true => format!("{}:{}", record.manifest.name, spec.name),
-                false => spec.name.clone(),
-            };
+            let (pipe, shadowed) = self.opener_name(slot);
             let head = &head[..head.len().min(HEAD)];
             let sure = |made: &OnceLock<Result<PipeHandle>>, pipe: &str| {
                 let handle = made.get_or_init(|| self.make_pipe(pipe, "{}"));
@@ -120,9 +190,11 @@ impl Registry {
             }
             let (plugin, unpacks) = (record.label(), spec.class == Class::Map);
             let extensions = slot.extensions.clone();
-            openers.push(Opener { pipe, then, plugin, score, unpacks, extensions });
+            let opener = Opener { pipe, then, plugin, score, unpacks, extensions };
+            // Of equals the first by name; of one name that which a graph means by it, the first found.
+            openers.push(((Reverse(score), &spec.name, slot.plugin), opener));
         }
-        openers.sort_by(|one, two| (Reverse(one.score), &one.pipe).cmp(&(Reverse(two.score), &two.pipe)));
-        Ok(openers)
+        openers.sort_by(|(one, _), (two, _)| one.cmp(two));
+        Ok(openers.into_iter().map(|(_, opener)| opener).collect())
     }
 }

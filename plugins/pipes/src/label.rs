@@ -11,9 +11,9 @@ const PATH: &str = "path";
 options! {
     /// Options of `label`.
     pub struct LabelOptions {
-        /// The names of the classes; the place of a name is its label.
-        classes: Vec<String> = required;
-        /// The folder that has a folder for each class.
+        /// The names of the classes; the place of a name is its label. When none are given, they are the names of the folders in `root`, sorted, without those that begin with a dot.
+        classes: Option<Vec<String>> = null;
+        /// The folder that has a folder for each class; must be given when `classes` is not.
         root: String = ".";
         /// The field for the label, an int64.
         field: String = "label";
@@ -50,13 +50,19 @@ struct Shape {
 }
 
 impl DataPipe for Label {
-    const INFO: PipeInfo =
-        PipeInfo { name: "label", summary: "The class that a file's folder stands for", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "label",
+        summary: "The class that a file's folder stands for",
+        folders_option: "classes root",
+        ..PipeInfo::DEFAULT
+    };
     type Options = LabelOptions;
 
     fn new(options: LabelOptions) -> Result<Self> {
         let LabelOptions { classes, root, field, class } = options;
         let refuse = |option, message: String| Err(Error::invalid(message).context("option", option));
+        // The loader has set them, where the graph did not.
+        let Some(classes) = classes else { return refuse("classes", "missing option".into()) };
         let mut labels = Index::default();
         for (label, class) in (0..).zip(&classes) {
             let hash = labels.hash(class.as_bytes());

@@ -1,10 +1,27 @@
 //! `rogue`: decodes fields that end in `.rogue`, or panics over them, or tells where they are.
 
-use forebay_core::{Buffer, Context, Decoder, DecoderInfo, Error, NoOptions, Result, Value, Wanted};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Gives the length of its bytes, unless they tell it to misbehave.
+use forebay_core::{Buffer, Context, Decoder, DecoderInfo, Error, Result, Value, Wanted, options};
+
+options! {
+    /// Options of `rogue`.
+    pub struct RogueDecoderOptions {
+        /// Added to the length.
+        add: u64 = 0, in 0..=1000;
+        /// What the sum is multiplied by; 1 gives a whole number.
+        factor: f64 = 1.0;
+        /// Give how often this one has decoded, instead.
+        count: bool = false;
+    }
+}
+
+/// Gives the length of its bytes, unless they or its options tell it to misbehave.
 #[derive(Debug)]
-pub struct RogueDecoder;
+pub struct RogueDecoder {
+    options: RogueDecoderOptions,
+    calls: AtomicU64,
+}
 
 impl Decoder for RogueDecoder {
     const INFO: DecoderInfo = DecoderInfo {
@@ -13,18 +30,23 @@ impl Decoder for RogueDecoder {
         extensions: &["rogue"],
         ..DecoderInfo::DEFAULT
     };
-    type Options = NoOptions;
+    type Options = RogueDecoderOptions;
 
-    fn new(_: NoOptions) -> Result<Self> {
-        Ok(Self)
+    fn new(options: RogueDecoderOptions) -> Result<Self> {
+        Ok(Self { options, calls: AtomicU64::new(0) })
     }
 
     fn decode(&self, bytes: &Buffer, _: &Wanted, _: &Context) -> Result<Value> {
+        let RogueDecoderOptions { add, factor, count } = self.options;
+        if count {
+            return Ok(Value::from(self.calls.fetch_add(1, Ordering::Relaxed) + 1));
+        }
         match bytes.as_slice() {
             b"panic" => panic!("rogue in decode"),
             b"error" => Err(Error::corrupt("rogue cannot read this")),
             [b'@', ..] => Ok(places(bytes)),
-            other => Ok(Value::from(other.len() as u64)),
+            other if factor == 1.0 => Ok(Value::from(other.len() as u64 + add)),
+            other => Ok(Value::from((other.len() as u64 + add) as f64 * factor)),
         }
     }
 }

@@ -22,7 +22,7 @@ pub use crate::{
     alone::RogueAlone,
     asked::{RogueAsked, RogueAskedOptions},
     burst::{RogueBurst, RogueBurstOptions},
-    decoder::RogueDecoder,
+    decoder::{RogueDecoder, RogueDecoderOptions},
     expand::{RogueExpand, RogueExpandOptions},
     hermit::RogueHermit,
     increment::Increment,

@@ -5,6 +5,7 @@
 mod builder;
 mod host;
 mod options;
+pub(super) mod spelling;
 mod tables;
 
 use std::{path::Path, sync::Arc};

@@ -1,0 +1,62 @@
+//! Options that list folders: set before a run, so that the graph that runs has them, and with it its fingerprint, workers and snapshots.
+
+use forebay_core::{Error, ErrorKind, Result, scheme_of};
+use serde_json::Value;
+
+use crate::{
+    Registry,
+    graph::{Catalog as _, Graph, Node, PipeSpec},
+};
+
+impl Graph {
+    /// The checked graph with every option set that lists the folders below another option's folder, where it was not given.
+    ///
+    /// [`LoaderBuilder::build`](crate::LoaderBuilder::build) does it; to call it before shows what it will find.
+    ///
+    /// Cost: each such folder is listed once.
+    ///
+    /// # Errors
+    /// `Io`, when a folder cannot be listed; `Invalid`, when there is no folder in it.
+    pub fn with_folders(self, registry: &Registry) -> Result<Self> {
+        self.with_each(|node| {
+            let Some((option, folder)) = registry.pipe(&node.pipe).and_then(|spec| missing(node, spec))
+            else {
+                return Ok(());
+            };
+            let found = folders(folder, registry)
+                .map_err(|error| node.locate(error.context("option", option).context("folder", folder)))?;
+            node.options.insert(option.to_owned(), found.into());
+            Ok(())
+        })
+    }
+}
+
+/// The option that is to be set, and the folder whose folders it lists.
+fn missing<'a>(node: &'a Node, spec: &'a PipeSpec) -> Option<(&'a str, &'a str)> {
+    let (option, root) = spec.folders_option.split_once(' ')?;
+    let root = node.options.get(root)?.as_str()?;
+    (!node.options.contains_key(option)).then_some((option, root))
+}
+
+/// The names of the folders directly below this one, sorted.
+fn folders(root: &str, registry: &Registry) -> Result<Vec<Value>> {
+    let store = registry.store(scheme_of(root)).map_err(|error| match error.kind() {
+        ErrorKind::Unsupported => Error::invalid(format!(
+            "the folders in it cannot be listed here: {}; expected their names in the option",
+            error.message()
+        )),
+        _ => error,
+    })?;
+    let mut names: Vec<String> = Vec::new();
+    for (path, folder) in store.list(root)? {
+        let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        if folder && !name.is_empty() && !name.starts_with('.') {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort();
+    if names.is_empty() {
+        return Err(Error::invalid("found no folder in it, expected one for each name"));
+    }
+    Ok(names.into_iter().map(Value::from).collect())
+}
