@@ -90,7 +90,7 @@ fn plugins_show_shows_pipes_decoders_and_stores() {
     for (name, parts) in [
         ("mix", ["forebay-pipes", "pipe mix: ", "weights"]),
         ("png", ["forebay-image", "decoder png: ", "priority 128"]),
-        ("s3", ["forebay-remote", "store s3: ", "schemes: s3"]),
+        ("s3", ["forebay-remote", "store remote: ", "s3"]),
     ] {
         let text = shown(&["plugins", "show", name]);
         assert!(parts.iter().all(|part| text.contains(part)), "{name}: {text}");
@@ -171,10 +171,10 @@ fn why_knows_the_pipes_that_open_files() {
         assert!(text.lines().next().unwrap().contains(verdict), "{file}: {text}");
     }
     let folder = tempfile::tempdir().unwrap();
-    let strange = folder.path().join("strange.tar");
-    fs::write(&strange, [7; 100]).unwrap();
+    let strange = folder.path().join("strange.h5");
+    fs::write(&strange, [7; 600]).unwrap();
     let output = forebay(&[], &["plugins", "why", strange.to_str().unwrap()]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text.contains("left as bytes") && text.contains("untar"), "{text}");
+    assert!(text.contains("left as bytes") && text.contains("hdf5_pieces"), "{text}");
 }

@@ -118,9 +118,8 @@ fn graph(text: &str, registry: &Registry) -> Result<Option<Graph>> {
         return Graph::from_line(text).map(Some).map_err(Stop::Usage);
     }
     let usage = |error: Error| Stop::Usage(error.context("file", path.display()));
-    // What reads files says of one that is not there what may have been meant.
-    if is_named("toml") && path.exists() {
-        let text = fs::read_to_string(path).map_err(|error| usage(error.into()))?;
+    if is_named("toml") {
+        let text = fs::read_to_string(path).map_err(|error| usage(unread(text, error, registry)))?;
         return Graph::from_toml(&text).map(Some).map_err(usage);
     }
     if is_named("json")
@@ -130,6 +129,12 @@ fn graph(text: &str, registry: &Registry) -> Result<Option<Graph>> {
         return Graph::from_json(&text).map(Some).map_err(usage);
     }
     Ok(None)
+}
+
+/// The error about a file that cannot be read: as the store of files tells it, which says of one that is not there what may have been meant.
+fn unread(file: &str, error: std::io::Error, registry: &Registry) -> Error {
+    let told = registry.store("file").ok().and_then(|store| store.read(file, 0, 1).err());
+    told.unwrap_or_else(|| error.into())
 }
 
 /// The files here and the pipes that a word may have been meant for.

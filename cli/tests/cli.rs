@@ -120,7 +120,11 @@ fn the_list_without_plugins_says_why_it_is_empty() {
 fn what_nobody_serves_is_said() {
     let output = forebay(&["plugins", "show", "nothing"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).starts_with("error: no plugin is called `nothing`\n"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).starts_with("error: no plugin, pipe, decoder or store is called `nothing`\n"),
+        "{}",
+        stderr(&output)
+    );
     let output = forebay(&["plugins", "why", "/no/such.jpg"]);
     assert_eq!(output.status.code(), Some(1));
     // A store that is linked in serves it even then.

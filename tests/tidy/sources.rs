@@ -31,7 +31,7 @@ const UNSAFE: [(&str, &str); 15] = [
 ];
 
 /// Names of formats that the loader may say, and why.
-const LOADER_MAY_SAY: [(&str, &str, &str); 11] = [
+const LOADER_MAY_SAY: [(&str, &str, &str); 12] = [
     ("loader/src/graph", "json", "graph files are TOML or JSON"),
     ("loader/src/graph", "text", "a kind of option"),
     ("loader/src/graph/policy.rs", "skip", "what becomes of a sample that fails"),
@@ -44,6 +44,7 @@ const LOADER_MAY_SAY: [(&str, &str, &str); 11] = [
     ("loader/src/open.rs", "group", "files of one name are a sample"),
     ("loader/src/open.rs", "decode", "what no pipe opens is decoded"),
     ("loader/src/open.rs", "concat", "one branch after the other"),
+    ("loader/src/open.rs", "rename", "a picture is an image"),
 ];
 
 pub(crate) fn unsafe_is_where_the_design_has_it(repo: &Repo) -> Report {

@@ -6,7 +6,7 @@ use forebay_loader::{
     Error, Registry,
     graph::{List, OPTIONS, OptionSpec},
     nearest,
-    registry::{Manifest, Record},
+    registry::{Manifest, Record, StoreSpec},
 };
 use serde_json::json;
 
@@ -47,7 +47,7 @@ pub(super) fn show(registry: &Registry, name: &str, json: bool) -> Result {
         print::text(|out| {
             for record in &offering {
                 writeln!(out, "{}, {}", record.label(), near(&record.file()))?;
-                write_offers(record.manifest(), &|known| known == name, out)?;
+                write_offers(record.manifest(), Some(name), out)?;
                 writeln!(out)?;
             }
             Ok(())
@@ -60,7 +60,12 @@ pub(super) fn show(registry: &Registry, name: &str, json: bool) -> Result {
 fn offers(manifest: &Manifest, name: &str) -> bool {
     people(&manifest.pipes).any(|pipe| pipe.name == name)
         || manifest.decoders.iter().any(|decoder| decoder.name == name)
-        || manifest.stores.iter().any(|store| store.name == name)
+        || manifest.stores.iter().any(|store| serves(store, name))
+}
+
+/// Whether a store is called so, or serves this scheme.
+fn serves(store: &StoreSpec, name: &str) -> bool {
+    store.name == name || store.schemes.iter().any(|scheme| scheme == name)
 }
 
 /// What a plugin offers under this name.
@@ -71,7 +76,7 @@ fn part(record: &Record, name: &str) -> serde_json::Value {
         "file": record.file(),
         "pipes": people(&manifest.pipes).filter(|pipe| pipe.name == name).collect::<Vec<_>>(),
         "decoders": manifest.decoders.iter().filter(|decoder| decoder.name == name).collect::<Vec<_>>(),
-        "stores": manifest.stores.iter().filter(|store| store.name == name).collect::<Vec<_>>(),
+        "stores": manifest.stores.iter().filter(|store| serves(store, name)).collect::<Vec<_>>(),
     })
 }
 
@@ -81,7 +86,7 @@ fn names(registry: &Registry) -> Vec<String> {
         let manifest = record.manifest();
         let pipes = people(&manifest.pipes).map(|pipe| pipe.name.clone());
         let decoders = manifest.decoders.iter().map(|decoder| decoder.name.clone());
-        let stores = manifest.stores.iter().map(|store| store.name.clone());
+        let stores = manifest.stores.iter().flat_map(|store| store.schemes.clone());
         [manifest.name.clone()].into_iter().chain(pipes).chain(decoders).chain(stores).collect::<Vec<_>>()
     };
     registry.plugins().iter().flat_map(of).collect()
@@ -108,11 +113,12 @@ fn write_plugin(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         table.row([name.to_owned(), text]);
     }
     table.write(out, "")?;
-    write_offers(manifest, &|_| true, out)
+    write_offers(manifest, None, out)
 }
 
-/// The pipes, decoders and stores with these names, and their options.
-fn write_offers(manifest: &Manifest, is: &dyn Fn(&str) -> bool, out: &mut dyn Write) -> io::Result<()> {
+/// The pipes, decoders and stores, or those of this name, and their options.
+fn write_offers(manifest: &Manifest, name: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
+    let is = |known: &str| name.is_none_or(|name| name == known);
     for pipe in people(&manifest.pipes).filter(|pipe| is(&pipe.name)) {
         writeln!(out, "\npipe {}: {}", pipe.name, pipe.summary)?;
         write_options(&pipe.options, out)?;
@@ -127,7 +133,7 @@ fn write_offers(manifest: &Manifest, is: &dyn Fn(&str) -> bool, out: &mut dyn Wr
         }
         write_options(&decoder.options, out)?;
     }
-    for store in manifest.stores.iter().filter(|store| is(&store.name)) {
+    for store in manifest.stores.iter().filter(|store| name.is_none_or(|name| serves(store, name))) {
         writeln!(out, "\nstore {}: {}", store.name, store.summary)?;
         writeln!(out, "  schemes: {}", store.schemes.join(", "))?;
         write_options(&store.options, out)?;
