@@ -1,8 +1,8 @@
 //! `decode`: bytes to values, by the host's choice among all decoders.
 
 use forebay_core::{
-    Buffer, Context, DataPipe, Error, ErrorKind, Map, OneOrMany, PipeInfo, Result, Sample, Value, View,
-    Wanted, options,
+    AnyDecoder, Buffer, Context, DataPipe, Error, ErrorKind, Level, Map, OneOrMany, PipeInfo, Result, Sample,
+    Value, View, Wanted, options,
 };
 
 use crate::{
@@ -14,6 +14,10 @@ use crate::{
 const HEAD: usize = 4096;
 /// The most decoders for one value, each for the bytes that the one before gave: some packed bytes unpack to themselves, for ever.
 const LAYERS: usize = 5;
+/// So sure must a decoder be that bytes are its own, where their name does not say so.
+const SURE: u8 = 128;
+/// So many first bytes may be those of a format by chance.
+const CHANCE: usize = 2;
 /// What tables call the parts of an encoded picture or sound.
 const BYTES: &str = "bytes";
 const PATH: &str = "path";
@@ -25,6 +29,8 @@ options! {
         fields: Option<OneOrMany<String>> = null;
         /// `field=decoder`, one for each field whose decoder is not to be chosen.
         decoders: Vec<String> = [];
+        /// Whether bytes that no decoder takes are an error; null for those in `fields` alone.
+        strict: Option<bool> = null;
     }
 }
 
@@ -36,10 +42,15 @@ options! {
 ///
 /// Where a decoder gives bytes, as one of packed bytes does, they are decoded in turn, by what stands before the last dot of the field's
 /// name: `json.gz` is unpacked and gives JSON. The choice is asked for anew for each value, so that it depends on nothing but that value.
+///
+/// Bytes that a decoder claims, by the name of their field or by how they begin, and that it cannot decode are an error. Bytes that only
+/// happen to begin as a format does stay as they are: text, and bytes of which two at most are those of a format. What stays bytes is noted for
+/// the host, by field; in `fields`, and in all fields if `strict` is true, it is an error.
 #[derive(Debug)]
 pub struct Decode {
     fields: Option<Vec<String>>,
     pins: Vec<(String, String)>,
+    strict: Option<bool>,
 }
 
 impl DataPipe for Decode {
@@ -67,7 +78,7 @@ impl DataPipe for Decode {
         if let Some(twice) = repeated(&pinned) {
             return Err(refuse(format!("`{twice}` has two decoders")));
         }
-        Ok(Self { fields, pins })
+        Ok(Self { fields, pins, strict: options.strict })
     }
 }
 
@@ -92,16 +103,27 @@ impl Decode {
     fn decode(&self, name: &str, value: &mut Value, cx: &Context) -> Result<()> {
         let pin = self.pins.iter().find(|(field, _)| field == name).map(|(_, decoder)| decoder.as_str());
         // One that was asked for must decode.
-        let must = pin.is_some() || self.fields.is_some();
-        let decoded = match encoded(value) {
-            Some((bytes, path)) => layers(path.unwrap_or(name), bytes, (pin, must), cx),
-            None => Ok(None),
-        };
-        if let Some(decoded) = decoded.map_err(|error| error.context("field", name))? {
-            *value = decoded;
+        let must = pin.is_some() || self.strict.unwrap_or(self.fields.is_some());
+        let Some((bytes, path)) = encoded(value) else { return Ok(()) };
+        let decoded = layers(path.unwrap_or(name), bytes, (pin, must), cx);
+        let Layers { found, left } = decoded.map_err(|error| error.context("field", name))?;
+        if let Some(found) = found {
+            *value = found;
+        }
+        if let Some(left) = left {
+            cx.log(Level::Info, &format!("field `{name}` stays bytes\n{}", left.message()));
         }
         Ok(())
     }
+}
+
+/// What bytes decode to.
+#[derive(Default)]
+struct Layers {
+    /// None where nothing decodes them.
+    found: Option<Value>,
+    /// Why what was found, or all of it, is still bytes.
+    left: Option<Error>,
 }
 
 /// The bytes of a value, and what they are called if it says so.
@@ -117,19 +139,14 @@ fn encoded(value: &Value) -> Option<(&Buffer, Option<&str>)> {
     }
 }
 
-/// What bytes decode to, layer by layer; `None` where nothing decodes them.
-fn layers(
-    name: &str,
-    bytes: &Buffer,
-    (pin, must): (Option<&str>, bool),
-    cx: &Context,
-) -> Result<Option<Value>> {
+/// What bytes decode to, layer by layer.
+fn layers(name: &str, bytes: &Buffer, (pin, must): (Option<&str>, bool), cx: &Context) -> Result<Layers> {
     let (mut found, mut rest): (Option<Value>, _) = (None, name);
     for layer in 0..LAYERS {
         let bytes = match found.as_ref().map(Value::view) {
             None => bytes,
             Some(View::Bytes(bytes)) => bytes,
-            Some(_) => return Ok(found),
+            Some(_) => return Ok(Layers { found, left: None }),
         };
         // What follows the last dot, as `png` in `seg.png`.
         let (before, extension) = rest.rsplit_once('.').unwrap_or((rest, rest));
@@ -138,14 +155,19 @@ fn layers(
         // A name such as `gz` is that of the layer around, and may say nothing of what is inside.
         let told = outer || before != extension;
         let decoder = match cx.decoder(extension, head, pin.filter(|_| outer)) {
-            Err(error) if error.kind() == ErrorKind::Unsupported && !(must && outer) => return Ok(found),
-            Err(error) if error.kind() == ErrorKind::Corrupt && !told => return Ok(found),
+            Err(error) if error.kind() == ErrorKind::Unsupported && !(must && outer) => {
+                return Ok(Layers { found, left: Some(error) });
+            }
+            Err(error) if error.kind() == ErrorKind::Corrupt && !told => {
+                return Ok(Layers { found, left: Some(error) });
+            }
             decoder => decoder?,
         };
         found = match decoder.decode(bytes, &Wanted { extension, ..Wanted::default() }, cx) {
-            // That the first bytes are those of a format too says little where the name is of none.
-            Err(error) if outer && !must && is_refusal(&error) && !is_named(extension, cx) => {
-                return Ok(None);
+            Err(error)
+                if outer && !must && is_refusal(&error) && !claims(&decoder, (extension, head), cx) =>
+            {
+                return Ok(Layers { left: Some(error), ..Layers::default() });
             }
             decoded => Some(decoded?),
         };
@@ -153,8 +175,33 @@ fn layers(
     }
     match found.as_ref().map(Value::view) {
         Some(View::Bytes(_)) => Err(Error::limit(format!("still bytes after {LAYERS} decoders"))),
-        _ => Ok(found),
+        _ => Ok(Layers { found, left: None }),
     }
+}
+
+/// Whether bytes that a decoder was chosen for, and cannot decode, must be its own: by their name, or by more of how they begin than
+/// may be chance. Text begins as it likes, and numbers begin with zeros and ones.
+fn claims(decoder: &AnyDecoder, (extension, head): (&str, &[u8]), cx: &Context) -> bool {
+    let by_chance = || {
+        let few = &head[..head.len().min(CHANCE)];
+        is_text(head)
+            || [[0; CHANCE], [0xff; CHANCE]].iter().any(|few| head.starts_with(few))
+            || cx.decoder(extension, few, None).is_ok()
+    };
+    let sure = || decoder.probe(head, extension).is_ok_and(|sure| sure >= SURE);
+    is_named(extension, cx) || sure() && !by_chance()
+}
+
+/// Whether bytes are text, which may be cut off within a letter.
+fn is_text(bytes: &[u8]) -> bool {
+    let text = match str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(cut) if cut.error_len().is_none() => {
+            str::from_utf8(&bytes[..cut.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return false,
+    };
+    !text.chars().any(|letter| letter.is_control() && !letter.is_whitespace())
 }
 
 /// Whether there are decoders for an extension.
@@ -170,7 +217,7 @@ fn is_refusal(error: &Error) -> bool {
 #[cfg(test)]
 mod tests {
     use forebay_core::{Decoder, DecoderInfo, NoOptions, Options};
-    use forebay_testkit::decoder;
+    use forebay_testkit::{decoder, logged};
 
     use super::*;
     use crate::testing::{Host, map, sample, small_host};
@@ -210,6 +257,9 @@ mod tests {
         }
     }
 
+    /// What `Empty` says is its own, no text; the first without doubt.
+    const BEGINNINGS: [&[u8]; 3] = [b"\x89!x", b"\0\0\x01\0", b"\xff\xff\xff\xff"];
+
     /// Gives what follows the first byte, as a decoder of packed bytes does.
     struct Unwrap;
 
@@ -233,6 +283,7 @@ mod tests {
             match (extension, head.first(), name) {
                 (_, Some(b'('), "") => decoder::<Unwrap>(),
                 (_, Some(b'!'), "") => decoder::<Empty>(),
+                (_, _, "") if BEGINNINGS.iter().any(|own| head.starts_with(own)) => decoder::<Empty>(),
                 ("bin", None | Some(b'a'), "") | (_, _, "count") => decoder::<Count>(),
                 _ => Err(Error::unsupported("nothing fits")),
             }
@@ -309,6 +360,36 @@ mod tests {
         assert_eq!(decode("{}", &fields).unwrap(), [bytes(b"!x"), bytes(b"!")]);
         let error = decode(r#"{"fields": ["id"]}"#, &fields).unwrap_err();
         assert_eq!((error.message(), error.get("field")), ("an empty bin", Some("id")));
+        // Of numbers the first may be anything, and so may two bytes of an id.
+        for chance in [&b"\0\0\x01\0\x02\0"[..], b"\xff\xff\xff\xff", b"!\xe9\xff", b"!\0\x01"] {
+            assert_eq!(decode("{}", &[("id", bytes(chance))]).unwrap(), [bytes(chance)], "{chance:?}");
+        }
+    }
+
+    #[test]
+    fn what_begins_as_a_format_beyond_chance_and_does_not_decode_is_an_error() {
+        let damaged = [BEGINNINGS[0], b"\0\0"].concat();
+        let error = decode("{}", &[("id", bytes(&damaged))]).unwrap_err();
+        assert_eq!((error.message(), error.get("field")), ("an empty bin", Some("id")));
+    }
+
+    #[test]
+    fn what_stays_bytes_is_noted_and_in_strict_fields_an_error() {
+        let fields =
+            [("b.bin", bytes(b"xyz")), ("c", bytes(b"!x")), ("bin", bytes(b"abc")), ("d.gz", bytes(b"(x"))];
+        let _ = logged();
+        let as_it_was = decode("{}", &fields).unwrap();
+        assert_eq!(as_it_was[..3], [bytes(b"xyz"), bytes(b"!x"), 3_u64.into()]);
+        let told = [
+            "field `b.bin` stays bytes\nnothing fits",
+            "field `c` stays bytes\nan empty bin",
+            "field `d.gz` stays bytes\nnothing fits",
+        ];
+        assert_eq!(logged(), told);
+        let error = decode(r#"{"strict": true}"#, &fields).unwrap_err();
+        assert_eq!((error.kind(), error.get("field")), (ErrorKind::Unsupported, Some("b.bin")));
+        let lax = decode(r#"{"fields": ["b.bin"], "strict": false}"#, &fields).unwrap();
+        assert_eq!((&lax[0], logged()), (&bytes(b"xyz"), vec![told[0].to_owned()]));
     }
 
     #[test]
