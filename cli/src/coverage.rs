@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use forebay_loader::{Loader, Registry, Sample, Survey, View, registry::HEAD};
+use forebay_loader::{FileKind, Loader, LostSample, Registry, Sample, Survey, View, registry::HEAD};
 use serde::Serialize;
 
 use crate::print::{Table, count, counted};
@@ -18,6 +18,8 @@ pub(crate) struct Coverage {
     registry: Registry,
     samples: u64,
     fields: Vec<Covering>,
+    /// Fields that stayed bytes though a decoder was chosen for them, by which, and how often.
+    undone: Vec<(String, String, u64)>,
 }
 
 /// What became of all files, told at the end.
@@ -26,12 +28,24 @@ pub(crate) struct Covered {
     files: u64,
     samples: u64,
     /// What opened or decoded the files.
-    #[serde(flatten)]
-    survey: Survey,
+    kinds: Vec<Kind>,
+    unreadable: Vec<(String, String)>,
+    classes: Vec<String>,
     fields: Vec<Covering>,
     failed: u64,
     /// The first few.
     failures: Vec<Failure>,
+}
+
+/// Files that are read alike, and how that went.
+#[derive(Serialize)]
+struct Kind {
+    #[serde(flatten)]
+    kind: FileKind,
+    /// How often one of them failed.
+    failed: u64,
+    /// How many stayed bytes all the same.
+    stayed: u64,
 }
 
 /// One field of the samples.
@@ -54,7 +68,7 @@ struct Failure {
 
 impl Coverage {
     pub(crate) fn new(survey: Survey, registry: &Registry) -> Self {
-        Self { survey, registry: registry.clone(), samples: 0, fields: Vec::new() }
+        Self { survey, registry: registry.clone(), samples: 0, fields: Vec::new(), undone: Vec::new() }
     }
 
     /// Takes note of one sample.
@@ -74,10 +88,26 @@ impl Coverage {
                 continue;
             };
             field.bytes += 1;
+            let extension = name.rsplit('.').next().unwrap_or(name);
+            let head = &bytes[..bytes.len().min(HEAD)];
             if field.why.is_none() {
-                let extension = name.rsplit('.').next().unwrap_or(name);
-                let refused = self.registry.choose(extension, &bytes[..bytes.len().min(HEAD)], None).err();
+                let refused = self.registry.choose(extension, head, None).err();
                 field.why = refused.map(|error| error.message().to_owned());
+            }
+            // It was chosen, and could not.
+            if self.survey.kinds.iter().any(|kind| kind.decoder.is_some())
+                && let Some(chosen) =
+                    self.registry.rank(extension, head).into_iter().find(|one| one.score > 0)
+            {
+                let begin = || format!("it begins as {} does, and is none", chosen.decoder);
+                field.why.get_or_insert_with(begin);
+                let it =
+                    |(field, by, _): &(String, String, u64)| field == name.as_str() && *by == chosen.decoder;
+                match self.undone.iter().position(it) {
+                    Some(at) => self.undone[at].2 += 1,
+                    None if self.undone.len() >= FIELDS => {}
+                    None => self.undone.push((name.as_str().to_owned(), chosen.decoder, 1)),
+                }
             }
         }
     }
@@ -92,14 +122,76 @@ impl Coverage {
                 None => format!("{}: {}", lost.node, lost.error.message()),
             },
         });
-        Covered {
-            files: self.survey.kinds.iter().map(|kind| kind.files).sum(),
-            samples: self.samples,
-            fields: self.fields,
-            failed: lost.len() as u64,
-            failures: failures.collect(),
-            survey: self.survey,
+        let Survey { kinds, unreadable, classes, .. } = self.survey;
+        let mut kinds: Vec<_> = kinds.into_iter().map(|kind| Kind { kind, failed: 0, stayed: 0 }).collect();
+        for lost in &lost {
+            // As `png of forebay-image 0.1.0`.
+            let decoder = lost.error.get("decoder").and_then(|told| told.split(' ').next());
+            let of = |kind: &FileKind| {
+                kind.nodes.contains(&lost.node)
+                    && decoder.is_none_or(|by| kind.decoder.as_deref() == Some(by))
+            };
+            kind_of(&mut kinds, &field(lost), of).into_iter().for_each(|kind| kind.failed += 1);
         }
+        for (field, decoder, times) in &self.undone {
+            let of = |kind: &FileKind| kind.decoder.as_ref() == Some(decoder);
+            kind_of(&mut kinds, field, of).into_iter().for_each(|kind| kind.stayed += times);
+        }
+        Covered {
+            files: kinds.iter().map(|Kind { kind, .. }| kind.files).sum(),
+            samples: self.samples,
+            kinds,
+            unreadable,
+            classes,
+            fields: self.fields,
+            failed: loader.stats().nodes.iter().map(|node| node.lost).sum(),
+            failures: failures.collect(),
+        }
+    }
+}
+
+/// What a lost sample failed over: its field, or the name of its file.
+fn field(lost: &LostSample) -> String {
+    let told = ["field", "file"].iter().find_map(|place| lost.error.get(place));
+    told.or(lost.key.as_deref()).unwrap_or_default().to_ascii_lowercase()
+}
+
+/// The kind of files, among those that may be `of` this one, that a field or file of this name belongs to: the one whose extension says most
+/// of it.
+fn kind_of<'a>(kinds: &'a mut [Kind], name: &str, of: impl Fn(&FileKind) -> bool) -> Option<&'a mut Kind> {
+    let ends = |extension: &str| {
+        let before = name.strip_suffix(extension);
+        before.is_some_and(|before| extension.is_empty() || before.is_empty() || before.ends_with('.'))
+    };
+    let fits = |kind: &FileKind| of(kind) && (!kind.opened_by.is_empty() || ends(&kind.extension));
+    let fitting = kinds.iter_mut().filter(|found| fits(&found.kind));
+    // Of equals the first.
+    fitting.rev().max_by_key(|found| found.kind.extension.len())
+}
+
+impl Kind {
+    /// What opened or decoded the files, and of how many it did not.
+    fn how(&self) -> String {
+        let Self { kind, failed, stayed } = self;
+        let plugin = kind.plugin.as_deref().unwrap_or_default();
+        let how = match (&kind.decoder, &kind.left) {
+            (_, Some(why)) => format!("left as bytes: {why}"),
+            (Some(decoder), _) if *failed >= kind.files => {
+                return format!("{decoder} ({plugin}) failed on all");
+            }
+            (Some(decoder), _) if *stayed >= kind.files => {
+                return format!("{decoder} ({plugin}) decoded none, all stayed bytes");
+            }
+            (Some(decoder), _) => format!("decoded by {decoder} ({plugin})"),
+            _ => format!("opened by {} ({plugin})", kind.opened_by.join(" | ")),
+        };
+        let but = [(*failed, "failed"), (*stayed, "stayed bytes")];
+        let but: String = but
+            .iter()
+            .filter(|(of, _)| *of > 0)
+            .map(|(of, what)| format!(", but {} {what}", count(*of)))
+            .collect();
+        how + &but
     }
 }
 
@@ -115,15 +207,8 @@ impl Covered {
             (counted(self.files, "file", "files"), counted(self.samples, "sample", "samples"));
         writeln!(out, "coverage: {files}, {samples}")?;
         let mut table = Table::new(&[">", "", ""]);
-        for kind in &self.survey.kinds {
-            let how = match (&kind.decoder, &kind.left, &kind.plugin) {
-                (_, Some(why), _) => format!("left as bytes: {why}"),
-                (Some(decoder), _, Some(plugin)) => format!("decoded by {decoder} ({plugin})"),
-                (_, _, plugin) => {
-                    let plugin = plugin.as_deref().unwrap_or_default();
-                    format!("opened by {} ({plugin})", kind.opened_by.join(" | "))
-                }
-            };
+        for found in &self.kinds {
+            let (kind, how) = (&found.kind, found.how());
             let unpacked = kind.unpacked_by.as_ref();
             let how = unpacked.map(|by| format!("unpacked by {by}, {how}")).unwrap_or(how);
             let dot = if kind.extension.is_empty() { "" } else { "." };
@@ -140,7 +225,7 @@ impl Covered {
                 counted(field.bytes, "sample", "samples")
             )?;
         }
-        for (file, why) in self.survey.unreadable.iter().take(NAMED) {
+        for (file, why) in self.unreadable.iter().take(NAMED) {
             writeln!(out, "  could not be looked into: {file}: {why}")?;
         }
         if self.failed > 0 {

@@ -9,7 +9,8 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     coverage::Coverage,
     open::{self, Input},
-    outcome::{Result, Stop},
+    outcome::{self, Result, Stop},
+    progress,
 };
 
 /// What `forebay dump` is told.
@@ -35,6 +36,9 @@ pub(crate) struct Args {
     /// Leave keys and uids out, which differ between formats
     #[arg(long)]
     fields: bool,
+    /// Let samples of a path fail: what failed is told, and the exit code is 0
+    #[arg(long)]
+    allow_failures: bool,
     /// Say nothing of what was decoded and what was not
     #[arg(long, short)]
     quiet: bool,
@@ -44,7 +48,7 @@ pub(crate) struct Args {
 pub(crate) fn dump(args: &Args, plugins: &open::Plugins) -> Result {
     let registry = open::registry(plugins)?;
     let Input { graph, survey } = open::input(&args.path, &registry)?;
-    let mut builder = Loader::builder(graph).epochs(1);
+    let mut builder = Loader::builder(graph).epochs(1).allow_failures(args.allow_failures);
     if let Some(executor) = args.executor {
         builder = builder.executor(executor);
     }
@@ -54,11 +58,10 @@ pub(crate) fn dump(args: &Args, plugins: &open::Plugins) -> Result {
     let mut loader = builder.build(&registry).map_err(Stop::early)?;
     let mut coverage = survey.map(|survey| Coverage::new(survey, &registry));
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let (mut failed, mut given) = (None, false);
+    let mut failed = None;
     for sample in loader.epoch(0).take(args.limit.unwrap_or(usize::MAX)) {
         match sample {
             Ok(sample) => {
-                given = true;
                 line(&sample, !args.fields, &mut out)?;
                 coverage.iter_mut().for_each(|coverage| coverage.add(&sample));
             }
@@ -67,18 +70,14 @@ pub(crate) fn dump(args: &Args, plugins: &open::Plugins) -> Result {
     }
     out.flush()?;
     drop(out);
-    if let Some(coverage) = coverage {
-        let coverage = coverage.finish(&loader);
-        if !args.quiet {
-            coverage.tell();
-        }
+    match coverage.map(|coverage| coverage.finish(&loader)) {
+        _ if args.quiet => {}
+        Some(coverage) => coverage.tell(),
+        None => progress::tell_notes(&loader),
     }
-    // One bad file ends nothing, but where there is nothing else it is the answer.
-    let only = || loader.quarantine().into_iter().next().filter(|_| !given).map(|lost| lost.error);
-    match failed.or_else(only) {
-        Some(error) => Err(error.into()),
-        None => Ok(loader.finish()?),
-    }
+    let failed = failed.or_else(|| loader.failure());
+    let finished = outcome::finish(loader);
+    failed.map_or(finished, |error| Err(error.into()))
 }
 
 /// Writes one sample.

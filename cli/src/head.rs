@@ -3,15 +3,16 @@
 use std::io::{self, Write};
 
 use clap::Args as Arguments;
-use forebay_loader::{Loader, Sample};
-use serde_json::json;
+use forebay_loader::{Error, Loader, Sample};
+use serde_json::{Value, json};
 
 use crate::{
     coverage::{Coverage, Covered},
     open::{self, Input},
-    outcome::{Result, Stop},
+    outcome::{self, Result, Stop},
     preview::{self, Field},
     print::{self, Table},
+    progress,
 };
 
 /// What `forebay head` is told.
@@ -22,6 +23,9 @@ pub(crate) struct Args {
     /// How many samples to show
     #[arg(short = 'n', long = "samples", value_name = "N", default_value_t = 5)]
     samples: usize,
+    /// Let samples of a path fail: what failed is told, and the exit code is 0
+    #[arg(long)]
+    allow_failures: bool,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -31,13 +35,20 @@ pub(crate) struct Args {
 pub(crate) fn head(args: &Args, plugins: &open::Plugins) -> Result {
     let registry = open::registry(plugins)?;
     let Input { graph, survey } = open::input(&args.path, &registry)?;
-    let mut loader =
-        Loader::builder(graph).executor(registry.modest_executor()).build(&registry).map_err(Stop::early)?;
+    // Nothing is read ahead: what fails behind the last sample that is shown is no failure of this command.
+    let builder = Loader::builder(graph).executor(registry.modest_executor()).chunk(1);
+    let mut loader = builder.allow_failures(args.allow_failures).build(&registry).map_err(Stop::early)?;
     let mut coverage = survey.map(|survey| Coverage::new(survey, &registry));
     let mut samples = Vec::new();
-    let mut shown = 0;
+    let (mut shown, mut failed) = (0, None);
     for sample in loader.epoch(0).take(args.samples) {
-        let sample = sample?;
+        let sample = match sample {
+            Ok(sample) => sample,
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        };
         match args.json {
             true => samples.push(json!({ "key": sample.key().to_string(), "fields": Field::all(&sample) })),
             false => print::text(|out| show(&sample, shown > 0, out))?,
@@ -45,15 +56,32 @@ pub(crate) fn head(args: &Args, plugins: &open::Plugins) -> Result {
         coverage.iter_mut().for_each(|coverage| coverage.add(&sample));
         shown += 1;
     }
-    if shown == 0 && args.samples > 0 && !args.json {
+    let failed = failed.or_else(|| loader.failure());
+    if shown == 0 && args.samples > 0 && failed.is_none() && !args.json {
         print::text(|out| writeln!(out, "nothing is there"))?;
     }
     let coverage = coverage.map(|coverage| coverage.finish(&loader));
-    match args.json {
-        true => print::json(&json!({ "samples": samples, "coverage": coverage }))?,
-        false => coverage.iter().for_each(Covered::tell),
+    match (args.json, &coverage) {
+        (true, _) => print::json(&told(&samples, coverage.as_ref(), &loader, failed.as_ref()))?,
+        (false, Some(coverage)) => coverage.tell(),
+        (false, None) => {}
     }
-    Ok(loader.finish()?)
+    if args.json || coverage.is_none() {
+        progress::tell_notes(&loader);
+    }
+    let finished = outcome::finish(loader);
+    failed.map_or(finished, |error| Err(Stop::Told(error)))
+}
+
+/// All of it as JSON; an error only where there is one.
+fn told(samples: &[Value], coverage: Option<&Covered>, loader: &Loader, failed: Option<&Error>) -> Value {
+    let nodes = loader.stats().nodes.into_iter().filter(|node| !node.notes.is_empty());
+    let notes: Vec<_> = nodes.map(|node| json!({ "node": node.node, "notes": node.notes })).collect();
+    let mut told = json!({ "samples": samples, "coverage": coverage, "nodes": notes });
+    if let Some(error) = failed {
+        told["error"] = outcome::object(error);
+    }
+    told
 }
 
 fn show(sample: &Sample, follows: bool, out: &mut dyn Write) -> io::Result<()> {

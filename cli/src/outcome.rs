@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use forebay_loader::{Error, ErrorKind};
+use forebay_loader::{Error, ErrorKind, Loader};
 use serde_json::json;
 
 use crate::print;
@@ -72,12 +72,29 @@ pub(crate) fn tell(result: Result, json: bool) -> ExitCode {
     // When standard error or output is gone there is nobody to tell.
     let _ = writeln!(io::stderr(), "{}", lines(&error).join("\n"));
     if json {
-        let context: serde_json::Map<_, _> =
-            error.contexts().iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
-        let error = json!({ "kind": error.kind().name(), "message": error.message(), "context": context });
-        let _ = print::json(&json!({ "error": error }));
+        let _ = print::json(&json!({ "error": object(&error) }));
     }
     ExitCode::from(code)
+}
+
+/// An error as JSON has it.
+pub(crate) fn object(error: &Error) -> serde_json::Value {
+    let context: serde_json::Map<_, _> =
+        error.contexts().iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+    json!({ "kind": error.kind().name(), "message": error.message(), "context": context })
+}
+
+/// Whether an error is the one that comes when everything else was delivered: see [`Loader::failure`].
+pub(crate) fn is_at_end(error: &Error) -> bool {
+    error.get("failed").is_some()
+}
+
+/// Ends a loader; what failed in its samples is told by [`Loader::failure`] already.
+pub(crate) fn finish(loader: Loader) -> Result {
+    match loader.finish() {
+        Err(error) if !is_at_end(&error) => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// The message, then each place it happened on a line of its own; what is too long is cut in the middle.

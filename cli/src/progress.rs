@@ -108,6 +108,16 @@ pub(crate) fn warn(line: &str) {
     say(&format!("warning: {line}"));
 }
 
+/// Tells what pipes noted of samples, as fields that stayed bytes.
+pub(crate) fn tell_notes(loader: &Loader) {
+    for node in loader.stats().nodes {
+        for note in node.notes {
+            let times = counted(note.times, "sample", "samples");
+            say(&format!("note: {}: {} in {times}: {}", node.node, note.what, note.why));
+        }
+    }
+}
+
 fn say(line: &str) {
     // A run goes on when nobody can be told about it.
     let _ = writeln!(io::stderr(), "{line}");

@@ -60,6 +60,9 @@ pub(crate) struct Report {
     /// What became of the files, where a path was run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) coverage: Option<Covered>,
+    /// What failed and was not allowed to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<serde_json::Value>,
 }
 
 /// What the audit of a run's own file found.
@@ -146,6 +149,7 @@ impl Report {
             quarantine: quarantine.map(Path::to_owned),
             audit: None,
             coverage: None,
+            error: None,
         }
     }
 

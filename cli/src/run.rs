@@ -21,7 +21,7 @@ use forebay_loader::{
 use crate::{
     coverage::Coverage,
     open::{self, Input},
-    outcome::{Result, Stop},
+    outcome::{self, Result, Stop},
     preview::Field,
     print,
     progress::{self, Progress},
@@ -79,7 +79,10 @@ pub(crate) struct Args {
     /// End a worker process that takes longer than so many seconds over one sample of its maps: it counts as one that crashed it
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
-    /// Write the samples that were left out by on_error=quarantine to this file, one JSON object a line
+    /// Let samples fail where on_error is fail_at_end, as it is for a path: what failed is told, and the exit code is 0
+    #[arg(long)]
+    allow_failures: bool,
+    /// Write the samples that were left out by on_error=quarantine or fail_at_end to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     quarantine: Option<PathBuf>,
     /// Add to this file what `forebay audit` needs, and say at the end whether every sample came exactly once
@@ -139,13 +142,18 @@ pub(crate) fn run(args: &Args, plugins: &open::Plugins, begun: Instant) -> Resul
             _ => Err(Stop::Interrupted),
         };
     }
-    let finished = loader.finish();
+    if !args.quiet && (coverage.is_none() || args.json) {
+        progress::tell_notes(&loader);
+    }
+    let failed = loader.failure();
+    let finished = outcome::finish(loader);
     driven?;
     finished?;
     if let Some(coverage) = coverage.as_ref().filter(|_| !args.quiet && !args.json) {
         coverage.tell();
     }
     report.coverage = coverage;
+    report.error = failed.as_ref().map(outcome::object);
     report.audit = args.audit.as_deref().map(|file| Audited::new(file, args.rank)).transpose()?;
     match (args.json, args.quiet) {
         (true, _) => print::json(&report),
@@ -154,6 +162,7 @@ pub(crate) fn run(args: &Args, plugins: &open::Plugins, begun: Instant) -> Resul
         }
         (false, false) => print::text(|out| report.write(out)),
     }?;
+    failed.map_or(Ok(()), |error| Err(Stop::Told(error)))?;
     report.audit.map_or(Ok(()), Audited::end)
 }
 
@@ -198,6 +207,7 @@ fn build(
     let ahead = if args.limit.is_some() { 0 } else { epochs.1 };
     let mut builder =
         Loader::builder(graph).executor(executor).seed(seed).epochs(ahead).shuffles(!args.no_shuffle);
+    builder = builder.allow_failures(args.allow_failures);
     if let Some(budget) = args.budget {
         builder = builder.budget(budget);
     }
@@ -271,6 +281,8 @@ fn drive(
         let read = deliver(&mut samples, limit, tally, (progress, saves));
         let saved = saves.save(&samples);
         match read {
+            // It is told at the end of all epochs.
+            Err(error) if outcome::is_at_end(&error) => saved?,
             Err(error) if error.kind() != ErrorKind::Cancelled => return Err(error.into()),
             read => saved.and(read)?,
         }

@@ -7,6 +7,7 @@ use forebay_core::{Error, Limits, Result};
 use crate::{
     Executor, Loader, Registry,
     audit::Log,
+    failure::Failures,
     graph::Graph,
     host::Host,
     identity::{Setting, identities},
@@ -46,6 +47,7 @@ pub struct LoaderBuilder {
     epochs: Option<u64>,
     record: Option<PathBuf>,
     replay: Option<PathBuf>,
+    failures: Failures,
 }
 
 impl LoaderBuilder {
@@ -68,6 +70,7 @@ impl LoaderBuilder {
             epochs: None,
             record: None,
             replay: None,
+            failures: Failures::default(),
         }
     }
 
@@ -210,6 +213,14 @@ impl LoaderBuilder {
         self
     }
 
+    /// Whether samples may fail at nodes with `on_error=fail_at_end`, as those of [`Graph::open`] are: then they are only listed, as by
+    /// `quarantine`, and no epoch ends with an error for them. Unless set, they may not.
+    #[must_use]
+    pub fn allow_failures(mut self, allow: bool) -> Self {
+        self.failures.allowed = allow;
+        self
+    }
+
     /// Checks the graph whole, and makes its pipes; nothing of the data is opened yet, but folders whose names an option lists.
     ///
     /// # Errors
@@ -270,6 +281,7 @@ impl LoaderBuilder {
             deaths: 0,
             trouble: None,
             waited: Duration::ZERO,
+            failures: self.failures,
         })
     }
 

@@ -15,6 +15,7 @@ mod builder;
 mod bundled;
 mod digest;
 mod executor;
+mod failure;
 mod folders;
 pub mod graph;
 mod handles;
@@ -49,7 +50,7 @@ pub use crate::{
     digest::Digest,
     executor::{Executor, MapOrder, Span},
     graph::Graph,
-    host::LostSample,
+    host::{LostSample, Note},
     lint::{Lint, lints},
     loader::{Epoch, Loader, Stopper},
     open::{FileKind, Survey},

@@ -13,6 +13,7 @@ use crate::{
     audit::Log,
     builder::LoaderBuilder,
     executor::{Origin, Run},
+    failure::Failures,
     graph::{Graph, Node},
     host::{Host, LostSample},
     launch::Recipe,
@@ -66,6 +67,7 @@ pub struct Loader {
     pub(crate) trouble: Option<Error>,
     /// How long the consumer waited for runs that another took the place of.
     pub(crate) waited: Duration,
+    pub(crate) failures: Failures,
 }
 
 /// How far the consumer is.
@@ -209,6 +211,7 @@ impl Loader {
                 self.graph.nodes().iter().zip(&origins).filter(|(_, origin)| origin.order.is_some());
             begin.try_for_each(|(node, origin)| recorded.check(&node.name, snapshot.epoch, origin))?;
         }
+        self.failed_before(&origins);
         let at = At { epoch: snapshot.epoch, delivered: snapshot.delivered, ..At::default() };
         Ok(self.start(at, &origins, (Some(snapshot.world_size), snapshot.audit)))
     }
@@ -313,7 +316,7 @@ impl Loader {
         let (blocks_fresh, blocks_reused) = self.host.memory();
         let current = self.begun.map_or(Duration::ZERO, |begun| begun.elapsed());
         Stats {
-            nodes: self.nodes.iter().map(NodeInfo::read).collect(),
+            nodes: self.nodes.iter().map(|node| node.read(&self.host)).collect(),
             threads: self.run.threads(),
             seconds: (self.ran + current).as_secs_f64(),
             consumer_wait: (self.waited + self.run.waited()).as_secs_f64(),
@@ -349,11 +352,12 @@ impl Loader {
     /// Stops, frees every pipe, and tells when a plugin failed at that.
     ///
     /// # Errors
-    /// The first error of a pipe's end, such as a panic in its drop.
+    /// The first error of a pipe's end, such as a panic in its drop; else the [`failure`](Loader::failure) that no epoch ended with.
     pub fn finish(mut self) -> Result<()> {
+        let failed = self.untold();
         self.host.cancel();
         let flushed = self.flush();
-        self.run.finish().and(flushed)
+        self.run.finish().and(flushed).and(failed.map_or(Ok(()), Err))
     }
 
     /// Puts what was written of the run into its files.
@@ -369,7 +373,8 @@ impl Loader {
     }
 }
 
-/// The samples of one epoch, in order. After an error there are no more.
+/// The samples of one epoch, in order. After an error there are no more. Where samples failed at a node with `on_error=fail_at_end`,
+/// as those of a [path](Graph::open) are, the error comes after all others: see [`Loader::failure`].
 pub struct Epoch<'a> {
     loader: &'a mut Loader,
 }
@@ -417,6 +422,8 @@ impl Iterator for Epoch<'_> {
                 }
                 loader.at.ended |= ends;
                 loader.pause_clock();
+                // Everything was delivered; the epoch has ended, and not well.
+                next = if ends { loader.untold().map(Err) } else { None };
             }
         }
         if loader.host.take_trim() {

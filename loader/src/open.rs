@@ -33,8 +33,8 @@ const CONCAT: &str = "concat";
 
 /// The option of pipes that make fields of folders called `name=value`.
 const HIVE: &str = "hive";
-/// What happens to a file or sample that fails: it is listed, and the others come.
-const ASIDE: &str = "quarantine";
+/// What happens to a file or sample that fails: it is listed, the others come, and the epoch ends with an error.
+const ASIDE: &str = "fail_at_end";
 /// The scheme of paths.
 const LOCAL: &str = "file";
 /// The most files of one kind that are named one by one where a reason is told.
@@ -75,6 +75,8 @@ pub struct FileKind {
     pub files: u64,
     /// The first few.
     pub first: Vec<String>,
+    /// The nodes that read them.
+    pub nodes: Vec<String>,
     /// Whether it is a pipe or a device.
     #[serde(skip)]
     stream: bool,
@@ -90,7 +92,8 @@ impl Graph {
     /// samples have a `label`, the place of the first folder's name among all, sorted, and a `class`, that name. A file that is a picture or a sound is
     /// decoded to a field called `image` or `audio`, unless a sample has two. A pipe
     /// with the option `hive` has it set where its files lie in folders called `name=value` below the path. Every pipe
-    /// quarantines what it fails on, so one bad file ends nothing.
+    /// has `on_error=fail_at_end`: a bad file is left out, everything else is delivered, and only then the epoch ends with an
+    /// error. [`allow_failures`](crate::LoaderBuilder::allow_failures) takes that error away.
     ///
     /// ```no_run
     /// use forebay_loader::{Graph, Loader, Registry};
@@ -132,9 +135,11 @@ impl Survey {
         let (mut unreadable, mut whole) = (Vec::new(), true);
         for file in list(path, registry)? {
             let Some(file) = file.as_str() else {
-                let name = file.as_bytes().map(|name| String::from_utf8_lossy(name).into_owned());
+                // No graph can name it. That there is no such file fails at the end, so that it is not missed in silence.
+                let name = String::from_utf8_lossy(file.as_bytes().map_or(&[], |name| name)).into_owned();
                 let why = "its name is not UTF-8; `files` reads it by its folder or by a pattern";
-                unreadable.push((name.unwrap_or_default(), why.to_owned()));
+                put(&mut branches, FileKind::left(&name, &Error::invalid(why)), &name);
+                unreadable.push((name, why.to_owned()));
                 whole = false;
                 continue;
             };
@@ -143,14 +148,7 @@ impl Survey {
                 unreadable.push((file.to_owned(), error.to_string()));
             }
             // Reading it will say so again, as the loss of a sample.
-            let kind = looked.unwrap_or_else(|error| FileKind::left(file, &error));
-            let at = branches.iter().position(|branch| branch.chain == kind.opened_by);
-            let at = at.unwrap_or_else(|| {
-                let chain = kind.opened_by.clone();
-                branches.push(Branch { kinds: Vec::new(), chain, paths: Vec::new(), streams: false });
-                branches.len() - 1
-            });
-            branches[at].add(kind, file);
+            put(&mut branches, looked.unwrap_or_else(|error| FileKind::left(file, &error)), file);
         }
         let classes = match &branches[..] {
             [only] if only.chain.is_empty() => classes(path, &only.paths),
@@ -159,9 +157,25 @@ impl Survey {
         // A pattern that stands for one kind of file stays one, and what is added later is read too.
         let alone = branches.len() == 1 && whole;
         let graph = graph(path, &branches, alone, &classes, registry)?;
+        let nodes = graph.nodes().chunk_by(|_, next| next.pipe != FILES);
+        for (branch, nodes) in branches.iter_mut().zip(nodes) {
+            let names: Vec<_> = nodes.iter().map(|node| node.name.clone()).collect();
+            branch.kinds.iter_mut().for_each(|kind| kind.nodes.clone_from(&names));
+        }
         let kinds = branches.into_iter().flat_map(|branch| branch.kinds).collect();
         Ok(Self { graph, kinds, unreadable, classes })
     }
+}
+
+/// Puts a file among those that the same pipes open.
+fn put(branches: &mut Vec<Branch>, kind: FileKind, file: &str) {
+    let at = branches.iter().position(|branch| branch.chain == kind.opened_by);
+    let at = at.unwrap_or_else(|| {
+        let chain = kind.opened_by.clone();
+        branches.push(Branch { kinds: Vec::new(), chain, paths: Vec::new(), streams: false });
+        branches.len() - 1
+    });
+    branches[at].add(kind, file);
 }
 
 impl Branch {
@@ -219,6 +233,7 @@ impl FileKind {
             left: None,
             files: 1,
             first: vec![file.to_owned()],
+            nodes: Vec::new(),
             stream: false,
             media: None,
         }

@@ -10,6 +10,8 @@ use std::{
 
 use serde::Serialize;
 
+use crate::host::{Host, Note};
+
 /// One node's counters; shared by all who run it.
 #[derive(Default)]
 pub(crate) struct Counters {
@@ -94,6 +96,8 @@ pub struct NodeStats {
     pub parallel: bool,
     /// Failures that its policy forgave.
     pub lost: u64,
+    /// What its pipe noted of samples, as fields that it left as they were.
+    pub notes: Vec<Note>,
 }
 
 /// What a run did so far.
@@ -156,7 +160,7 @@ pub(crate) struct NodeInfo {
 }
 
 impl NodeInfo {
-    pub(crate) fn read(&self) -> NodeStats {
+    pub(crate) fn read(&self, host: &Host) -> NodeStats {
         let seconds = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64 * 1e-9;
         let counters = &self.counters;
         NodeStats {
@@ -171,6 +175,7 @@ impl NodeInfo {
             wait_room: seconds(&counters.wait_room),
             parallel: self.parallel,
             lost: counters.lost.load(Ordering::Relaxed),
+            notes: host.notes_of(&self.node),
         }
     }
 }

@@ -262,6 +262,7 @@ impl Driver {
         for (level, line) in done.log {
             self.shared().host().note(level, line);
         }
+        done.notes.into_iter().for_each(|(node, note)| self.shared().host().count(node, note));
         if let Some(Destination::Batch(stacker)) =
             task.parallel.maps().last().and_then(|map| map.destination.as_ref())
         {

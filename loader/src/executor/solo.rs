@@ -181,6 +181,7 @@ impl Solo {
         let host = self.worker.shared.host();
         host.note_plugins(back.loaded);
         back.log.into_iter().for_each(|(level, line)| host.note(level, line));
+        back.notes.into_iter().for_each(|(node, note)| host.count(node, note));
         back.lost.into_iter().for_each(|lost| host.add_lost(lost.into()));
         chain.note_lines(&back.audit); // Before the marks behind them.
         if chain.note_news(back.news) {

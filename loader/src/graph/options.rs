@@ -106,7 +106,7 @@ fn common(given: &str, value: &Value, spec: &PipeSpec) -> Result<(), Error> {
     if given == ON_ERROR {
         return match text.parse::<OnError>()?.action {
             Action::Replace if !map => Err(Error::invalid(format!(
-                "option `{ON_ERROR}` is {text}, which is for maps; {} makes samples of others, expected fail, skip or quarantine",
+                "option `{ON_ERROR}` is {text}, which is for maps; {} makes samples of others, expected fail, fail_at_end, skip or quarantine",
                 spec.name
             ))),
             _ => Ok(()),

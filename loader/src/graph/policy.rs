@@ -31,6 +31,9 @@ pub enum Action {
     Replace,
     /// It is left out, and listed by key with its error: see [`Loader::quarantine`](crate::Loader::quarantine).
     Quarantine,
+    /// It is left out and listed, as by `Quarantine`; the epoch delivers everything else, and then ends with an error:
+    /// see [`Loader::failure`](crate::Loader::failure).
+    FailAtEnd,
 }
 
 /// How many samples may fail.
@@ -74,17 +77,18 @@ impl OnError {
 impl FromStr for OnError {
     type Err = Error;
 
-    /// Reads `fail`, `skip`, `replace` or `quarantine`; all but the first at times with `:COUNT` or `:SHARE%`.
+    /// Reads `fail`, `fail_at_end`, `skip`, `replace` or `quarantine`; all but the first at times with `:COUNT` or `:SHARE%`.
     fn from_str(text: &str) -> Result<Self> {
         let bad = || {
             Error::invalid(format!(
-                "on_error is `{text}`, expected fail, skip, replace or quarantine, and after a colon the most \
-                 that may fail, as in skip:100 or skip:1%"
+                "on_error is `{text}`, expected fail, fail_at_end, skip, replace or quarantine, and after a colon \
+                 the most that may fail, as in skip:100 or skip:1%"
             ))
         };
         let (action, most) = text.split_once(':').map_or((text, None), |(action, most)| (action, Some(most)));
         let action = match action {
             "fail" if most.is_none() => Action::Fail,
+            "fail_at_end" => Action::FailAtEnd,
             "skip" => Action::Skip,
             "replace" => Action::Replace,
             "quarantine" => Action::Quarantine,
@@ -106,6 +110,7 @@ impl fmt::Display for OnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.action {
             Action::Fail => "fail",
+            Action::FailAtEnd => "fail_at_end",
             Action::Skip => "skip",
             Action::Replace => "replace",
             Action::Quarantine => "quarantine",
@@ -124,7 +129,16 @@ mod tests {
 
     #[test]
     fn policies_are_read_and_printed() {
-        for text in ["fail", "skip", "skip:10", "replace:1%", "quarantine:0", "skip:2.5%"] {
+        for text in [
+            "fail",
+            "fail_at_end",
+            "fail_at_end:5",
+            "skip",
+            "skip:10",
+            "replace:1%",
+            "quarantine:0",
+            "skip:2.5%",
+        ] {
             assert_eq!(text.parse::<OnError>().unwrap().to_string(), text);
         }
         for text in ["", "fail:1", "skip:", "skip:-1", "skip:101%", "drop", "skip:x%"] {

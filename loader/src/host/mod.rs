@@ -4,6 +4,7 @@
 pub(crate) mod crash;
 mod lent;
 mod losses;
+mod notes;
 mod pool;
 mod stacker;
 
@@ -17,7 +18,7 @@ use std::{
 };
 
 use forebay_core::{
-    BufferMut, Error, ErrorKind, Key, Limits, Waker,
+    BufferMut, Error, ErrorKind, Key, Level, Limits, Waker,
     abi::{
         Context, Decoder, HostServices, HostServicesRef, Outcome, Store,
         abi_stable::{
@@ -28,8 +29,9 @@ use forebay_core::{
     shim::guarded,
 };
 
-use self::losses::Losses;
+pub use self::notes::Note;
 pub(crate) use self::{lent::Lent, pool::Pool, stacker::Stacker};
+use self::{losses::Losses, notes::Notes};
 use crate::{
     Registry,
     graph::{Action, OnError},
@@ -56,6 +58,7 @@ pub(crate) struct Host {
     trim: AtomicBool,
     bells: Mutex<Vec<Waker>>,
     log: Mutex<Vec<(u32, String)>>,
+    notes: Mutex<Notes>,
     lost: Mutex<Losses>,
     elsewhere: Mutex<BTreeSet<String>>,
 }
@@ -92,6 +95,7 @@ impl Host {
             trim: AtomicBool::new(false),
             bells: Mutex::default(),
             log: Mutex::default(),
+            notes: Mutex::default(),
             lost: Mutex::default(),
             elsewhere: Mutex::default(),
         })
@@ -152,7 +156,7 @@ impl Host {
 
     /// A node failed on a sample, or failed and goes on, and its policy forgives.
     pub(crate) fn lose(&self, node: &str, policy: OnError, who: Option<(u64, &Key)>, error: Error) {
-        if policy.action == Action::Quarantine {
+        if matches!(policy.action, Action::Quarantine | Action::FailAtEnd) {
             let key = who.map(|(_, key)| key.to_string()).or_else(|| error.get("sample").map(str::to_owned));
             self.add_lost(LostSample { node: node.to_owned(), key, uid: who.map(|(uid, _)| uid), error });
         } else {
@@ -211,6 +215,25 @@ impl Host {
         }
     }
 
+    /// Takes down what a pipe noted of a sample, or of several.
+    pub(crate) fn count(&self, node: u64, note: Note) {
+        self.notes().add(node, note);
+    }
+
+    /// What a node noted so far.
+    pub(crate) fn notes_of(&self, node: &str) -> Vec<Note> {
+        self.notes().of(node_hash(node))
+    }
+
+    /// Takes what was noted since the last time, by the number of the node.
+    pub(crate) fn take_notes(&self) -> Vec<(u64, Note)> {
+        self.notes().take()
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Large blocks of output memory: taken fresh, and used again.
     pub(crate) fn memory(&self) -> (u64, u64) {
         self.pool.counts()
@@ -246,6 +269,8 @@ pub(crate) struct Desk {
     host: Arc<Host>,
     /// The decoders that the node has given options.
     tuned: Arc<Tuned>,
+    /// The number of the node.
+    node: u64,
     /// Where the output of this very call goes, if that is known.
     slots: Option<Slots>,
 }
@@ -291,15 +316,17 @@ impl Clone for NodeContext {
 
 impl NodeContext {
     pub(crate) fn new(host: &Arc<Host>, node: &str, seed: u64, ranks: (u32, u32), kept: bool) -> Self {
-        let desk = Arc::new(Desk { host: Arc::clone(host), tuned: Arc::default(), slots: None });
         let mut cx = host.context(node, seed, ranks);
+        let desk =
+            Arc::new(Desk { host: Arc::clone(host), node: cx.node, tuned: Arc::default(), slots: None });
         cx.host = Arc::as_ptr(&desk).cast();
         Self { cx, desk, kept }
     }
 
     /// With these options for decoders.
     pub(crate) fn with_decoders(mut self, tuned: Tuned) -> Self {
-        self.desk = Arc::new(Desk { host: Arc::clone(&self.desk.host), tuned: Arc::new(tuned), slots: None });
+        let host = Arc::clone(&self.desk.host);
+        self.desk = Arc::new(Desk { host, node: self.cx.node, tuned: Arc::new(tuned), slots: None });
         self.cx.host = Arc::as_ptr(&self.desk).cast();
         self
     }
@@ -339,8 +366,8 @@ impl NodeContext {
             next: AtomicU64::new(first),
             end: first + count as u64,
         };
-        let Desk { host, tuned, .. } = &*self.desk;
-        let desk = Desk { host: Arc::clone(host), tuned: Arc::clone(tuned), slots: Some(slots) };
+        let Desk { host, node, tuned, .. } = &*self.desk;
+        let desk = Desk { host: Arc::clone(host), node: *node, tuned: Arc::clone(tuned), slots: Some(slots) };
         let mut cx = self.cx.clone();
         cx.host = ptr::from_ref(&desk).cast();
         call(&cx)
@@ -395,7 +422,13 @@ unsafe extern "C" fn cancelled(host: *const ()) -> bool {
 
 unsafe extern "C" fn log(host: *const (), level: u32, line: RStr<'_>) {
     // SAFETY: as above.
-    unsafe { of(host) }.host.note(level, line.as_str().to_owned());
+    let desk = unsafe { of(host) };
+    match line.as_str().split_once('\n') {
+        Some((what, why)) if level == Level::Info as u32 => {
+            desk.host.count(desk.node, Note { what: what.to_owned(), why: why.to_owned(), times: 1 });
+        }
+        _ => desk.host.note(level, line.as_str().to_owned()),
+    }
 }
 
 unsafe extern "C" fn decoder(

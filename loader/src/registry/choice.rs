@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use forebay_core::{AnyDecoder, Error, Result};
 use serde::Serialize;
 
-use super::{DecoderSlot, Registry, Tuned, opener::NEITHER};
+use super::{DecoderSlot, Refusal, Registry, Tuned, Why, opener::NEITHER};
 use crate::graph::begins;
 
 /// The most bytes that a decoder is shown to say how sure it is.
@@ -106,7 +106,7 @@ impl Registry {
     ///
     /// # Errors
     /// `Corrupt` where all that have the extension say that the bytes do not begin as theirs do; else `Unsupported`, with the
-    /// reason of each candidate that came near.
+    /// reason of each candidate that came near. `Invalid` where none takes it, and a plugin that was refused says that it would.
     pub fn choose(&self, extension: &str, head: &[u8], pinned: Option<&str>) -> Result<AnyDecoder> {
         self.choose_tuned((extension, head), pinned, &Tuned::default())
     }
@@ -177,8 +177,21 @@ impl Registry {
                 "called `{extension}`, but its bytes are of no such file: {near}"
             ));
         }
-        Error::unsupported(format!("no decoder for extension `{extension}`: {near}"))
+        if let Some(refused) = self.claimed(extension, head) {
+            return refused;
+        }
+        Error::unsupported(format!("no decoder for extension `{extension}`: {near}{}", self.unread()))
             .context("plugins", self.looked_at())
+    }
+
+    /// How many files were refused, which may have been plugins for anything.
+    fn unread(&self) -> String {
+        let broken = |refusal: &&Refusal| matches!(refusal.why, Why::Unfit | Why::Distrusted);
+        match self.refusals().iter().filter(broken).count() {
+            0 => String::new(),
+            1 => "\n  1 plugin file was refused: `forebay plugins list` says why".to_owned(),
+            many => format!("\n  {many} plugin files were refused: `forebay plugins list` says why"),
+        }
     }
 
     fn pinned(&self, pin: &str, tuned: &Tuned) -> Result<AnyDecoder> {

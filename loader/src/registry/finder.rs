@@ -163,7 +163,20 @@ impl Finder {
         }
         let Self { plugins, places, refusals } = self;
         let (trust, isolation) = (search.trust.clone(), search.isolation.clone());
-        let inner = Inner { plugins, places, trust, isolation, refusals, pipes, decoders, openers, stores };
+        let inner = Inner {
+            plugins,
+            places,
+            trust,
+            isolation,
+            refusals,
+            skip: search.skip.clone(),
+            ranks: search.ranks.clone(),
+            claims: OnceLock::new(),
+            pipes,
+            decoders,
+            openers,
+            stores,
+        };
         Ok(Registry(Arc::new(inner), Vec::new()))
     }
 }

@@ -1,6 +1,10 @@
 //! Reading a plugin's manifest, before any of its code runs.
 
-use std::{fs::File, path::Path};
+use std::{
+    fs::File,
+    io::{Read as _, Seek as _, SeekFrom},
+    path::Path,
+};
 
 use forebay_core::{
     DecoderInfo, Error, ErrorKind, Result,
@@ -120,8 +124,10 @@ impl Manifest {
     /// Reads that of an open file.
     pub(super) fn read_open(file: &File) -> Result<Self> {
         let cache = ReadCache::new(file);
-        let library = object::File::parse(&cache)
-            .map_err(|error| Error::unsupported(format!("not a plugin: no library ({error})")))?;
+        let library = object::File::parse(&cache).map_err(|error| {
+            let stranger = || Error::unsupported(format!("not a plugin: no library ({error})"));
+            cut_off(file).unwrap_or_else(stranger)
+        })?;
         let section = library
             .section_by_name(".forebay")
             .or_else(|| library.section_by_name("__forebay"))
@@ -220,6 +226,28 @@ impl Manifest {
             None => Ok(()),
         }
     }
+}
+
+/// The error for the file of a library that is not all there, by what its header says.
+fn cut_off(mut file: &File) -> Option<Error> {
+    let mut head = Vec::new();
+    file.seek(SeekFrom::Start(0)).ok()?;
+    file.take(64).read_to_end(&mut head).ok()?;
+    let len = file.metadata().ok()?.len();
+    if len > 0 && !head.starts_with(b"\x7fELF") {
+        return None;
+    }
+    // The list of sections stands at the end of what compilers and linkers write: where, how long each, how many.
+    let number = |at: usize, len: usize| {
+        let digits = head.get(at..at + len)?.iter();
+        let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
+        Some(if head[5] == 2 { digits.fold(0, add) } else { digits.rev().fold(0, add) })
+    };
+    let end = (|| number(40, 8)?.checked_add(number(58, 2)? * number(60, 2)?))().unwrap_or(u64::MAX);
+    (end > len).then(|| {
+        let of = if end == u64::MAX { String::new() } else { format!("of {end} ") };
+        Error::corrupt(format!("the library is cut off after {len} {of}bytes; copy or build it again"))
+    })
 }
 
 #[cfg(target_arch = "x86_64")]

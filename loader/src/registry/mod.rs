@@ -5,6 +5,7 @@
 
 mod c_plugin;
 mod choice;
+mod claims;
 mod closures;
 mod finder;
 mod hash;
@@ -31,7 +32,7 @@ use std::{
 use forebay_core::{AnyDecoder, AnyStore, Error, Result, abi::abi_stable::library::LibHeader};
 use serde::Serialize;
 
-pub(crate) use self::{c_plugin::CPlugin, stamp::Stamp, tuned::Tuned};
+pub(crate) use self::{c_plugin::CPlugin, claims::Claim, stamp::Stamp, tuned::Tuned};
 pub use self::{
     choice::{Candidate, HEAD},
     isolation::{Isolation, Level},
@@ -60,6 +61,12 @@ struct Inner {
     trust: Trust,
     isolation: Isolation,
     refusals: Vec<Refusal>,
+    /// Plugins that are left out, by name.
+    skip: Vec<String>,
+    /// Priorities of decoders that were set from outside.
+    ranks: Vec<(String, Option<u32>)>,
+    /// What those that were refused claim.
+    claims: OnceLock<Vec<Claim>>,
     /// The plugin and the place in its manifest of each pipe.
     pipes: HashMap<String, (usize, usize)>,
     decoders: Vec<DecoderSlot>,
@@ -187,6 +194,11 @@ impl Registry {
     #[must_use]
     pub fn refusals(&self) -> &[Refusal] {
         &self.0.refusals
+    }
+
+    /// Priorities of decoders that were set from outside.
+    pub(crate) fn ranks(&self) -> &[(String, Option<u32>)] {
+        &self.0.ranks
     }
 
     /// The plugin that serves a pipe.

@@ -90,6 +90,8 @@ pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, solo: Option<SoloSetup>) 
             .to_owned(),
         plugins,
         trust: registry.trust().clone(),
+        priorities: registry.ranks().to_vec(),
+        claims: registry.claims().to_vec(),
         own: registry.own_pipes(graph),
         seed: recipe.seed,
         ranks: recipe.ranks,
@@ -196,8 +198,9 @@ struct Worker {
 
 /// The plugins of the loader, which must be the same files, and trusted here as they were there.
 fn registry_of(setup: &Setup) -> Result<Registry> {
-    let nowhere =
+    let mut nowhere =
         Search::nowhere().trust(setup.trust.clone()).isolation(Isolation::sandboxing(&setup.withheld));
+    nowhere.ranks.clone_from(&setup.priorities);
     let files = setup.plugins.iter().rev();
     let registry = Registry::new(files.fold(nowhere, |search, stamp| search.first(stamp.file())))?;
     for stamp in &setup.plugins {
@@ -216,7 +219,7 @@ fn registry_of(setup: &Setup) -> Result<Registry> {
         };
         return Err(error.context("file", stamp.file().display()));
     }
-    Ok(registry.knowing(&setup.own))
+    Ok(registry.claiming(setup.claims.clone()).knowing(&setup.own))
 }
 
 /// The maps of one segment, and where their output goes.
@@ -337,6 +340,7 @@ impl Worker {
             work: work.map(|(now, then)| (now.0 - then.0, now.1 - then.1, now.2 - then.2)).collect(),
             asked: segment.lent.finish(),
             log: host.take_log(),
+            notes: host.take_notes(),
             loaded: self.newly_loaded(),
         };
         Ok((Reply::Done(done), out))

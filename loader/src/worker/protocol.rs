@@ -10,9 +10,9 @@ use crate::{
     PipeState,
     executor::{Mark, Origin, Place, Stop},
     graph::PipeSpec,
-    host::LostSample,
+    host::{LostSample, Note},
     queue::process::Loan,
-    registry::{Stamp, Trust},
+    registry::{Claim, Stamp, Trust},
 };
 
 /// What a worker is told first: all it needs to make the same pipes.
@@ -32,6 +32,10 @@ pub(crate) struct Setup {
     pub(crate) withheld: Vec<String>,
     /// Which of them may be loaded.
     pub(crate) trust: Trust,
+    /// Priorities of decoders that were set from outside.
+    pub(crate) priorities: Vec<(String, Option<u32>)>,
+    /// What plugins that were refused claim.
+    pub(crate) claims: Vec<Claim>,
     /// The pipes that the loader's program has and no other.
     pub(crate) own: Vec<PipeSpec>,
     pub(crate) seed: u64,
@@ -119,6 +123,8 @@ pub(crate) struct Back {
     pub(crate) news: Vec<News>,
     /// Lines for the log.
     pub(crate) log: Vec<(u32, String)>,
+    /// What its nodes noted of samples.
+    pub(crate) notes: Vec<(u64, Note)>,
     /// The samples that were set aside.
     pub(crate) lost: Vec<Aside>,
     /// Lines for the audit.
@@ -169,6 +175,8 @@ pub(crate) struct Done {
     pub(crate) asked: usize,
     /// Lines for the log.
     pub(crate) log: Vec<(u32, String)>,
+    /// What its nodes noted of samples.
+    pub(crate) notes: Vec<(u64, Note)>,
     /// Plugins, when there are new ones.
     pub(crate) loaded: Vec<String>,
 }

@@ -130,6 +130,7 @@ impl Solo {
             halt: stop.into(),
             news: news.collect(),
             log: host.take_log(),
+            notes: host.take_notes(),
             lost: host.take_lost().into_iter().map(Into::into).collect(),
             audit: self.worker.audit.as_ref().map(|audit| audit.take_lines()).unwrap_or_default(),
             loaded: self.worker.newly_loaded(),

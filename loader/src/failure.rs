@@ -1,0 +1,86 @@
+//! What failed and was not allowed to: by whom, and what a run says of it at its end.
+
+use forebay_core::{Error, ErrorKind};
+
+use crate::{
+    Loader,
+    executor::Origin,
+    graph::{Action, Node},
+};
+
+/// How often nodes failed that make an epoch fail at its end.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Failures {
+    /// Whether they may.
+    pub(crate) allowed: bool,
+    /// Before the snapshot that the run went on from, in another process.
+    before: u64,
+    /// How many an error has told already.
+    told: u64,
+}
+
+impl Loader {
+    /// The error for all that failed so far at nodes with `on_error=fail_at_end`; none if nothing did, or if failures
+    /// [are allowed](crate::LoaderBuilder::allow_failures).
+    ///
+    /// It is the first failure, with `failed` in its context, which says how many there were. An epoch ends with it, after it has
+    /// delivered everything else. [`finish`](Loader::finish) gives it if no epoch did: after a limit, what failed until then counts,
+    /// samples that were read ahead included.
+    #[must_use]
+    pub fn failure(&self) -> Option<Error> {
+        let count = self.failed();
+        if count == 0 || self.failures.allowed {
+            return None;
+        }
+        let first =
+            self.quarantine().into_iter().find(|lost| self.graph.node(&lost.node).is_some_and(defers));
+        let error = first.map_or_else(
+            || {
+                Error::new(
+                    ErrorKind::Corrupt,
+                    "samples failed before the snapshot that this run went on from",
+                )
+            },
+            |lost| match lost.key.filter(|_| lost.error.get("sample").is_none()) {
+                Some(key) => lost.error.context("sample", key),
+                None => lost.error,
+            },
+        );
+        let many = if count == 1 { "once".to_owned() } else { format!("{count} times, first here") };
+        Some(error.context("failed", format!("{many}; everything else was delivered")))
+    }
+
+    /// The error for what failed since an error last said so.
+    pub(crate) fn untold(&mut self) -> Option<Error> {
+        let count = self.failed();
+        let new = count > std::mem::replace(&mut self.failures.told, count);
+        self.failure().filter(|_| new)
+    }
+
+    /// Takes note of what had failed at the places that a resume begins at, unless it is counted already.
+    pub(crate) fn failed_before(&mut self, origins: &[Origin]) {
+        let nodes = self.graph.nodes().iter().zip(origins).zip(&self.course.stops);
+        let lost = nodes.filter(|((node, _), _)| defers(node)).map(|((_, origin), stop)| {
+            let place = &origin.mark.place;
+            let missing = place.taken.first().zip(place.given.first());
+            let missing = missing.filter(|_| stop.map).map(|(taken, given)| taken.saturating_sub(*given));
+            missing.unwrap_or(place.lost)
+        });
+        self.failures.before = lost.sum::<u64>().saturating_sub(self.counted());
+    }
+
+    fn failed(&self) -> u64 {
+        self.counted() + self.failures.before
+    }
+
+    /// How many failures this loader saw.
+    fn counted(&self) -> u64 {
+        let named = |name: &str| self.graph.node(name).is_some_and(defers);
+        self.nodes.iter().filter(|info| named(&info.node)).map(|info| info.counters.losses()).sum()
+    }
+}
+
+/// Whether what a node fails on is an error at the end of the epoch.
+fn defers(node: &Node) -> bool {
+    node.on_error().action == Action::FailAtEnd
+}
