@@ -53,6 +53,7 @@ mod pipe;
 pub mod random;
 pub mod sampling;
 pub mod shim;
+mod size;
 mod state;
 mod text;
 mod texts;
@@ -77,6 +78,7 @@ pub use crate::{
     others::Others,
     pipe::{DataPipe, FlatMap, Indexed, Io, Items, Map, Output, Source, Step, Stream},
     random::Rng,
+    size::parse_bytes,
     state::{StateExt, TensorExt},
     text::write_json,
     texts::Texts,

@@ -74,10 +74,11 @@ pub(crate) use catalog::begins;
 pub use catalog::{Catalog, Class, Kind, List, MagicSpec, OpensSpec, OptionSpec, PipeSpec, Uids};
 pub use decoders::OPTIONS;
 pub use fingerprint::Fingerprint;
+pub use forebay_core::parse_bytes;
 pub(crate) use options::fit as fits;
 pub use place::On;
 pub use policy::{Action, Most, OnError};
-pub use settings::{Settings, parse_bytes};
+pub use settings::Settings;
 
 /// The option name that holds a value given by position, until [`Graph::check`] knows its real name.
 pub const POSITIONAL: &str = "";

@@ -1,6 +1,6 @@
 //! How to run a graph: data apart from what the graph is.
 
-use forebay_core::{Error, Result};
+use forebay_core::parse_bytes;
 use serde::de::{Deserializer, Error as _, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -29,39 +29,6 @@ impl Settings {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// Reads a size in bytes: a whole number, alone or with `B`, `kB`, `MB`, `GB`, `TB`, `KiB`, `MiB`, `GiB` or `TiB`.
-///
-/// ```
-/// # use forebay_loader::graph::parse_bytes;
-/// assert_eq!(parse_bytes("512 MiB")?, 512 << 20);
-/// assert_eq!(parse_bytes("2GB")?, 2_000_000_000);
-/// # Ok::<(), forebay_core::Error>(())
-/// ```
-///
-/// # Errors
-/// `Invalid` for anything else, and for a size above 2^64 - 1.
-pub fn parse_bytes(text: &str) -> Result<u64> {
-    let bad = || {
-        Error::invalid(format!("size is `{text}`, expected a whole number of bytes such as 512MiB or 2GB"))
-    };
-    let digits = text.trim();
-    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-    let (number, unit) = digits.split_at(end);
-    let unit: u64 = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "kb" => 1_000,
-        "mb" => 1_000_000,
-        "gb" => 1_000_000_000,
-        "tb" => 1_000_000_000_000,
-        "kib" => 1 << 10,
-        "mib" => 1 << 20,
-        "gib" => 1 << 30,
-        "tib" => 1 << 40,
-        _ => return Err(bad()),
-    };
-    number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).ok_or_else(bad)
 }
 
 fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-use forebay_core::{Error, Result};
+use forebay_core::{Error, Result, parse_bytes};
 
 /// How much is kept, fetched ahead and tried again, and what the services' own variables say.
 ///
@@ -88,11 +88,12 @@ impl Settings {
                     Error::invalid(message).context("variable", &name)
                 })
             };
+            let size = || parse_bytes(&value).map_err(|error| error.context("variable", &name));
             match name.as_str() {
                 "FOREBAY_CACHE" if !value.is_empty() => this.cache = Some(value.into()),
-                "FOREBAY_CACHE_BYTES" => this.cache_bytes = number()?,
-                "FOREBAY_REMOTE_MEMORY" => this.memory = number()?,
-                "FOREBAY_REMOTE_AHEAD" => this.ahead = number()?,
+                "FOREBAY_CACHE_BYTES" => this.cache_bytes = size()?,
+                "FOREBAY_REMOTE_MEMORY" => this.memory = size()?,
+                "FOREBAY_REMOTE_AHEAD" => this.ahead = size()?,
                 "FOREBAY_REMOTE_ATTEMPTS" => {
                     this.attempts = u32::try_from(number()?).unwrap_or(u32::MAX).max(1);
                 }
@@ -122,6 +123,7 @@ mod tests {
         let settings = read(&[
             ("FOREBAY_CACHE", "/tmp/cache"),
             ("FOREBAY_CACHE_BYTES", "1000"),
+            ("FOREBAY_REMOTE_MEMORY", "64M"),
             ("FOREBAY_REMOTE_ATTEMPTS", "0"),
             ("FOREBAY_REMOTE_TIMEOUT", "7"),
             ("HOME", "/root"),
@@ -129,6 +131,7 @@ mod tests {
         ])
         .unwrap();
         assert_eq!((settings.cache_bytes, settings.attempts, settings.timeout.as_secs()), (1000, 1, 7));
+        assert_eq!(settings.memory, 64_000_000);
         assert_eq!(settings.cache, Some("/tmp/cache".into()));
         assert_eq!(settings.variables, [("AWS_REGION".to_owned(), "eu-west-1".to_owned())]);
     }
