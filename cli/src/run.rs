@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// Stop after this many batches, or samples where the graph makes no batches, over all epochs
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// The most memory that waits between segments, such as 64MiB
+    /// The most memory of samples that wait, such as 64MiB or 64M; each thread works on one beside that [default: the graph's, else 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| parse_bytes(text).map_err(message))]
     budget: Option<u64>,
     /// Give the samples of rank R among W that share the data: R/W, from 0/W on; `env` for what RANK and WORLD_SIZE say

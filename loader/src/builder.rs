@@ -9,7 +9,7 @@ use crate::{
     audit::Log,
     failure::Failures,
     graph::Graph,
-    host::Host,
+    host::{Host, Pool},
     identity::{Setting, identities},
     launch::{Keeps, Launched, Parts, Recipe, Workers, as_size},
     loader::At,
@@ -25,8 +25,6 @@ use crate::{
 pub const DEFAULT_BUDGET: u64 = 64 << 20;
 /// How often nodes with state leave marks, unless set: about the work that a resume does again.
 pub const DEFAULT_MARKS: Duration = Duration::from_millis(5);
-/// The most bytes of output memory that wait to be used again, unless the budget is larger.
-const KEEP: u64 = 256 << 20;
 
 /// How a graph is to run. What is not set here is taken from the graph's `[run]` table.
 pub struct LoaderBuilder {
@@ -35,7 +33,7 @@ pub struct LoaderBuilder {
     seed: Option<u64>,
     shuffles: bool,
     budget: Option<u64>,
-    limits: Limits,
+    limits: Option<Limits>,
     chunk: Option<usize>,
     marks: Duration,
     ranks: Option<(u32, u32)>,
@@ -58,7 +56,7 @@ impl LoaderBuilder {
             seed: None,
             shuffles: true,
             budget: None,
-            limits: Limits::DEFAULT,
+            limits: None,
             chunk: None,
             marks: DEFAULT_MARKS,
             ranks: None,
@@ -148,10 +146,11 @@ impl LoaderBuilder {
         self
     }
 
-    /// What decoders may take.
+    /// What decoders may take. Unless set, a value may have sixteen times the [budget](Self::budget), but 256 MiB at least, and at
+    /// most 1 GiB or the budget, whichever is more; a picture may have 256 Mi pixels.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = Some(limits);
         self
     }
 
@@ -232,11 +231,12 @@ impl LoaderBuilder {
         let seed = self.seed.or(graph.run.seed).unwrap_or(0);
         let epochs = self.epochs.or(graph.run.epochs).unwrap_or(1);
         let budget = self.budget.or(graph.run.budget).unwrap_or(DEFAULT_BUDGET);
+        let limits = self.limits.unwrap_or_else(|| within(budget));
         let ranks = self.ranks.unwrap_or((0, 1));
         let plan = Plan::new(&graph, registry, executor)?;
         let dealt = if self.ranks.is_some() { ranks::dealt(&graph, registry)? } else { Vec::new() };
         let course = course(&graph, registry, &plan, &dealt)?;
-        let setting = Setting { seed, ranks: self.ranks, dealt: &dealt, limits: self.limits };
+        let setting = Setting { seed, ranks: self.ranks, dealt: &dealt, limits };
         let identities = identities(&graph, registry, &setting);
         let workers =
             Workers { program: self.worker, timeout: self.timeout, memory: self.memory, arena: None };
@@ -245,7 +245,7 @@ impl LoaderBuilder {
             seed,
             ranks,
             budget,
-            limits: self.limits,
+            limits,
             chunk: self.chunk,
             marks: self.marks,
             watch: self.watch,
@@ -255,7 +255,8 @@ impl LoaderBuilder {
         };
         let parts = Parts { graph: &graph, registry, plan: &plan, course: &course };
         let heap = recipe.prepare(parts)?;
-        let host = Host::new(registry.clone(), self.limits, as_size(budget.max(KEEP)), heap);
+        let ledger = recipe.ledger()?;
+        let host = Host::new(registry.clone(), limits, Pool::new(as_size(budget), heap), ledger);
         let audit = self.audit.as_deref();
         let audit = audit.map(|file| Log::open(file, (&graph, registry, &course), seed, ranks));
         let audit = audit.transpose()?.map(Arc::new);
@@ -293,6 +294,13 @@ impl LoaderBuilder {
             (None, None) => Ok(Executor::default()),
         }
     }
+}
+
+/// What decoders may take in a run with this budget, unless set.
+fn within(budget: u64) -> Limits {
+    let Limits { bytes, .. } = Limits::DEFAULT;
+    let most = budget.saturating_mul(16).clamp(bytes / 4, bytes);
+    Limits { bytes: most.max(budget), ..Limits::DEFAULT }
 }
 
 /// The graph, checked as it is written, without what shuffles where that is to be left out, and with what deals samples out to ranks.

@@ -10,6 +10,7 @@ use crate::{
     executor::{BATCHES, Counts, Crew, Inline, Interrupt, Job, Post, Run, Threads},
     graph::{Graph, On},
     host::Host,
+    ledger::{self, Ledger},
     make::Maker,
     plan::Plan,
     queue::process::{Arena, Heap},
@@ -94,9 +95,22 @@ impl Recipe {
         // A chain that a crash moves may be cut before and behind what moves.
         let solos: usize = solos.iter().map(|segment| segment.nodes.len()).sum();
         let arena = Crew::arena(if maps.is_empty() { 0 } else { count.max(1) } + solos)?;
-        let heap = arena.heap(BATCHES)?;
+        let heap = arena.heap(BATCHES, as_size(self.budget))?;
         self.workers.arena = Some(arena);
         Ok(Some(heap))
+    }
+
+    /// Where threads and workers reserve memory; after [`prepare`](Self::prepare).
+    ///
+    /// # Errors
+    /// When shared memory has no room for it.
+    pub(crate) fn ledger(&self) -> Result<Arc<Ledger>> {
+        let (Executor::Threads(count) | Executor::Processes(count)) = self.executor else {
+            return Ok(Ledger::nobody());
+        };
+        let count = count.max(1);
+        // Threads of all, those of pipes that want their own, and workers.
+        Ledger::new(count, 2 * count + OWN, self.budget, self.workers.arena.as_ref())
     }
 
     /// Whether a crash in this segment moves some of it.
@@ -118,7 +132,7 @@ impl Recipe {
     /// `Invalid` for options that a pipe refuses; `Abi` and `Panic` of plugins; `Io` when no thread starts.
     pub(crate) fn launch(&self, parts: Parts<'_>, keeps: Keeps<'_>, known: &[NodeInfo]) -> Result<Launched> {
         let Parts { graph, registry, plan, course } = parts;
-        let crew = self.crew(parts, keeps.audit.is_some())?;
+        let crew = self.crew(parts, keeps.audit.is_some(), keeps.host.ledger().place())?;
         let mut maker = Maker {
             graph,
             registry,
@@ -152,7 +166,7 @@ impl Recipe {
     }
 
     /// The worker processes, if there are to be any.
-    fn crew(&self, parts: Parts<'_>, audited: bool) -> Result<Option<Crew>> {
+    fn crew(&self, parts: Parts<'_>, audited: bool, ledger: Option<ledger::Place>) -> Result<Option<Crew>> {
         let (Executor::Threads(count) | Executor::Processes(count)) = self.executor else { return Ok(None) };
         let Workers { program: Some(program), arena: Some(arena), .. } = &self.workers else {
             return Ok(None);
@@ -167,9 +181,12 @@ impl Recipe {
             let setup = self.setup(parts, Some(segment), audited)?;
             Ok(Post { segment, setup, interrupt: Interrupt::new()? })
         };
+        let mut setup = self.setup(parts, None, audited)?;
+        // One that may take only so long over a sample waits for nobody.
+        setup.ledger = ledger.filter(|_| self.workers.timeout.is_none() && setup.sandbox.is_none());
         Ok(Some(Crew {
             count: if maps.is_empty() { 0 } else { count.max(1) },
-            setup: self.setup(parts, None, audited)?,
+            setup,
             solos: solos.into_iter().map(post).collect::<Result<Vec<_>>>()?,
             program: program.clone(),
             arena: arena.clone(),

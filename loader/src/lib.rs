@@ -22,6 +22,7 @@ mod handles;
 mod host;
 mod identity;
 mod launch;
+mod ledger;
 mod length;
 mod lint;
 mod loader;
@@ -37,6 +38,7 @@ pub mod registry;
 mod snapshot;
 mod stall;
 mod stats;
+mod tide;
 mod worker;
 
 pub use forebay_core::{

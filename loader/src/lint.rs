@@ -8,7 +8,8 @@ use serde::Serialize;
 use crate::{
     Registry,
     graph::{Action, Catalog, Class, Graph, Kind, Node, On, PipeSpec, Uids},
-    host::Host,
+    host::{Host, Pool},
+    ledger::Ledger,
     length::Lengths,
     plan::Plan,
 };
@@ -220,7 +221,7 @@ impl Look<'_> {
         if !(0..read.len()).any(|at| self.shards(at)) {
             return Some(found);
         }
-        let host = Host::new(self.registry.clone(), Limits::DEFAULT, 0, None);
+        let host = Host::new(self.registry.clone(), Limits::DEFAULT, Pool::new(0, None), Ledger::nobody());
         let order = self.graph.order().ok()?;
         for at in self.unequal(read, &order, &host) {
             found[at] = Some(at);

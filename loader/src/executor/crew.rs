@@ -195,6 +195,10 @@ impl Worker {
     /// How the worker ended, and whether by itself; an error when too many have, and none began to work.
     pub(super) fn mourn(&mut self, error: &Error) -> Result<(String, bool)> {
         let status = self.shared.wait_for(self.index);
+        if self.index < self.crew.count {
+            let ledger = self.shared.host().ledger();
+            ledger.leave(ledger.seat_of_worker(self.index));
+        }
         self.line = None;
         let overdue = std::mem::take(&mut self.overdue);
         let how = match overdue {

@@ -55,6 +55,7 @@ impl Shared {
         let Some(guard) = &self.guard else { return };
         while let Some(crash) = guard.crashes.wait() {
             let _watched = guard.crashes.watched();
+            self.host().ledger().leave(crash.worker);
             let mut table = self.lock();
             let worker = crash.worker.checked_sub(guard.threads).unwrap_or(crash.worker);
             let given = table.given_to(crash.segment, worker);

@@ -31,6 +31,8 @@ use crate::{
 
 /// Chunks that a worker has at once: one to work on, one to go on with.
 const AHEAD: usize = 2;
+/// A chunk of so many bytes waits until the one before it is done.
+const LARGE: usize = 8 << 20;
 /// How often a worker may crash over a sample that it works on alone, and how often it may be killed from outside there.
 const CRASHED: usize = 2;
 const KILLED: usize = 4;
@@ -103,7 +105,8 @@ impl Driver {
     /// Sends what is not sent, and takes one reply.
     fn serve_one(&mut self) -> Result<()> {
         for at in 0..self.flights.len() {
-            if !self.flights[at].sent {
+            // What is large is copied for the worker when it is about to work on it, and not before.
+            if !self.flights[at].sent && (at == 0 || self.flights[at].task.chunk.size() < LARGE) {
                 match self.send(at) {
                     Err(error) if error.kind() == ErrorKind::Unsupported => return self.serve_here(at),
                     sent => sent?,
@@ -383,7 +386,7 @@ fn names(chunk: &Chunk, done: &Done) -> Vec<(u64, Key)> {
 fn order(task: &Task, first: u64, loans: &[Loan], careful: bool) -> Order {
     let (epoch, passes) = task.parallel.passes();
     let loans = loans.iter().map(|loan| (loan.offset, loan.len)).collect();
-    Order { segment: task.segment, first, epoch, passes, loans, careful }
+    Order { segment: task.segment, order: task.order, first, epoch, passes, loans, careful }
 }
 
 /// Lends the worker the places of its output in coming batches, where it is known how long they are.

@@ -35,6 +35,8 @@ pub(crate) struct Table {
     /// How many chunks of a segment are worked on or wait for an earlier one: enough that one slow sample holds up nobody for
     /// long. What they give is bounded in bytes.
     window: usize,
+    /// How many chunks of parallel segments were taken.
+    taken: u64,
     /// Whether some segment keeps what it reads.
     keeps: bool,
     /// Empty chunks, whose memory is used again.
@@ -80,6 +82,8 @@ pub(crate) struct Task {
     pub(crate) segment: usize,
     /// Its place among the segment's chunks.
     pub(crate) number: u64,
+    /// Its place among the chunks of all segments, from 1.
+    pub(crate) order: u64,
     /// The place of its first sample in the input.
     at: u64,
     /// The number of its first sample within the pass, less those that are known to be lost.
@@ -105,6 +109,7 @@ impl Table {
             most_ahead: MostAhead::new(job.budget),
             workers,
             window: (4 * workers).max(MOST_WAITING),
+            taken: 0,
             keeps,
             spares: Vec::new(),
             trash: Vec::new(),

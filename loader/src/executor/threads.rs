@@ -378,7 +378,7 @@ impl Shared {
                 }
                 Work::Task(task) => {
                     let guard = self.guards(task.segment, enlisted.as_ref());
-                    self.map(task, guard)
+                    self.map(task, worker, guard)
                 }
             };
             std::mem::forget(alarm);
@@ -476,9 +476,10 @@ impl Shared {
         table
     }
 
-    fn map(&self, task: Task, guard: Option<&Enlisted>) -> MutexGuard<'_, Table> {
-        let Task { segment, number, first, parallel, mut chunk, mut out, begin, .. } = task;
-        let mapped = guarded(guard, segment, || parallel.run(first, &mut chunk, &mut out));
+    fn map(&self, task: Task, worker: usize, guard: Option<&Enlisted>) -> MutexGuard<'_, Table> {
+        let Task { segment, number, order, first, parallel, mut chunk, mut out, begin, .. } = task;
+        let work = || guarded(guard, segment, || parallel.run(first, &mut chunk, &mut out));
+        let mapped = self.host.at_seat(worker, order, work);
         drop(parallel);
         let mut table = self.lock();
         table.hand_in_task((segment, number), out, mapped, chunk, begin.elapsed());

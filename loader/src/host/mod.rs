@@ -35,6 +35,7 @@ use self::{losses::Losses, notes::Notes};
 use crate::{
     Registry,
     graph::{Action, OnError},
+    ledger::Ledger,
     queue::process::Heap,
     registry::Tuned,
 };
@@ -48,8 +49,9 @@ const KEEP_IN_WORKER: usize = 64 << 20;
 pub(crate) struct Host {
     registry: Registry,
     /// Which worker process this is, of how many; of none in the loader's own.
-    worker: (u32, u32),
+    pub(crate) worker: (u32, u32),
     pool: Arc<Pool>,
+    ledger: Arc<Ledger>,
     limits: Limits,
     cancelled: AtomicBool,
     /// Chains are to come back, since an epoch is given up.
@@ -78,17 +80,22 @@ pub struct LostSample {
 }
 
 impl Host {
-    /// A host whose pool keeps so many bytes; `heap` is shared with workers, if there are any.
-    pub(crate) fn new(registry: Registry, limits: Limits, keep: usize, heap: Option<Heap>) -> Arc<Self> {
-        let pool = heap.map_or_else(|| Pool::new(keep), |heap| Pool::shared(keep, heap));
-        Self::with_pool(registry, limits, pool, (0, 0))
+    /// A host whose pool and ledger these are.
+    pub(crate) fn new(registry: Registry, limits: Limits, pool: Arc<Pool>, ledger: Arc<Ledger>) -> Arc<Self> {
+        Self::of(registry, limits, (pool, ledger), (0, 0))
     }
 
-    fn with_pool(registry: Registry, limits: Limits, pool: Arc<Pool>, worker: (u32, u32)) -> Arc<Self> {
+    fn of(
+        registry: Registry,
+        limits: Limits,
+        (pool, ledger): (Arc<Pool>, Arc<Ledger>),
+        worker: (u32, u32),
+    ) -> Arc<Self> {
         Arc::new(Self {
             registry,
             worker,
             pool,
+            ledger,
             limits,
             cancelled: AtomicBool::new(false),
             paused: AtomicBool::new(false),
@@ -105,10 +112,10 @@ impl Host {
     pub(crate) fn for_worker(
         registry: Registry,
         limits: Limits,
-        heap: Heap,
+        (heap, ledger): (Heap, Arc<Ledger>),
         worker: (u32, u32),
     ) -> Arc<Self> {
-        Self::with_pool(registry, limits, Pool::shared(KEEP_IN_WORKER, heap), worker)
+        Self::of(registry, limits, (Pool::new(KEEP_IN_WORKER, Some(heap)), ledger), worker)
     }
 
     /// Whether this is a worker process.
@@ -120,9 +127,20 @@ impl Host {
         &self.pool
     }
 
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Works on the chunk with this number on this thread, at this seat: its large blocks wait for those of others.
+    pub(crate) fn at_seat<T>(&self, seat: usize, number: u64, work: impl FnOnce() -> T) -> T {
+        let _sitting = self.ledger.sit(seat, number);
+        work()
+    }
+
     /// Tells every pipe that looks to give up.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
+        self.ledger.stop();
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Waker::wake);
     }
 
@@ -406,10 +424,15 @@ unsafe extern "C" fn alloc(desk: *const (), len: usize, place: &mut ROption<Buff
             let message = format!("{len} bytes of output asked for, at most {} allowed", host.limits.bytes);
             return Err(Error::limit(message));
         }
-        let slot = desk.slots.as_ref().and_then(|slots| slots.alloc(&host.pool, len));
-        *place = ROption::RSome(match slot {
-            Some(slot) => slot,
-            None => host.pool.alloc(len),
+        if let Some(slot) = desk.slots.as_ref().and_then(|slots| slots.alloc(&host.pool, len)) {
+            *place = ROption::RSome(slot);
+            return Ok(());
+        }
+        let claim = host.ledger.claim(len)?;
+        let memory = host.pool.alloc(len)?;
+        *place = ROption::RSome(match claim {
+            Some(claim) => claim.on(memory),
+            None => memory,
         });
         Ok(())
     })

@@ -5,19 +5,21 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use forebay_core::BufferMut;
+use forebay_core::{BufferMut, Error, Result};
 
-use crate::queue::process::Heap;
+use crate::{queue::process::Heap, tide::Tide};
 
 /// Blocks from this size on are mapped, in huge pages where the system has them.
 const LARGE: usize = 2 << 20;
 /// Buffers shorter than this come from the allocator, which is quick for them.
 const SMALL: usize = 2048;
+/// How many bytes may be kept beyond the most that was in use lately.
+const SPARE: usize = 32 << 20;
 
 /// 64 bytes that begin at a multiple of 64, as tensors are best read.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -31,16 +33,19 @@ enum Block {
 }
 
 impl Block {
-    /// Fresh memory of so many lines.
-    fn new(lines: usize) -> Self {
-        if lines * 64 >= LARGE
-            && let Ok(map) = memmap2::MmapMut::map_anon(lines * 64)
-        {
+    /// Fresh memory of so many lines; none when the system has no more.
+    fn new(lines: usize) -> Option<Self> {
+        let len = lines.checked_mul(64)?;
+        if len >= LARGE {
+            let map = memmap2::MmapMut::map_anon(len).ok()?;
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage); // Without them it is only slower.
-            return Self::Map(map);
+            return Some(Self::Map(map));
         }
-        Self::Heap(vec![Line([0; 64]); lines])
+        let mut memory = Vec::new();
+        memory.try_reserve_exact(lines).ok()?;
+        memory.resize(lines, Line([0; 64]));
+        Some(Self::Heap(memory))
     }
 
     fn bytes(&mut self) -> &mut [u8] {
@@ -73,59 +78,107 @@ impl<const N: usize> AsMut<[u8]> for Few<N> {
 
 /// Blocks of memory that were given back, by size.
 pub(crate) struct Pool {
-    free: Mutex<Free>,
-    /// The most bytes that wait here to be used again.
-    keep: usize,
+    books: Mutex<Books>,
     /// Memory shared with other processes, which is used first.
     heap: Option<Heap>,
     fresh: AtomicU64,
     reused: AtomicU64,
 }
 
-#[derive(Default)]
-struct Free {
+/// What is in use, and what waits to be used again.
+struct Books {
     /// By their number of lines.
-    blocks: BTreeMap<usize, Vec<Block>>,
-    bytes: usize,
+    shelves: BTreeMap<usize, Shelf>,
+    kept: usize,
+    tide: Tide,
+    clock: u64,
+}
+
+/// Blocks of one size.
+#[derive(Default)]
+struct Shelf {
+    blocks: Vec<Block>,
+    /// When one was last taken or put here.
+    used: u64,
+}
+
+impl Books {
+    fn shelf(&mut self, lines: usize) -> &mut Shelf {
+        self.clock += 1;
+        let shelf = self.shelves.entry(lines).or_default();
+        shelf.used = self.clock;
+        shelf
+    }
+
+    /// Takes a block that waits, and counts it as used, or one that is about to be made.
+    fn take(&mut self, lines: usize) -> Option<Block> {
+        let block = self.shelf(lines).blocks.pop();
+        self.kept -= block.as_ref().map_or(0, |_| lines * 64);
+        self.tide.take(lines * 64);
+        block
+    }
+
+    /// Takes out what is more than may be kept, beginning with the sizes that were not used for longest.
+    #[must_use]
+    fn excess(&mut self) -> Vec<Block> {
+        let mut excess = Vec::new();
+        while self.kept > self.tide.room() {
+            let waiting = self.shelves.iter().filter(|(_, shelf)| !shelf.blocks.is_empty());
+            let Some((&lines, _)) = waiting.min_by_key(|(_, shelf)| shelf.used) else { break };
+            excess.extend(self.shelves.get_mut(&lines).and_then(|shelf| shelf.blocks.pop()));
+            self.kept -= lines * 64;
+        }
+        excess
+    }
 }
 
 impl Pool {
-    pub(crate) fn new(keep: usize) -> Arc<Self> {
-        Self::with(keep, None)
-    }
-
-    /// A pool that gives memory of `heap` while there is some.
-    pub(crate) fn shared(keep: usize, heap: Heap) -> Arc<Self> {
-        Self::with(keep, Some(heap))
-    }
-
-    fn with(keep: usize, heap: Option<Heap>) -> Arc<Self> {
+    /// A pool that may hold `least` bytes in any case, and else what was in use lately; it gives memory of `heap` while there is some.
+    pub(crate) fn new(least: usize, heap: Option<Heap>) -> Arc<Self> {
         let (fresh, reused) = (AtomicU64::new(0), AtomicU64::new(0));
-        Arc::new(Self { free: Mutex::default(), keep, heap, fresh, reused })
+        let tide = Tide::new(least, SPARE);
+        let books = Mutex::new(Books { shelves: BTreeMap::new(), kept: 0, tide, clock: 0 });
+        Arc::new(Self { books, heap, fresh, reused })
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `len` bytes with anything in them; dropped, they come back here.
-    pub(crate) fn alloc(self: &Arc<Self>, len: usize) -> BufferMut {
+    ///
+    /// # Errors
+    /// `Limit` when the system gives no more.
+    pub(crate) fn alloc(self: &Arc<Self>, len: usize) -> Result<BufferMut> {
         match len {
-            0..=64 => return BufferMut::from_owner(Few { bytes: [0; 64], len }),
-            65..=256 => return BufferMut::from_owner(Few { bytes: [0; 256], len }),
-            257..SMALL => return BufferMut::from_owner(vec![0_u8; len]),
+            0..=64 => return Ok(BufferMut::from_owner(Few { bytes: [0; 64], len })),
+            65..=256 => return Ok(BufferMut::from_owner(Few { bytes: [0; 256], len })),
+            257..SMALL => return Ok(BufferMut::from_owner(vec![0_u8; len])),
             _ => {}
         }
         if let Some(shared) = self.heap.as_ref().and_then(|heap| heap.alloc(len)) {
-            return shared;
+            return Ok(shared);
         }
         let lines = class(len.div_ceil(64));
-        let recycled = {
-            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-            let block = free.blocks.get_mut(&lines).and_then(Vec::pop);
-            free.bytes -= block.as_ref().map_or(0, |block| block.lines() * 64);
-            block
+        let (recycled, excess) = {
+            let mut books = self.books();
+            (books.take(lines), books.excess())
         };
+        drop(excess); // Before more is taken.
         let counter = if recycled.is_some() { &self.reused } else { &self.fresh };
         counter.fetch_add(1, Ordering::Relaxed);
-        let block = recycled.unwrap_or_else(|| Block::new(lines));
-        BufferMut::from_owner(Slot { block: Some(block), len, pool: Arc::clone(self) })
+        let block = recycled.or_else(|| Block::new(lines));
+        let block = block.or_else(|| {
+            self.give_up();
+            Block::new(lines)
+        });
+        let Some(block) = block else {
+            let mut books = self.books();
+            books.tide.give_back(lines * 64);
+            books.tide.ebb();
+            return Err(no_memory(len, books.tide.live()));
+        };
+        Ok(BufferMut::from_owner(Slot { block: Some(block), len, pool: Arc::clone(self) }))
     }
 
     /// How many large blocks were taken fresh from the system, and how many were used again.
@@ -133,21 +186,32 @@ impl Pool {
         (self.fresh.load(Ordering::Relaxed), self.reused.load(Ordering::Relaxed))
     }
 
-    fn give_back(&self, block: Block) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let lines = block.lines();
-        // A size that is in use now matters more than one that waited since the graph changed its mind.
-        while free.bytes + lines * 64 > self.keep {
-            let other = free.blocks.iter().find(|(other, blocks)| **other != lines && !blocks.is_empty());
-            let Some((&other, _)) = other else { break };
-            let _ = free.blocks.get_mut(&other).and_then(Vec::pop);
-            free.bytes -= other * 64;
-        }
-        if free.bytes + lines * 64 <= self.keep {
-            free.bytes += lines * 64;
-            free.blocks.entry(lines).or_default().push(block);
-        }
+    /// Gives everything that waits back to the system.
+    fn give_up(&self) {
+        let mut books = self.books();
+        let shelves = std::mem::take(&mut books.shelves);
+        books.kept = 0;
+        drop(books);
+        drop(shelves);
     }
+
+    fn give_back(&self, block: Block) {
+        let mut books = self.books();
+        let lines = block.lines();
+        books.tide.give_back(lines * 64);
+        books.kept += lines * 64;
+        books.shelf(lines).blocks.push(block);
+        let excess = books.excess();
+        drop(books);
+        drop(excess);
+    }
+}
+
+/// The error of memory that the system did not give, while so many bytes are in use.
+fn no_memory(len: usize, live: usize) -> Error {
+    Error::limit(format!(
+        "the system has no {len} bytes for a sample, while samples use {live}: give it more memory, or fewer threads"
+    ))
 }
 
 /// Rounds up to one of four sizes per power of two, so that sizes that differ a little share blocks.
@@ -180,27 +244,45 @@ impl Drop for Slot {
 
 #[cfg(test)]
 mod tests {
+    use forebay_core::ErrorKind;
+
     use super::*;
 
     #[test]
     fn a_block_given_back_is_used_again() {
-        let pool = Pool::new(1 << 20);
-        let first = pool.alloc(100_000);
+        let pool = Pool::new(1 << 20, None);
+        let first = pool.alloc(100_000).unwrap();
         let place = first.as_ptr();
         assert_eq!(place as usize % 64, 0);
         drop(first.freeze());
-        assert_eq!(pool.alloc(99_900).as_ptr(), place);
+        assert_eq!(pool.alloc(99_900).unwrap().as_ptr(), place);
         assert_eq!(pool.counts(), (1, 1));
     }
 
+    /// Bytes that wait to be used again.
+    fn kept(pool: &Pool) -> usize {
+        pool.books().kept
+    }
+
     #[test]
-    fn no_more_is_kept_than_allowed() {
-        let pool = Pool::new(150_000);
-        let blocks: Vec<_> = (0..4).map(|_| pool.alloc(65_536)).collect();
+    fn as_much_is_kept_as_was_in_use_and_a_little() {
+        let pool = Pool::new(0, None);
+        let blocks: Vec<_> = (0..4).map(|_| pool.alloc(32 << 20).unwrap()).collect();
         drop(blocks);
-        assert_eq!(pool.free.lock().unwrap().bytes, 131_072);
-        // Another size pushes the waiting one out.
-        drop(pool.alloc(120_000));
-        assert!(pool.free.lock().unwrap().bytes <= 150_000);
+        assert_eq!(kept(&pool), 128 << 20);
+        // Blocks of another size push those out that wait, one by one.
+        let other = [20 << 20, 24 << 20, 28 << 20].map(|len| pool.alloc(len).unwrap());
+        assert_eq!(kept(&pool), 64 << 20);
+        drop(other);
+        assert_eq!(kept(&pool), 136 << 20);
+    }
+
+    #[test]
+    fn memory_that_cannot_be_had_is_an_error() {
+        let pool = Pool::new(0, None);
+        let error = pool.alloc(1 << 60).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+        assert!(error.to_string().contains("the system has no 1152921504606846976 bytes"), "{error}");
+        assert_eq!(pool.books().tide.live(), 0);
     }
 }

@@ -4,7 +4,7 @@
 //! sample is lost, or lengths differ, they do not lie so, and it copies as it would anyway.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -72,7 +72,11 @@ impl Stacker {
         if batches.off {
             return None;
         }
-        let slots = batches.open.entry(batch).or_insert_with(|| lay_out(pool.alloc(bytes), size, len));
+        let slots = match batches.open.entry(batch) {
+            Entry::Occupied(slots) => slots.into_mut(),
+            // Without memory for a whole batch, each sample asks for its own.
+            Entry::Vacant(place) => place.insert(lay_out(pool.alloc(bytes).ok()?, size, len)),
+        };
         let found = slots.get_mut(slot)?.take()?;
         let full = slots.iter().all(Option::is_none);
         if found.len() != len {
@@ -101,7 +105,7 @@ mod tests {
 
     #[test]
     fn samples_of_a_batch_lie_side_by_side_in_whatever_order_they_come() {
-        let pool = Pool::new(1 << 24);
+        let pool = Pool::new(1 << 24, None);
         let stacker = Stacker::new(4, 1 << 20);
         let mut slots: Vec<(u64, Buffer)> = [5, 0, 3, 1, 2, 4, 7, 6]
             .map(|at| (at, stacker.slot(at, 8192, &pool).unwrap().freeze()))
@@ -116,7 +120,7 @@ mod tests {
 
     #[test]
     fn no_place_is_given_twice() {
-        let pool = Pool::new(1 << 24);
+        let pool = Pool::new(1 << 24, None);
         let stacker = Stacker::new(4, 1 << 20);
         assert!(stacker.slot(1, 8192, &pool).is_some());
         assert!(stacker.slot(1, 8192, &pool).is_none());
@@ -124,7 +128,7 @@ mod tests {
 
     #[test]
     fn lengths_that_differ_switch_it_off() {
-        let pool = Pool::new(1 << 24);
+        let pool = Pool::new(1 << 24, None);
         let stacker = Stacker::new(4, 1 << 20);
         assert!(stacker.slot(0, 8192, &pool).is_some());
         assert!(stacker.slot(1, 9000, &pool).is_none());

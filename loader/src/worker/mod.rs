@@ -19,12 +19,10 @@ use crate::{
     graph::{COMMON, Catalog as _, Node, PipeSpec},
     host::{Destination, Host, Lent},
     launch::{Parts, Recipe},
+    ledger::Ledger,
     make::{Maker, course},
     plan::Plan,
-    queue::{
-        Message, Receiver as _, Sender as _,
-        process::{Connection, Heap},
-    },
+    queue::{Message, Receiver as _, Sender as _, process::Connection},
     record::Records,
 };
 
@@ -82,6 +80,7 @@ pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, solo: Option<SoloSetup>) 
     };
     Ok(Setup {
         solo: solo.clone(),
+        ledger: None,
         withheld: if sandboxed { Vec::new() } else { registry.sandboxed() },
         sandbox: sandbox.transpose()?,
         graph: graph.with_options(needed).to_json()?,
@@ -138,7 +137,7 @@ fn serve(who: &str) -> Result<()> {
         hangup.wait();
         std::process::exit(0);
     })?;
-    match Worker::new(&setup, &connection.heap, who) {
+    match Worker::new(&setup, &connection, who) {
         Err(error) => tell(&mut connection, &Reply::Refused(error.into())),
         Ok(worker) => {
             tell(&mut connection, &Reply::Ready)?;
@@ -153,9 +152,17 @@ fn serve(who: &str) -> Result<()> {
 
 /// Works on chunks of maps.
 fn serve_maps(mut worker: Worker, mut connection: Connection) -> Result<()> {
+    let host = Arc::clone(&worker.host);
+    let seat = host.ledger().seat_of_worker(host.worker.0 as usize);
     while let Some(message) = heard(connection.receiver.recv())? {
-        let (reply, chunk) = worker.work(message, &mut connection)?;
-        match connection.sender.send(&mut Message::new(pack(&reply)?, chunk)) {
+        let Message { head, chunk } = message;
+        let order: Order = unpack(&head)?;
+        // What it reserves counts until the loader has it.
+        let sent = host.at_seat(seat, order.order, || {
+            let (reply, chunk) = worker.work(&order, chunk, &mut connection)?;
+            connection.sender.send(&mut Message::new(pack(&reply)?, chunk))
+        });
+        match sent {
             // Some value is one that no other process can use: the loader makes it itself.
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 tell(&mut connection, &Reply::Unsendable)?
@@ -229,11 +236,16 @@ struct Segment {
 }
 
 impl Worker {
-    fn new(setup: &Setup, heap: &Heap, who: (u32, u32)) -> Result<Self> {
+    fn new(setup: &Setup, connection: &Connection, who: (u32, u32)) -> Result<Self> {
         let registry = registry_of(setup)?;
         let graph = Graph::from_json(&setup.graph)?;
         let plan = Plan::new(&graph, &registry, setup.executor.parse()?)?;
-        let host = Host::for_worker(registry.clone(), setup.limits(), heap.clone(), who);
+        let ledger = match setup.ledger {
+            Some(place) => Ledger::attach(&connection.arena, place)?,
+            None => Ledger::nobody(),
+        };
+        let memory = (connection.heap.clone(), ledger);
+        let host = Host::for_worker(registry.clone(), setup.limits(), memory, who);
         let mut worker = Self {
             graph,
             registry,
@@ -311,9 +323,12 @@ impl Worker {
         new
     }
 
-    fn work(&mut self, message: Message, connection: &mut Connection) -> Result<(Reply, Chunk)> {
-        let Message { head, mut chunk } = message;
-        let order: Order = unpack(&head)?;
+    fn work(
+        &mut self,
+        order: &Order,
+        mut chunk: Chunk,
+        connection: &mut Connection,
+    ) -> Result<(Reply, Chunk)> {
         let host = Arc::clone(&self.host);
         let segment = self.segment(order.segment)?;
         segment.maps.set_passes(order.epoch, &order.passes);
@@ -322,12 +337,13 @@ impl Worker {
         segment.lent.set(order.first, memory);
         let before = segment.maps.work();
         let mut out = Chunk::new();
-        let mapped = segment.maps.run_telling(order.first, &mut chunk, &mut out, |map| {
+        let begins = |map| {
             if order.careful {
                 // The loader hears of it by the end of this process, if that cannot be sent.
                 let _ = tell(connection, &Reply::Begins(map));
             }
-        });
+        };
+        let mapped = segment.maps.run_telling(order.first, &mut chunk, &mut out, begins);
         let work = segment.maps.work().into_iter().zip(before);
         let done = Done {
             bytes: mapped.bytes,

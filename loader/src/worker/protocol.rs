@@ -11,6 +11,7 @@ use crate::{
     executor::{Mark, Origin, Place, Stop},
     graph::PipeSpec,
     host::{LostSample, Note},
+    ledger,
     queue::process::Loan,
     registry::{Claim, Stamp, Trust},
 };
@@ -22,6 +23,8 @@ pub(crate) struct Setup {
     pub(crate) solo: Option<SoloSetup>,
     /// What it is kept to.
     pub(crate) sandbox: Option<Sandbox>,
+    /// Where it reserves memory, at the seat of its number.
+    pub(crate) ledger: Option<ledger::Place>,
     /// The checked graph, as JSON.
     pub(crate) graph: String,
     /// Where it runs, which says how it is cut into segments.
@@ -63,6 +66,8 @@ pub(crate) struct SoloSetup {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) segment: usize,
+    /// Its place among all chunks.
+    pub(crate) order: u64,
     /// The number of the first sample within the pass.
     pub(crate) first: u64,
     pub(crate) epoch: u64,

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 
 use forebay_core::{Error, Result};
 
-/// A thread gives back what is over this, so that one huge picture does not stay for ever.
-const KEEP: usize = 64 << 20;
+/// A thread keeps no more than this, so that huge pictures do not stay for ever.
+const KEEP: usize = 32 << 20;
 
 thread_local! {
     static FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
@@ -21,8 +21,10 @@ pub(crate) fn with<T>(len: usize, work: impl FnOnce(&mut [u8]) -> Result<T>) -> 
         bytes.resize(len, 0);
     }
     let result = work(&mut bytes[..len]);
-    if bytes.len() <= KEEP {
-        FREE.with_borrow_mut(|free| free.push(bytes));
-    }
+    FREE.with_borrow_mut(|free| {
+        if free.iter().map(Vec::len).sum::<usize>() + bytes.len() <= KEEP {
+            free.push(bytes);
+        }
+    });
     result
 }

@@ -48,7 +48,8 @@ impl Table {
             *taken += cut.taken;
             cut.error.into_iter().for_each(|error| turns.fail(number, at, error));
         }
-        Task { segment, number, at, first, parallel, chunk: cut.chunk, out, begin }
+        self.taken += 1;
+        Task { segment, number, order: self.taken, at, first, parallel, chunk: cut.chunk, out, begin }
     }
 
     /// Takes up to `size` samples from the input of a parallel segment, or the error that waits there. Samples that `went`

@@ -13,8 +13,12 @@ use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use super::{
     heap::Heap,
     lane::Lane,
-    shared::{Borrowed, Map, PAGE},
+    shared::{Board, Borrowed, Map, PAGE},
 };
+use crate::{ledger::Seat, tide::Tide};
+
+/// How many bytes of a heap keep their pages beyond the most that were in use lately.
+const SPARE: usize = 32 << 20;
 
 /// Shared memory without a name: gone with the last process that maps it, whatever ends those.
 ///
@@ -108,13 +112,37 @@ impl Arena {
         self.shares.memory.as_ref().map(AsFd::as_fd).ok_or_else(attached)
     }
 
-    /// A heap of this process alone, whose memory can be [lent](Arena::lend).
+    /// A heap of this process alone, whose memory can be [lent](Arena::lend). Of what is free in it, as much keeps its pages as was
+    /// in use lately; all of it, while that and what is in use are no more than `least` bytes.
     ///
     /// # Errors
     /// When no part of `bytes` is left, and in a process that attached.
-    pub fn heap(&self, bytes: usize) -> Result<Heap> {
+    pub fn heap(&self, bytes: usize, least: usize) -> Result<Heap> {
         let lane = Lane::create(&self.map, self.lease(bytes)?, None, false)?;
-        Ok(Heap::new(lane))
+        Ok(Heap::new(lane, Tide::new(least, SPARE)))
+    }
+
+    /// The words of a ledger with so many seats, all zero.
+    ///
+    /// # Errors
+    /// When there is no room, and in a process that attached.
+    pub(crate) fn board(&self, seats: usize) -> Result<Board> {
+        let lease = self.lease(Board::len(seats))?;
+        let at = lease.range().start;
+        Ok(Board::new(&self.map, at, seats, Some(lease)))
+    }
+
+    /// The words of a ledger that the process which made the arena has there.
+    ///
+    /// # Errors
+    /// When they are not within the arena.
+    pub(crate) fn board_at(&self, offset: u64, seats: usize) -> Result<Board> {
+        let at = usize::try_from(offset).ok().filter(|at| at.is_multiple_of(PAGE));
+        let len = seats.checked_mul(size_of::<Seat>()).map(|_| Board::len(seats));
+        let fits =
+            |at: &usize| len.and_then(|len| at.checked_add(len)).is_some_and(|end| end <= self.map.len());
+        let at = at.filter(fits).ok_or_else(|| Error::corrupt("a ledger is not within the arena"))?;
+        Ok(Board::new(&self.map, at, seats, None))
     }
 
     /// Takes a part of at least `bytes`.

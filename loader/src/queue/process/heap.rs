@@ -5,6 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use forebay_core::{BufferMut, codec::LARGE};
 
 use super::{lane::Lane, shared::Block, space::Space};
+use crate::tide::Tide;
+
+/// How many free bytes of a lane keep their pages.
+const KEPT: usize = 16 << 20;
 
 /// Shared memory for the buffers that a process is going to send. Clones are the same heap.
 #[derive(Clone)]
@@ -18,9 +22,16 @@ struct Inner {
 }
 
 impl Heap {
-    pub(super) fn new(lane: Arc<Lane>) -> Self {
-        let space = Space::new(lane.blocks(), u32::try_from(lane.slots().len()).unwrap_or(u32::MAX));
+    /// A heap over all of a lane; free memory keeps its pages as `tide` says.
+    pub(super) fn new(lane: Arc<Lane>, tide: Tide) -> Self {
+        let slots = u32::try_from(lane.slots().len()).unwrap_or(u32::MAX);
+        let space = Space::new(lane.blocks(), slots, tide);
         Self { inner: Arc::new(Inner { lane, space: Mutex::new(space) }) }
+    }
+
+    /// How much of what was sent on a lane keeps its pages: little, since there are two lanes for each worker.
+    pub(super) fn lane_tide() -> Tide {
+        Tide::shallow(KEPT)
     }
 
     /// `len` bytes with anything in them, or `None` when they are too few to be worth it or there is no room.
@@ -75,6 +86,9 @@ impl Heap {
         let mut space = self.inner.space.lock().unwrap_or_else(PoisonError::into_inner);
         let lane = &self.inner.lane;
         lane.control().take_freed(lane.slots(), |slot| space.give_back(slot));
+        while let Some(excess) = space.excess() {
+            lane.map().give_up(&excess);
+        }
         space
     }
 }

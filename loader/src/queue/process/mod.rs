@@ -35,6 +35,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use self::lane::Lane;
 use super::{Bounds, sync};
 
+pub(crate) use self::shared::Board;
 pub use self::{
     arena::{Arena, Loan},
     heap::Heap,
@@ -84,7 +85,7 @@ impl Connection {
             lanes: [out.range(), back.range()],
             bounds: sizes.bounds,
         };
-        let heap = Heap::new(Arc::clone(&out));
+        let heap = Heap::new(Arc::clone(&out), Heap::lane_tide());
         let sender = ProcessSender::new(arena, &heap, Arc::clone(&back), to_worker, sizes.bounds);
         let receiver = ProcessReceiver::new(arena, back, out, from_worker);
         Ok((Self { sender, receiver, heap, arena: arena.clone() }, ends))
@@ -101,7 +102,7 @@ impl Connection {
         arena.note_lane(output_range.clone());
         let back = Lane::attach(arena.map(), input_range, Arc::clone(&input), true)?;
         let out = Lane::attach(arena.map(), output_range, Arc::clone(&output), false)?;
-        let heap = Heap::new(Arc::clone(&out));
+        let heap = Heap::new(Arc::clone(&out), Heap::lane_tide());
         let sender = ProcessSender::new(&arena, &heap, Arc::clone(&back), output, bounds);
         let receiver = ProcessReceiver::new(&arena, back, out, input);
         Ok(Self { sender, receiver, heap, arena })

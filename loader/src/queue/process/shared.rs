@@ -14,9 +14,11 @@ use forebay_core::{Buffer, BufferMut, Error, Result};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use super::{
+    arena::Lease,
     lane::Lane,
     words::{Control, Slot},
 };
+use crate::ledger::{Head, Seat};
 
 /// The size of a page, and of what a lane begins with.
 pub(super) const PAGE: usize = 4096;
@@ -68,6 +70,18 @@ impl Map {
         unsafe { self.base.add(range.start) }
     }
 
+    /// Gives the whole pages within `range` back to the system: they read as zeros, and are taken again when they are written.
+    /// Nobody has a block there.
+    pub(super) fn give_up(&self, range: &Range<usize>) {
+        let pages = range.start.next_multiple_of(PAGE)..range.end / PAGE * PAGE;
+        if pages.is_empty() {
+            return;
+        }
+        let place = self.at(&pages);
+        // SAFETY: in the map, and of no block, so no reference points there. Where the system cannot do it, the pages stay.
+        let _ = unsafe { rustix::mm::madvise(place.as_ptr().cast(), pages.len(), Advice::LinuxRemove) };
+    }
+
     /// The control words of the lane that begins at `at`.
     pub(super) fn control(&self, at: usize) -> &Control {
         assert!(at.is_multiple_of(PAGE), "a lane begins at a page");
@@ -75,6 +89,18 @@ impl Map {
         // SAFETY: in the map, aligned to a page, and nothing but atomics, for which all bytes are valid. Lanes keep
         // these bytes for the words alone.
         unsafe { place.cast::<Control>().as_ref() }
+    }
+
+    /// The words of a ledger at `at`, with so many seats.
+    fn ledger(&self, at: usize, seats: usize) -> (&Head, &[Seat]) {
+        assert!(at.is_multiple_of(PAGE), "a ledger begins at a page");
+        let place = self.at(&(at..at + Board::len(seats)));
+        // SAFETY: in the map, aligned to a page, and nothing but atomics, for which all bytes are valid. These bytes are the
+        // ledger's alone.
+        unsafe {
+            let head = place.cast::<Head>();
+            (head.as_ref(), slice::from_raw_parts(head.add(1).cast::<Seat>().as_ptr(), seats))
+        }
     }
 
     /// The `count` counters of the lane whose control words lie one page before `at`.
@@ -90,6 +116,40 @@ impl Drop for Map {
     fn drop(&mut self) {
         // SAFETY: the map was made by `new`, and everything that points into it keeps it alive.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// The words of a ledger in shared memory.
+pub(crate) struct Board {
+    map: Arc<Map>,
+    at: usize,
+    seats: usize,
+    /// In the process that made it.
+    _lease: Option<Lease>,
+}
+
+impl Board {
+    /// So many bytes it takes.
+    pub(super) fn len(seats: usize) -> usize {
+        size_of::<Head>() + seats * size_of::<Seat>()
+    }
+
+    /// One at a page of the map; `seats` of them lie within.
+    pub(super) fn new(map: &Arc<Map>, at: usize, seats: usize, lease: Option<Lease>) -> Self {
+        Self { map: Arc::clone(map), at, seats, _lease: lease }
+    }
+
+    /// Where it begins.
+    pub(crate) fn offset(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn head(&self) -> &Head {
+        self.map.ledger(self.at, self.seats).0
+    }
+
+    pub(crate) fn seats(&self) -> &[Seat] {
+        self.map.ledger(self.at, self.seats).1
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use crate::tide::Tide;
+
 /// Blocks begin and end at these, so that no two share a cache line.
 const LINE: usize = 64;
 
@@ -20,12 +22,16 @@ pub(super) struct Space {
     /// Numbers of no block, the warm ones last.
     numbers: Vec<u32>,
     total: usize,
-    in_use: usize,
+    /// Start and end of what was written, is free now, and still has its pages.
+    written: BTreeMap<usize, usize>,
+    /// How many bytes that is.
+    kept: usize,
+    tide: Tide,
 }
 
 impl Space {
-    /// All of `range` free, for at most `blocks` blocks.
-    pub(super) fn new(range: Range<usize>, blocks: u32) -> Self {
+    /// All of `range` free, for at most `blocks` blocks; `tide` says how much of what was written is kept.
+    pub(super) fn new(range: Range<usize>, blocks: u32, tide: Tide) -> Self {
         let start = range.start.next_multiple_of(LINE);
         let len = range.end.saturating_sub(start) / LINE * LINE;
         Self {
@@ -35,7 +41,9 @@ impl Space {
             starts: vec![None; blocks as usize],
             numbers: (0..blocks).rev().collect(),
             total: len,
-            in_use: 0,
+            written: BTreeMap::new(),
+            kept: 0,
+            tide,
         }
     }
 
@@ -49,7 +57,8 @@ impl Space {
             self.remember(start + wanted, found - wanted);
         }
         self.used.insert(start, (wanted, number));
-        self.in_use += wanted;
+        self.tide.take(wanted);
+        self.write(start..start + wanted);
         if let Some(place) = self.starts.get_mut(number as usize) {
             *place = Some(start);
         }
@@ -61,7 +70,9 @@ impl Space {
         let Some(start) = self.starts.get_mut(number as usize).and_then(Option::take) else { return };
         let Some((mut len, _)) = self.used.remove(&start) else { return };
         self.numbers.push(number);
-        self.in_use -= len;
+        self.tide.give_back(len);
+        self.written.insert(start, start + len);
+        self.kept += len;
         let mut from = start;
         if let Some((&before, &its_len)) = self.by_start.range(..start).next_back()
             && before + its_len == start
@@ -89,7 +100,36 @@ impl Space {
 
     /// Bytes in use.
     pub(super) fn used(&self) -> usize {
-        self.in_use
+        self.tide.live()
+    }
+
+    /// A free part whose pages are to be given back to the system, if more is kept than may be: the highest.
+    pub(super) fn excess(&mut self) -> Option<Range<usize>> {
+        let excess = self.kept.checked_sub(self.tide.room()).filter(|&excess| excess > 0)?;
+        let (start, end) = self.written.pop_last()?;
+        let from = start.max(end.saturating_sub(excess.next_multiple_of(LINE)));
+        if from > start {
+            self.written.insert(start, from);
+        }
+        self.kept -= end - from;
+        Some(from..end)
+    }
+
+    /// `range` is about to be used: it is no more what is kept.
+    fn write(&mut self, range: Range<usize>) {
+        while let Some((&start, &end)) = self.written.range(..range.end).next_back()
+            && end > range.start
+        {
+            self.written.remove(&start);
+            self.kept -= end.min(range.end) - start.max(range.start);
+            if end > range.end {
+                self.written.insert(range.end, end);
+            }
+            if start < range.start {
+                self.written.insert(start, range.start);
+                return;
+            }
+        }
     }
 
     fn remember(&mut self, start: usize, len: usize) {
@@ -111,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_was_given_back_is_taken_first() {
-        let mut space = Space::new(0..1 << 20, 8);
+        let mut space = Space::new(0..1 << 20, 8, Tide::new(0, 0));
         let (first, place) = space.take(100_000).unwrap();
         let (_, other) = space.take(100_000).unwrap();
         assert!(place.end <= other.start);
@@ -122,15 +162,23 @@ mod tests {
     #[test]
     fn blocks_never_overlap_and_everything_comes_back() {
         let mut random = Rng::new(1, 2);
-        let mut space = Space::new(4096..4096 + (1 << 20), 50);
+        let mut space = Space::new(4096..4096 + (1 << 20), 50, Tide::new(0, 0));
         let mut held: Vec<(u32, Range<usize>)> = Vec::new();
-        let mut refused = 0;
+        let (mut refused, mut given_up) = (0, 0);
         for _ in 0..20_000 {
             if random.bool(0.5) && !held.is_empty() {
                 let (number, place) = held.swap_remove(random.below(held.len() as u64) as usize);
                 assert_eq!(space.find(&place).unwrap().0, number);
                 space.give_back(number);
                 assert!(space.find(&place).is_none());
+                while let Some(excess) = space.excess() {
+                    given_up += excess.len();
+                    assert!(
+                        held.iter().all(|(_, other)| other.end <= excess.start || excess.end <= other.start)
+                    );
+                }
+                let written: usize = space.written.iter().map(|(start, end)| end - start).sum();
+                assert_eq!(written, space.kept);
             } else if let Some((number, place)) = space.take(1 + random.below(60_000) as usize) {
                 assert!(held.iter().all(|(_, other)| other.end <= place.start || place.end <= other.start));
                 held.push((number, place));
@@ -138,7 +186,7 @@ mod tests {
                 refused += 1;
             }
         }
-        assert!(refused > 0);
+        assert!(refused > 0 && given_up > 0);
         held.iter().for_each(|(number, _)| space.give_back(*number));
         assert_eq!((space.used(), space.by_start.len()), (0, 1));
         assert_eq!(space.take(1 << 20).unwrap().1, 4096..4096 + (1 << 20));
@@ -146,7 +194,7 @@ mod tests {
 
     #[test]
     fn numbers_of_no_block_change_nothing() {
-        let mut space = Space::new(0..4096, 4);
+        let mut space = Space::new(0..4096, 4, Tide::new(0, 0));
         space.give_back(3);
         space.give_back(17);
         assert_eq!(space.take(4096).unwrap().1, 0..4096);

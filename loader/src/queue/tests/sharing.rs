@@ -53,13 +53,13 @@ fn what_a_view_shows_outlives_the_worker_and_its_connection() {
     child.wait().unwrap();
     drop(connection);
     // One lane can be given out again, the other only with the last view.
-    let other = arena.heap(LANE).unwrap();
-    assert!(arena.heap(LANE).is_err());
+    let other = arena.heap(LANE, 0).unwrap();
+    assert!(arena.heap(LANE, 0).is_err());
     for (seed, bytes) in kept.iter().enumerate() {
         assert_eq!(bytes.as_slice(), pattern(seed as u64, 100_000));
     }
     drop(kept);
-    assert!(arena.heap(LANE).is_ok());
+    assert!(arena.heap(LANE, 0).is_ok());
     drop(other);
 }
 
@@ -222,7 +222,7 @@ fn what_a_worker_hands_on_comes_back_without_a_copy() {
 fn a_lent_slot_comes_back_as_the_lenders_own_memory() {
     let arena = arena();
     let (mut connection, mut child) = start(&arena, "borrow", LANE, WIDE);
-    let heap = arena.heap(LANE).unwrap();
+    let heap = arena.heap(LANE, 0).unwrap();
     let mut batch = heap.alloc(4 * 50_000).unwrap();
     let slots: Vec<_> = (0..4).map(|_| batch.split_off_front(50_000)).collect();
     let loans: Vec<Loan> = slots.into_iter().map(|slot| arena.lend(slot).unwrap()).collect();
@@ -248,7 +248,7 @@ fn a_lent_slot_comes_back_as_the_lenders_own_memory() {
 #[test]
 fn a_loan_that_was_not_used_comes_back() {
     let arena = arena();
-    let heap = arena.heap(LANE).unwrap();
+    let heap = arena.heap(LANE, 0).unwrap();
     let memory = heap.alloc(4096).unwrap();
     let place = memory.as_ptr();
     let loan = arena.lend(memory).unwrap();
@@ -272,7 +272,7 @@ fn connections_leave_nothing_behind() {
     }
     assert!(open() < before + 60, "{} descriptors, {before} before", open());
     // All of it can be given out at once.
-    let whole = arena.heap(64 << 20);
+    let whole = arena.heap(64 << 20, 0);
     assert!(whole.is_ok());
 }
 
