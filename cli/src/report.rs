@@ -35,7 +35,8 @@ pub(crate) struct Report {
     cpu_seconds: f64,
     /// From the start of the process to the first delivery.
     first_batch_ms: Option<f64>,
-    /// The most memory the process had; none where the system does not say.
+    /// The most memory that this process and its workers had, each at its own peak; what they share counts once. None where the
+    /// system does not say.
     peak_rss_bytes: Option<u64>,
     /// The stage that limits the rate.
     limiting: String,
@@ -135,7 +136,7 @@ impl Report {
             seconds: tally.seconds,
             cpu_seconds: cpu_seconds(loader, tally.children),
             first_batch_ms: tally.first.as_ref().map(|(_, after)| *after),
-            peak_rss_bytes: peak_rss(),
+            peak_rss_bytes: peak_rss(loader),
             limiting: stats.limiting(),
             digest: tally.digest(),
             first: tally.first.as_ref().map(|(fields, _)| fields.clone()),
@@ -260,10 +261,24 @@ fn ticks(stat: &str) -> Option<[u64; 4]> {
     Some([next()?, next()?, next()?, next()?])
 }
 
-/// The most memory this process had, files it mapped included, as Linux says it.
-fn peak_rss() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
+/// The most memory that this process and the worker processes that live had, files they mapped included, as Linux says it.
+fn peak_rss(loader: &Loader) -> Option<u64> {
+    let workers = loader.worker_processes().into_iter().filter_map(|id| peak_of(&id.to_string()));
+    Some(peak_of("self")? + workers.sum::<u64>())
+}
+
+/// The most memory that a process had, and of what it shares with others now its part.
+fn peak_of(process: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let shared = kilobytes(&status, "RssShmem:").unwrap_or(0);
+    // Each page is divided by how many map it. Without that number, all of them count.
+    let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok();
+    let part = rollup.and_then(|rollup| kilobytes(&rollup, "Pss_Shmem:")).unwrap_or(shared);
+    Some((kilobytes(&status, "VmHWM:")?.saturating_sub(shared) + part) * 1024)
+}
+
+/// The number behind `name` in a file of `/proc`.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
