@@ -33,6 +33,8 @@ const CONCAT: &str = "concat";
 
 /// The option of pipes that make fields of folders called `name=value`.
 const HIVE: &str = "hive";
+/// The option of pipes that leave a file to another beside it: there is no other.
+const ALONE: &str = "alone";
 /// What happens to a file or sample that fails: it is listed, the others come, and the epoch ends with an error.
 const ASIDE: &str = "fail_at_end";
 /// The scheme of paths.
@@ -91,7 +93,8 @@ impl Graph {
     /// Each file's first bytes say what opens or decodes it, so all are looked into once, now. Of a folder whose files all lie in folders below it,
     /// samples have a `label`, the place of the first folder's name among all, sorted, and a `class`, that name. A file that is a picture or a sound is
     /// decoded to a field called `image` or `audio`, unless a sample has two. A pipe
-    /// with the option `hive` has it set where its files lie in folders called `name=value` below the path. Every pipe
+    /// with the option `hive` has it set where its files lie in folders called `name=value` below the path, and one with the option
+    /// `alone` where there is a single file. Every pipe
     /// has `on_error=fail_at_end`: a bad file is left out, everything else is delivered, and only then the epoch ends with an
     /// error. [`allow_failures`](crate::LoaderBuilder::allow_failures) takes that error away.
     ///
@@ -326,9 +329,18 @@ fn graph(
             builder = builder.node(pipe(GROUP));
         }
         for name in &branch.chain {
-            let takes = |spec: &PipeSpec| spec.options.iter().any(|option| option.name == HIVE);
-            let hive = registry.pipe(name).is_some_and(takes) && partitioned(path, &branch.paths);
-            builder = builder.node(if hive { pipe(name).option(HIVE, true) } else { pipe(name) });
+            let takes = |wanted: &str| {
+                let has = |spec: &PipeSpec| spec.options.iter().any(|option| option.name == wanted);
+                registry.pipe(name).is_some_and(has)
+            };
+            let mut node = pipe(name);
+            if takes(HIVE) && partitioned(path, &branch.paths) {
+                node = node.option(HIVE, true);
+            }
+            if takes(ALONE) && branch.paths.len() == 1 {
+                node = node.option(ALONE, true);
+            }
+            builder = builder.node(node);
         }
         let end = if number == 0 { DECODE.to_owned() } else { format!("{DECODE}-{}", number + 1) };
         builder = builder.node(pipe(DECODE).name(&end));

@@ -11,6 +11,7 @@ mod pickle;
 mod records;
 mod safetensors;
 mod split;
+mod split_idx;
 mod zip;
 
 pub use crate::{
@@ -21,6 +22,7 @@ pub use crate::{
     records::{FixedLength, FixedLengthRecords, RecordsOptions},
     safetensors::{Entry, Header, Safetensors, parse_safetensors},
     split::{SplitOptions, SplitSafetensors, Tensors, tensors},
+    split_idx::{IdxRows, SplitIdx, SplitIdxOptions, idx_rows},
 };
 
-forebay_core::export_plugin! { flat_maps: [FixedLengthRecords, SplitSafetensors], decoders: [Npy, Npz, Safetensors, Idx, Pickle] }
+forebay_core::export_plugin! { flat_maps: [FixedLengthRecords, SplitIdx, SplitSafetensors], decoders: [Npy, Npz, Safetensors, Idx, Pickle] }

@@ -254,7 +254,7 @@ fn plain(value: Value) -> Value {
 }
 
 /// The bits of a number in the machine's order; those of signed integers are extended, as in every scalar.
-fn bits(dtype: DType, data: &[u8]) -> u64 {
+pub(crate) fn bits(dtype: DType, data: &[u8]) -> u64 {
     let mut word = [0; 8];
     let width = data.len().min(8);
     let sign =
