@@ -530,3 +530,26 @@ fn labels_of_mnist_by_themselves_come_and_what_does_not_go_together_is_told() {
         assert_eq!((samples.len(), lost.len()), (8, 1), "the rows come, then that the file is cut: {lost:?}");
     });
 }
+
+#[test]
+fn packed_bytes_that_begin_with_ones_are_no_arrow_stream() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+        write("ones.gz", &gzip(&[0xff; 5000]));
+        write("ones.bin.gz", &gzip(&[0xff; 40]));
+        write("plain", &[0xff; 300]);
+        write("counted.gz", &gzip(&[&[0xff; 4][..], &[16, 0, 0, 0], &[0; 400]].concat()));
+        let stream = fs::read(format!("{SEEDS}/batches.arrows")).unwrap();
+        write("stream.gz", &gzip(&stream));
+        let found = survey(folder.path(), &registry);
+        for kind in &found.kinds {
+            let arrow = kind.plugin.as_ref().is_some_and(|plugin| plugin.contains("arrow"));
+            assert_eq!(arrow, kind.first[0].ends_with("stream.gz"), "{kind:?}");
+        }
+        let mut loader = build(&found.graph, &registry, Setting::INLINE).unwrap();
+        let samples: Vec<_> = loader.epoch(0).map(|sample| shown(&sample.unwrap())).collect();
+        assert!(loader.quarantine().is_empty(), "{:?}", loader.quarantine());
+        assert!(samples.len() > 4, "{samples:?}");
+    });
+}

@@ -10,6 +10,7 @@ use forebay_core::{
 use crate::{
     errors::{of_arrow, shielded},
     exchange::export,
+    messages::begins_stream,
     table::{ReadOptions, read},
 };
 
@@ -48,8 +49,7 @@ impl Decoder for Arrow {
         match (magic, stream) {
             (true, _) => 224,
             (_, true) => 128,
-            // Four bytes of ones begin other things too.
-            _ => 32,
+            _ => u8::from(begins_stream(head)) * 128,
         }
     }
 

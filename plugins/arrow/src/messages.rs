@@ -87,6 +87,15 @@ pub(crate) fn next_message(blob: &Blob, at: u64) -> Result<Option<(Block, Buffer
     Ok(Some((block, head)))
 }
 
+/// Whether bytes begin as a stream of today: four bytes of ones begin other things too, but then a length in words of 8 bytes
+/// follows, and the place of a table within so many.
+pub(crate) fn begins_stream(head: &[u8]) -> bool {
+    let Some(rest) = head.strip_prefix(&CONTINUATION) else { return false };
+    let number = |at: usize| rest.get(at..)?.first_chunk::<4>().map(|four| u32::from_le_bytes(*four));
+    let length = number(0).filter(|length| (8..=1 << 26).contains(length) && length % 8 == 0);
+    length.zip(number(4)).is_some_and(|(length, table)| (4..length).contains(&table))
+}
+
 /// Whether a stream as Arrow wrote it before 0.15, a length without anything before it, begins so: its schema must be whole.
 pub(crate) fn begins_old_stream(head: &[u8]) -> bool {
     let schema = || {

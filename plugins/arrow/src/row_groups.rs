@@ -10,7 +10,7 @@ use forebay_core::{
 use crate::{
     document::{Opened, Pieces, Wanted},
     hive,
-    messages::{MAGIC, begins_old_stream},
+    messages::{MAGIC, begins_old_stream, begins_stream},
     piece::{Cut, FIELD, uid_of},
     predicate::Predicate,
 };
@@ -68,14 +68,9 @@ impl DataPipe for RowGroups {
         if [&b"PAR1"[..], b"PARE", MAGIC].iter().any(|magic| head.starts_with(magic)) {
             return 240;
         }
-        let Some(rest) = head.strip_prefix(&[0xff; 4]) else {
-            return if begins_old_stream(head) { 200 } else { 0 };
-        };
-        // Four bytes of ones begin other things too: in a stream the length of a head follows.
-        let length = rest.first_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length));
-        match (1..=1 << 26).contains(&length) && length % 8 == 0 {
+        match begins_stream(head) || begins_old_stream(head) {
             true => 200,
-            false => u8::from(stream) * 160,
+            false => u8::from(stream && head.starts_with(&[0xff; 4])) * 160,
         }
     }
 }
