@@ -35,6 +35,14 @@ fn graph(data: &Path, cache: &Path, more: &str) -> Graph {
     ))
 }
 
+/// Puts something else into a file, as long and as old as what was there.
+fn write_unseen(file: &Path, bytes: &[u8]) {
+    let before = fs::metadata(file).unwrap();
+    assert_eq!(before.len(), bytes.len() as u64);
+    fs::write(file, bytes).unwrap();
+    fs::File::options().append(true).open(file).unwrap().set_modified(before.modified().unwrap()).unwrap();
+}
+
 fn all(graph: &Graph, registry: &Registry, setting: Setting) -> Vec<String> {
     let (samples, failed) = read(build(graph, registry, setting).unwrap().epoch(0));
     assert!(failed.is_none(), "{graph}: {failed:?}");
@@ -58,8 +66,8 @@ fn a_later_run_on_any_executor_reads_what_an_earlier_one_kept() {
             let graph = graph(&data, &cache, "");
             let first = all(&graph, &registry, write);
             assert!(first.len() > 300 && pieces(&cache) > 0);
-            // Nothing of the data is looked at any more.
-            fs::remove_file(&data).unwrap();
+            // Nothing of the data is read any more: what is as long and as old as it was is taken for the same.
+            write_unseen(&data, "x".repeat(text.len()).as_bytes());
             assert_eq!(all(&graph, &registry, read), first, "{write:?} then {read:?}");
         }
     });
@@ -83,15 +91,88 @@ fn another_graph_seed_or_name_is_kept_by_itself() {
         all(graph, &registry, Setting::INLINE);
         assert_eq!(pieces(&cache), number + 1, "{graph}");
     }
+    // Nothing draws before it.
     all(&graphs[0], &registry, Setting { seed: 77, ..Setting::INLINE });
-    assert_eq!(pieces(&cache), 4);
+    assert_eq!(pieces(&cache), 3);
+    for drawing in ["map 'x=random()'", "shuffle 2", "subsample 0.9"] {
+        let graph = with(&format!("files DATA open=none | lines | text_lines | {drawing} | cache CACHE"));
+        let before = pieces(&cache);
+        for (seed, more) in [(7, 1), (77, 2), (7, 2)] {
+            all(&graph, &registry, Setting { seed, ..Setting::INLINE });
+            assert_eq!(pieces(&cache), before + more, "{graph} with seed {seed}");
+        }
+    }
+    let before = pieces(&cache);
     // What stands behind it changes nothing of what is kept.
     all(
         &with("files DATA open=none | lines | text_lines | cache CACHE | shuffle 9 | batch 2"),
         &registry,
         Setting::INLINE,
     );
-    assert_eq!(pieces(&cache), 4);
+    assert_eq!(pieces(&cache), before);
+}
+
+#[test]
+fn a_file_that_was_replaced_in_place_added_or_removed_has_everything_read_anew() {
+    let registry = registry();
+    within_deadline(move || {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, cache) = (folder.path().join("data"), folder.path().join("cache"));
+        fs::create_dir(&data).unwrap();
+        let write = |name: &str, text: &str| fs::write(data.join(name), text).unwrap();
+        write("a.txt", "one\n");
+        write("b.txt", "two\n");
+        let path = data.join("*.txt");
+        let graph = line(&format!(
+            "files '{}' open=none | lines | text_lines | cache '{}'",
+            path.display(),
+            cache.display()
+        ));
+        let read = |wanted: &[&str], why: &str| {
+            for setting in [Setting::INLINE, PROCESSES] {
+                let mut loader = build(&graph, &registry, setting).unwrap();
+                let texts: Vec<_> = loader
+                    .epoch(0)
+                    .map(|sample| {
+                        sample.unwrap().get("text").and_then(|text| text.as_str()).unwrap().to_owned()
+                    })
+                    .collect();
+                assert_eq!(texts, wanted, "{why}, {setting:?}");
+            }
+        };
+        read(&["one", "two"], "as it was");
+        let before = fs::metadata(data.join("a.txt")).unwrap().modified().unwrap();
+        write("a.txt", "ONE\n"); // As long as before.
+        let file = fs::File::options().append(true).open(data.join("a.txt")).unwrap();
+        // A disk may count in whole seconds.
+        file.set_modified(before + std::time::Duration::from_secs(1)).unwrap();
+        read(&["ONE", "two"], "replaced in place");
+        write("c.txt", "three\n");
+        read(&["ONE", "two", "three"], "one more");
+        fs::remove_file(data.join("b.txt")).unwrap();
+        read(&["ONE", "three"], "one less");
+        // Nobody looks for what is missing in what was kept.
+        fs::remove_file(data.join("a.txt")).unwrap();
+        fs::remove_file(data.join("c.txt")).unwrap();
+        let (samples, failed) =
+            forebay_tests::read(build(&graph, &registry, Setting::INLINE).unwrap().epoch(0));
+        assert!(samples.is_empty() && failed.is_some(), "{failed:?}");
+    });
+}
+
+#[test]
+fn it_is_told_where_a_change_would_not_be_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = |files: &str| {
+        let graph = line(&format!("{files} | lines | text_lines | cache '{}'", folder.path().display()));
+        build(&graph, &registry(), Setting::INLINE).unwrap().take_log()
+    };
+    let lines = told("files 'http://localhost:9/a.txt' open=none");
+    assert!(
+        matches!(&lines[..], [(2, line)] if line.contains("by name alone") && line.contains("`files`")),
+        "{lines:?}"
+    );
+    assert!(told(&format!("files '{}' open=none", file!())).is_empty());
 }
 
 #[test]
@@ -191,13 +272,13 @@ impl Drop for Live {
     }
 }
 
-/// What a run gives that reads no data, which is gone; the folder has one cache and nothing of another run.
+/// What a run gives that reads no data, which is not what it was; the folder has one cache and nothing of another run.
 fn kept(graph: &Graph, data: &Path, cache: &Path) -> String {
     let text = fs::read(data).unwrap();
-    fs::remove_file(data).unwrap();
+    write_unseen(data, &vec![b'x'; text.len()]);
     let before = files(cache);
     let digest = Live::run(graph).digest();
-    fs::write(data, text).unwrap();
+    write_unseen(data, &text);
     let named = |ending: &str| before.iter().filter(|path| path.to_str().unwrap().ends_with(ending)).count();
     let runs: HashSet<_> = before
         .iter()

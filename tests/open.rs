@@ -4,7 +4,11 @@
 use std::{fs, io::Write as _, path::Path};
 
 use forebay_loader::{Executor, Graph, Loader, Registry, Sample, Survey, Value};
-use forebay_tests::{Setting, build, builder, command, line, registry, run, within_deadline};
+use forebay_tests::{
+    Setting, build, builder,
+    command::{self, forebay},
+    line, registry, run, within_deadline,
+};
 
 /// A loader for the graph of a path with files that fail, which it only lists.
 fn lenient(graph: &Graph, registry: &Registry, setting: Setting) -> Loader {

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use forebay_core::{Error, Limits, Result};
+use forebay_core::{Error, Level, Limits, Result};
 
 use crate::{
     Executor, Loader, Registry,
@@ -220,7 +220,8 @@ impl LoaderBuilder {
         self
     }
 
-    /// Checks the graph whole, and makes its pipes; nothing of the data is opened yet, but folders whose names an option lists.
+    /// Checks the graph whole, and makes its pipes; nothing of the data is opened yet, but folders whose names an option lists. Where a pipe
+    /// keeps something for later runs, the files that it is made of are listed, and the system asked how large each is and when it was changed.
     ///
     /// # Errors
     /// `Invalid`, for all that is wrong with the graph, and for a record of another one; `Corrupt` for what is no record;
@@ -237,7 +238,7 @@ impl LoaderBuilder {
         let dealt = if self.ranks.is_some() { ranks::dealt(&graph, registry)? } else { Vec::new() };
         let course = course(&graph, registry, &plan, &dealt)?;
         let setting = Setting { seed, ranks: self.ranks, dealt: &dealt, limits };
-        let identities = identities(&graph, registry, &setting);
+        let (identities, told) = identities(&graph, registry, &setting);
         let workers =
             Workers { program: self.worker, timeout: self.timeout, memory: self.memory, arena: None };
         let mut recipe = Recipe {
@@ -257,6 +258,7 @@ impl LoaderBuilder {
         let heap = recipe.prepare(parts)?;
         let ledger = recipe.ledger()?;
         let host = Host::new(registry.clone(), limits, Pool::new(as_size(budget), heap), ledger);
+        told.into_iter().for_each(|line| host.note(Level::Warning as u32, line));
         let audit = self.audit.as_deref();
         let audit = audit.map(|file| Log::open(file, (&graph, registry, &course), seed, ranks));
         let audit = audit.transpose()?.map(Arc::new);

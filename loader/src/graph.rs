@@ -163,6 +163,11 @@ impl Graph {
         self
     }
 
+    /// The graph of one source.
+    pub(crate) fn of_node(source: Node) -> Self {
+        Self { nodes: vec![source], run: Settings::default() }
+    }
+
     /// The graph with those options only that are `needed`.
     pub(crate) fn with_options(&self, needed: impl Fn(&Node, &str) -> bool) -> Self {
         let reduced = |node: &Node| {

@@ -25,8 +25,8 @@ options! {
         folder: String = "";
         /// The most bytes that are kept, in a folder by all caches; 1 GiB in memory, 16 GiB in a folder. Of more the last are kept, and those before are read anew.
         limit: Option<u64> = null;
-        /// What the kept samples are known by in the folder; the loader sets it to what tells the graph before this and the seed from others, but it cannot know whether files
-        /// have changed.
+        /// What the kept samples are known by in the folder. The loader puts before it what tells the graph before this and the files it reads from others: a
+        /// change behind a URL it cannot see.
         identity: String = "";
     }
 }
