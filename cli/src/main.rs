@@ -15,6 +15,7 @@ mod report;
 mod run;
 mod saves;
 mod snapshot;
+mod unit;
 
 use std::{process::ExitCode, time::Instant};
 

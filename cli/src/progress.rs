@@ -66,12 +66,11 @@ impl Progress {
         if self.quiet {
             return;
         }
-        let (seconds, limiting) = (tally.elapsed(), loader.stats().limiting());
-        let delivered = match tally.batches() {
-            0 => counted(tally.samples, "sample", "samples"),
-            batches => counted(batches, "batch", "batches"),
-        };
-        let line = format!("{delivered}, {} samples/s, limited by {limiting}", rate(tally.samples, seconds));
+        let stats = loader.stats();
+        let (seconds, limiting) = (tally.elapsed(), stats.limiting());
+        let delivered = tally.unit.counted(tally.delivered);
+        let samples = tally.unit.samples(tally.samples, &stats);
+        let line = format!("{delivered}, {} samples/s, limited by {limiting}", rate(samples, seconds));
         match &self.bar {
             Some(bar) => bar.set_message(line),
             None => say(&format!("{seconds:.0} s: {line}")),

@@ -25,10 +25,16 @@ use crate::{
 /// What came out of a run.
 #[derive(Serialize)]
 pub(crate) struct Report {
-    /// Samples delivered, those in batches counted one by one.
+    /// Samples delivered, those in batches and files counted one by one.
     samples: u64,
     /// Batches delivered; 0 for a graph that makes none.
     batches: u64,
+    /// How many things were delivered, and what one is: `sample`, `batch`, `file` and the like.
+    delivered: u64,
+    unit: String,
+    /// So many of them, in words.
+    #[serde(skip)]
+    units: String,
     /// From the start of the first epoch to the end of the last.
     seconds: f64,
     /// Processor time of this process and of its workers.
@@ -131,8 +137,11 @@ impl Report {
             file: node.file.clone(),
         };
         Self {
-            samples: tally.samples,
+            samples: tally.unit.samples(tally.samples, &stats),
             batches: tally.batches(),
+            delivered: tally.delivered,
+            unit: tally.unit.name().to_owned(),
+            units: tally.unit.counted(tally.delivered),
             seconds: tally.seconds,
             cpu_seconds: cpu_seconds(loader, tally.children),
             first_batch_ms: tally.first.as_ref().map(|(_, after)| *after),
@@ -159,20 +168,19 @@ impl Report {
         self.write_first(out)?;
         self.write_nodes(out)?;
         let samples = counted(self.samples, "sample", "samples");
-        let batched = match self.batches {
-            0 => samples,
-            batches => format!("{samples} in {}", counted(batches, "batch", "batches")),
+        let delivered = match self.unit.as_str() {
+            "sample" => samples,
+            _ => format!("{samples} in {}", self.units),
         };
         let mut table = Table::new(&["", ""]);
         let mut line = |name: &str, text: String| table.row([name.to_owned(), text]);
         let rate = rate(self.samples, self.seconds);
-        line("delivered", format!("{batched}, in {:.2} s: {rate} samples/s", self.seconds));
+        line("delivered", format!("{delivered}, in {:.2} s: {rate} samples/s", self.seconds));
         if let Some(lost) = self.lost() {
             line("lost", lost);
         }
         if let Some(after) = self.first_batch_ms {
-            let first = if self.batches > 0 { "first batch" } else { "first sample" };
-            line(first, format!("after {after:.0} ms"));
+            line(&format!("first {}", self.unit), format!("after {after:.0} ms"));
         }
         let memory = self.peak_rss_bytes.map(|peak| format!(", {} of memory at most", bytes(peak)));
         line("used", format!("{:.2} s of CPU{}", self.cpu_seconds, memory.unwrap_or_default()));
@@ -197,8 +205,7 @@ impl Report {
 
     fn write_first(&self, out: &mut dyn Write) -> io::Result<()> {
         let Some(fields) = &self.first else { return Ok(()) };
-        let mut table =
-            Table::new(&[if self.batches > 0 { "first batch" } else { "first sample" }, "type", "shape"]);
+        let mut table = Table::new(&[&format!("first {}", self.unit), "type", "shape"]);
         for field in fields {
             table.row([field.name.clone(), field.dtype.clone(), field.shape()]);
         }
@@ -207,13 +214,17 @@ impl Report {
     }
 
     fn write_nodes(&self, out: &mut dyn Write) -> io::Result<()> {
-        let heads = ["node", ">samples", ">busy s", ">wait in", ">wait out", "plugin", "file"];
+        // By the clock on the wall, all of them: a disk that is waited for counts.
+        let heads = ["node", ">gave", ">busy s (wall)", ">wait in", ">wait out", "plugin", "file"];
         let mut table = Table::new(&heads);
         for node in &self.nodes {
             let named = node.node == node.pipe;
             table.row([
                 if named { node.node.clone() } else { format!("{} ({})", node.node, node.pipe) },
-                count(node.samples),
+                match node.unit.as_str() {
+                    "sample" => count(node.samples),
+                    _ => counted(node.samples, &node.unit, &node.units),
+                },
                 format!("{:.3}", node.busy),
                 format!("{:.3}", node.wait_input),
                 format!("{:.3}", node.wait_room),

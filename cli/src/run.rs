@@ -14,8 +14,8 @@ use std::{
 
 use clap::Args as Arguments;
 use forebay_loader::{
-    Digest, Epoch, Error, ErrorKind, Executor, Graph, Loader, Registry, Sample, Snapshot, Stopper, View,
-    graph::{Catalog, Class, Node, parse_bytes},
+    Digest, Epoch, Error, ErrorKind, Executor, Graph, Loader, Registry, Sample, Snapshot, Stopper,
+    graph::parse_bytes,
 };
 
 use crate::{
@@ -27,6 +27,7 @@ use crate::{
     progress::{self, Progress},
     report::{Audited, Report, children_ticks},
     saves::{self, Saves},
+    unit::Unit,
 };
 
 /// After how long without a sample a run says who works on what.
@@ -129,7 +130,7 @@ pub(crate) fn run(args: &Args, plugins: &open::Plugins, begun: Instant) -> Resul
     let mut saves = Saves::new(snapshot, args.every, args.quarantine.as_deref(), settings.resume.as_ref())?;
     let interrupted = interruptible(loader.stopper())?;
     let mut progress = Progress::begin(args.quiet, &args.graph, &loader, &settings);
-    let mut tally = Tally::new(begun, stacks(loader.graph(), &registry), args.digest);
+    let mut tally = Tally::new(begun, Unit::of(loader.graph(), &registry), args.digest);
     tally.coverage = survey.map(|survey| Coverage::new(survey, &registry));
     let driven = drive(&mut loader, args, &settings, &mut tally, (&mut progress, &mut saves));
     progress.end(&loader);
@@ -332,22 +333,6 @@ fn leave(loader: Loader) {
     let _ = wait.recv_timeout(GRACE);
 }
 
-/// Whether what the graph delivers is stacked: its last pipe, maps aside, says that it stacks.
-fn stacks(graph: &Graph, registry: &Registry) -> bool {
-    let read =
-        |name: &str| graph.nodes().iter().flat_map(|node| &node.inputs).any(|input| input.node == name);
-    let mut at: Option<&Node> = graph.nodes().iter().find(|node| !read(&node.name));
-    while let Some(node) = at {
-        match registry.pipe(&node.pipe) {
-            Some(spec) if !spec.stacks.is_empty() => return true,
-            Some(spec) if spec.class == Class::Map => {}
-            _ => return false,
-        }
-        at = node.inputs.first().and_then(|input| graph.node(&input.node));
-    }
-    false
-}
-
 /// What was delivered so far.
 pub(crate) struct Tally {
     /// When the process began.
@@ -356,11 +341,11 @@ pub(crate) struct Tally {
     pub(crate) children: u64,
     /// When the first epoch did.
     started: Instant,
-    /// Whether samples are batches.
-    stacked: bool,
+    /// What is delivered.
+    pub(crate) unit: Unit,
     /// How often something was delivered.
     pub(crate) delivered: u64,
-    /// Samples, those in batches counted one by one.
+    /// Samples, those in batches and files counted one by one, as far as these show how many they hold.
     pub(crate) samples: u64,
     /// What the first delivery held, and how many milliseconds after the process began it came.
     pub(crate) first: Option<(Vec<Field>, f64)>,
@@ -372,14 +357,14 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn new(begun: Instant, stacked: bool, digest: bool) -> Self {
+    fn new(begun: Instant, unit: Unit, digest: bool) -> Self {
         let digest = digest.then(Digest::default);
         let children = children_ticks();
         Self {
             begun,
             children,
             started: begun,
-            stacked,
+            unit,
             delivered: 0,
             samples: 0,
             first: None,
@@ -395,7 +380,7 @@ impl Tally {
             self.first = Some((Field::all(sample), after));
         }
         self.delivered += 1;
-        self.samples += if self.stacked { rows(sample) } else { 1 };
+        self.samples += self.unit.samples_in(sample);
         if let Some(digest) = &mut self.digest {
             digest.update(sample);
         }
@@ -406,7 +391,7 @@ impl Tally {
 
     /// How many deliveries were batches.
     pub(crate) fn batches(&self) -> u64 {
-        if self.stacked { self.delivered } else { 0 }
+        if self.unit.name() == "batch" { self.delivered } else { 0 }
     }
 
     /// Seconds since the first epoch began.
@@ -418,14 +403,4 @@ impl Tally {
     pub(crate) fn digest(&self) -> Option<String> {
         self.digest.as_ref().map(Digest::finish)
     }
-}
-
-/// The rows of a batch: the length of the first field that has one.
-fn rows(batch: &Sample) -> u64 {
-    let mut rows = batch.fields().filter_map(|(_, value)| match value.view() {
-        View::Tensor(tensor) => tensor.shape().first().and_then(|&rows| u64::try_from(rows).ok()),
-        View::List(values) => Some(values.len() as u64),
-        _ => None,
-    });
-    rows.next().unwrap_or(1)
 }

@@ -24,6 +24,9 @@ pub struct PipeInfo {
     /// into one, consecutive or not. An audit sees by it that each is in one of them, once; or, where the [uids](PipeInfo::uids) are made,
     /// in one or, in pieces, in several. Without one a run of a pipe that [stacks](PipeInfo::stacks) cannot be audited, and of others what is in what they give is not known.
     pub uids_option: &'static str,
+    /// What people call one of the samples it gives, and several, with a space between, where each is made of several others: `batch batches`,
+    /// `file files`. Empty for samples.
+    pub gives: &'static str,
     /// Which uids the samples it gives have. Sources and flat maps make their own whatever stands here.
     pub uids: Uids,
     /// The option by which it leaves samples out on purpose, whenever it is not at its default; of several one space between; `*` for a pipe that always
@@ -41,15 +44,17 @@ pub struct PipeInfo {
     /// Gives samples in a random order, or, a map, what is in each. People are told where that is lost, and a run may leave it out.
     pub shuffles: bool,
     /// When what it gives is random, beside its order: `option=value`, also where that is the default, or `option~text` where the option has this text in it; of
-    /// several one space between; `*` for always. People are told where that is lost.
+    /// several one space between; `*` for always. People are told where that is lost. Where a pipe neither says so nor has an option `seed`
+    /// that is not given, what is kept from run to run behind it is kept for every seed.
     pub draws: &'static str,
     /// Keeps what it reads for later epochs and passes. So that this is the same whenever it is read, everything before it is told of epoch 0 and
     /// pass 0 at all times; and none of that runs before this asks for input.
     pub keeps: bool,
     /// The option, a text, that the loader sets to the identity of what this reads, followed by what a graph gives it:
-    /// the same as long as all is that can be known before a run: the nodes before this one, the plugins, seed and limits,
-    /// the folder that relative paths begin at and, with ranks, how many there are. What files hold, closures and the
-    /// environment is not in it. For pipes that keep something from run to run, which an option tells them to: where a graph
+    /// the same as long as all is that can be known before a run: the nodes before this one, the plugins and limits, the seed if any of those
+    /// [draws](PipeInfo::draws), the folder that relative paths begin at and, with ranks, how many there are; and of the files that a source names
+    /// (it has an option `open` with the choice `none`, which gives a `path` alone), or options of other nodes, their lengths and times of change.
+    /// What is behind URLs, closures and the environment are not in it. For pipes that keep something from run to run, which an option tells them to: where a graph
     /// gives a node none, this is not set.
     pub identity_option: &'static str,
     /// An option that lists folders and, after a space, the option that names the folder they lie in. Where a graph gives the second and not the
@@ -120,6 +125,7 @@ impl PipeInfo {
         per_input: "",
         stacks: "",
         uids_option: "",
+        gives: "",
         uids: Uids::Kept,
         drops: "",
         parallel: false,

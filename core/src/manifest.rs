@@ -244,6 +244,8 @@ impl Writer<'_> {
         self.raw(",");
         self.member("uids_option", info.uids_option);
         self.raw(",");
+        self.member("gives", info.gives);
+        self.raw(",");
         self.member("uids", info.uids.name());
         self.raw(",");
         self.member("drops", info.drops);

@@ -99,12 +99,14 @@ impl Maker<'_> {
         let known = self.known.iter().find(|known| known.node == node.name);
         let counters =
             known.map_or_else(|| Arc::new(Counters::default()), |known| Arc::clone(&known.counters));
+        let unit = spec.unit().unwrap_or(("sample", "samples"));
         self.nodes[at] = Some(NodeInfo {
             node: node.name.clone(),
             pipe: node.pipe.clone(),
             plugin,
             file,
             parallel: spec.is_parallel(),
+            unit: (unit.0.to_owned(), unit.1.to_owned()),
             counters: Arc::clone(&counters),
         });
         let stop = &self.course.stops[at];

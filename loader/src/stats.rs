@@ -82,11 +82,18 @@ pub struct NodeStats {
     pub plugin: String,
     /// The file the plugin is in.
     pub file: String,
-    /// Samples given.
+    /// How many of its units were given.
     pub samples: u64,
+    /// What one of them is: a sample, or a batch, a file and the like, put together of several.
+    pub unit: String,
+    /// What several are called.
+    #[serde(skip)]
+    pub units: String,
+    /// Samples taken, of a pipe that sees them in order in this process; else 0.
+    pub taken: u64,
     /// Bytes of values given, shared ones included.
     pub bytes: u64,
-    /// Seconds in the pipe's own code, over all threads.
+    /// Seconds in the pipe's own code, over all threads, by the clock on the wall: those it waits for a disk, a network or a processor are in it.
     pub busy: f64,
     /// Seconds that its segment could not run for lack of input; on the segment's first node.
     pub wait_input: f64,
@@ -156,6 +163,8 @@ pub(crate) struct NodeInfo {
     pub(crate) plugin: String,
     pub(crate) file: String,
     pub(crate) parallel: bool,
+    /// What one of those it gives is called, and several.
+    pub(crate) unit: (String, String),
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -169,6 +178,9 @@ impl NodeInfo {
             plugin: self.plugin.clone(),
             file: self.file.clone(),
             samples: counters.samples.load(Ordering::Relaxed),
+            unit: self.unit.0.clone(),
+            units: self.unit.1.clone(),
+            taken: counters.taken(),
             bytes: counters.bytes.load(Ordering::Relaxed),
             busy: seconds(&counters.busy),
             wait_input: seconds(&counters.wait_input),

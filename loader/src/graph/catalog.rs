@@ -71,6 +71,9 @@ pub struct PipeSpec {
     /// The option that names a field for the uids of the samples in each that it gives; empty where there is none.
     #[serde(default)]
     pub uids_option: String,
+    /// What one of the samples it gives is called, and several, where each is made of several others; empty for samples.
+    #[serde(default)]
+    pub gives: String,
     /// Which uids the samples have that it gives.
     #[serde(default)]
     pub uids: Uids,
@@ -181,6 +184,7 @@ impl PipeSpec {
             per_input: String::new(),
             stacks: String::new(),
             uids_option: String::new(),
+            gives: String::new(),
             uids: Uids::default(),
             drops: String::new(),
             parallel: false,
@@ -206,6 +210,14 @@ fn hint<'de, D: Deserializer<'de>>(from: D) -> Result<On, D::Error> {
 }
 
 impl PipeSpec {
+    /// What one of the samples it gives is called, and several, where each is made of several others.
+    #[must_use]
+    pub fn unit(&self) -> Option<(&str, &str)> {
+        // A plugin that was built before it could say so: whatever stacks gives batches.
+        let stacks = !self.stacks.is_empty() || !self.uids_option.is_empty();
+        self.gives.split_once(' ').or(stacks.then_some(("batch", "batches")))
+    }
+
     /// Whether several of its chunks may be worked on at once: a map, or a flat map that says so.
     #[must_use]
     pub fn is_parallel(&self) -> bool {

@@ -34,6 +34,7 @@ impl DataPipe for ReadColumns {
     const INFO: PipeInfo = PipeInfo {
         name: "read_columns",
         summary: "Pieces of Parquet and Arrow files to batches by column, without a copy",
+        gives: "batch batches",
         parallel: true,
         ..PipeInfo::DEFAULT
     };

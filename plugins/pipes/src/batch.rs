@@ -68,6 +68,7 @@ impl DataPipe for Batch {
         also: "batcher",
         stacks: "size",
         uids_option: "uids",
+        gives: "batch batches",
         drops: "drop_last",
         ..PipeInfo::DEFAULT
     };

@@ -66,6 +66,7 @@ impl DataPipe for BucketByLength {
         summary: "Batches of samples that are about equally long",
         also: "bucketbatch bucket_by_sequence_length",
         uids_option: "uids",
+        gives: "batch batches",
         drops: "drop_last",
         ..PipeInfo::DEFAULT
     };

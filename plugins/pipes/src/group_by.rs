@@ -58,6 +58,7 @@ impl DataPipe for GroupBy {
         name: "group_by",
         summary: "Samples with one key, stacked into one",
         also: "grouper",
+        gives: "group groups",
         uids: Uids::Made,
         drops: "drop_remaining",
         ..PipeInfo::DEFAULT

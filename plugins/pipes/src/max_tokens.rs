@@ -94,6 +94,7 @@ impl DataPipe for MaxTokens {
         summary: "Batches of as many samples as so many tokens allow",
         also: "max_token_bucketize",
         uids_option: "uids",
+        gives: "batch batches",
         drops: "*",
         ..PipeInfo::DEFAULT
     };

@@ -43,6 +43,7 @@ impl DataPipe for PaddedBatch {
         // Places that the host lays out go to waste only until it sees that lengths differ.
         stacks: "size",
         uids_option: "uids",
+        gives: "batch batches",
         drops: "drop_last",
         ..PipeInfo::DEFAULT
     };

@@ -51,6 +51,7 @@ impl DataPipe for RaggedBatch {
         also: "dense_to_ragged_batch",
         stacks: "size",
         uids_option: "uids",
+        gives: "batch batches",
         drops: "drop_last",
         ..PipeInfo::DEFAULT
     };

@@ -55,6 +55,7 @@ impl DataPipe for Rebatch {
     const INFO: PipeInfo = PipeInfo {
         name: "rebatch",
         summary: "Batches of another size",
+        gives: "batch batches",
         uids: Uids::Made,
         drops: "drop_last",
         ..PipeInfo::DEFAULT

@@ -70,6 +70,7 @@ impl DataPipe for Window {
         name: "window",
         summary: "Windows over the stream, each stacked into one sample",
         also: "sliding_window",
+        gives: "window windows",
         uids: Uids::Made,
         drops: "*",
         ..PipeInfo::DEFAULT

@@ -123,6 +123,7 @@ impl DataPipe for Pack {
         also: "pack_and_batch",
         uids: Uids::Made,
         uids_option: "uids",
+        gives: "pack packs",
         drops: "too_long drop_last",
         ..PipeInfo::DEFAULT
     };
