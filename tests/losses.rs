@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use forebay_loader::{Digest, ErrorKind, Executor, Loader, Registry, Rng, Sample, Value};
-use forebay_tests::{ALL, Setting, build, error_of, line, placed, registry, within_deadline};
+use forebay_tests::{ALL, Setting, build, command, error_of, line, placed, registry, within_deadline};
 
 /// Each has samples to lose, in a map, a source, a stream and a flat map, and all that is lost is listed.
 const LOSSES: [(&str, usize); 8] = [
@@ -123,11 +123,32 @@ fn budgets_end_runs_at_the_same_sample_everywhere() {
             ("rogue_map at=-1", "skip:0", 0, "1 samples failed, at most 0 may"),
             ("rogue_map at=-1", "skip:3", 27, "4 samples failed, at most 3 may"),
             ("rogue_map at=-1", "quarantine:3", 27, "4 samples failed, at most 3 may"),
-            ("rogue_map at=-1", "skip:15%", 9, "2 of 11 samples failed, at most 15 % may"),
+            ("rogue_map at=-1", "'skip:15% min_samples=5'", 9, "2 of 11 samples failed, at most 15 % may"),
             ("rogue_lag", "skip:3", 27, "4 samples failed, at most 3 may"),
             ("rogue_lag", "quarantine:0", 0, "1 samples failed, at most 0 may"),
         ] {
             check_budget(&registry, &format!("range 100 | {pipe} refuse=10 on_error={policy}"), after, says);
+        }
+        // Too few to judge before the end.
+        for pipe in ["rogue_map at=-1", "rogue_lag", "increment | rogue_map at=-1"] {
+            let text = format!("range 100 | {pipe} refuse=10 on_error=skip:5%");
+            for executor in ALL {
+                for chunk in [Some(1), None] {
+                    let setting = Setting { executor, chunk, ..Setting::INLINE };
+                    let (error, samples) = error_of(&line(&text), &registry, setting);
+                    let told = format!("{text} on {executor}: {error}");
+                    assert_eq!(
+                        (error.kind(), error.get("option")),
+                        (ErrorKind::Invalid, Some("on_error")),
+                        "{told}"
+                    );
+                    assert!(error.message().starts_with("10 of 1"), "{told}");
+                    assert_eq!(samples, 90, "{told}");
+                    let may = line(&text.replace("5%", "10%"));
+                    let mut loader = build(&may, &registry, setting).unwrap();
+                    assert_eq!(loader.epoch(0).filter(Result::is_ok).count(), 90, "{told}");
+                }
+            }
         }
         let within = line("range 100 | rogue_map at=-1 refuse=10 on_error=skip:10");
         for executor in ALL {
@@ -218,4 +239,41 @@ fn the_sample_before_stands_in_for_one_that_fails() {
         let (error, _) = error_of(&line("range 7 on_error=replace"), &registry, Setting::INLINE);
         assert!(error.to_string().contains("option `on_error` is replace, which is for maps"), "{error}");
     });
+}
+
+#[test]
+fn summaries_count_the_samples_in_whatever_is_delivered() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = folder.path().join("{:02}.jsonl");
+    for (pipe, unit, delivered) in [
+        ("bucket_by_length value boundaries=[36] sizes=[4, 9]", "batch", 13),
+        ("batch 10", "batch", 8),
+        ("padded_batch 10 | rename 'value=row'", "batch", 8),
+        ("batch 10 | rebatch 30", "batch", 3),
+        ("map 'half=value / 36' | group_by half", "group", 2),
+        (&*format!("write_jsonl '{}' shard_size=30", written.display()), "file", 3),
+        ("map 'tokens=[value, value]' | select tokens | pack 36", "pack", 4),
+        ("increment", "sample", 72),
+        ("cache", "sample", 72),
+    ] {
+        let graph = format!("range 72 | {pipe}");
+        let run = command::forebay(&[], &["run", &graph, "--json"]);
+        let report = command::json(&run);
+        let found = (report["samples"].as_u64(), report["delivered"].as_u64(), report["unit"].as_str());
+        assert_eq!(found, (Some(72), Some(delivered), Some(unit)), "{graph}");
+        assert_eq!(report["batches"].as_u64(), Some(if unit == "batch" { delivered } else { 0 }), "{graph}");
+        let _ = std::fs::remove_dir_all(folder.path());
+        let run = command::forebay(&[], &["run", &graph]);
+        let text = String::from_utf8_lossy(&run.stdout);
+        let plural = if unit == "batch" { "batches".to_owned() } else { format!("{unit}s") };
+        let wanted = if unit == "sample" {
+            "72 samples, in".to_owned()
+        } else {
+            format!("72 samples in {delivered} {plural}, in")
+        };
+        assert!(text.contains(&wanted) && text.contains("busy s (wall)"), "{graph}: {text}");
+        let node = unit == "sample" || text.contains(&format!("{delivered} {plural}  "));
+        assert!(node, "the node says so too: {text}");
+        let _ = std::fs::remove_dir_all(folder.path());
+    }
 }

@@ -121,8 +121,12 @@ impl Lane {
         self.usher.as_deref()
     }
 
-    /// Notes that all was handed on of an input that has ended; gives an error if more was to come by a known order.
+    /// Notes that all was handed on of an input that has ended; gives an error if more was to come by a known order, or if more
+    /// samples failed than may.
     pub(super) fn end(&self) -> Option<Error> {
+        if let Some(error) = self.maps.iter().find_map(|map| map.judge(self.expands)) {
+            return Some(error);
+        }
         if self.usher.is_none() && !self.expands {
             return None;
         }
@@ -275,6 +279,14 @@ impl Place1 {
     /// Those that were replaced are counted in the place.
     fn lost(&self) -> u64 {
         if self.on_error.action == Action::Replace { self.place.lost } else { self.missing() }
+    }
+
+    /// The error of a pass in which more samples failed than may.
+    fn judge(&self, expands: bool) -> Option<Error> {
+        let seen = self.place.taken[0].max(self.place.given[0]);
+        // A flat map gives any number for each that it takes, so what it lost is counted in the place.
+        let lost = if expands { self.place.lost } else { self.lost() };
+        self.on_error.error_at_end(lost, seen).map(|error| self.blame.on(error))
     }
 
     /// Leaves a mark after a loss, the last of a `run` that were replaced; says whether old ones should be forgotten.

@@ -182,6 +182,7 @@ impl Link {
     fn forgive(&mut self, call: Call, host: &Host) -> Call {
         let error = match call {
             Call::Failed(error) if self.on_error.forgives(error.kind(), false) => error,
+            Call::End => return self.judge().map_or(Call::End, Call::Failed),
             other => return other,
         };
         let seen = self.place.taken.iter().chain(&self.place.given).copied().max().unwrap_or(0);
@@ -195,6 +196,15 @@ impl Link {
         self.counters.lost(1);
         host.lose(&self.blame.pipe, self.on_error, None, error);
         Call::Again
+    }
+
+    /// The error of a pass in which more samples failed than may.
+    fn judge(&self) -> Option<Error> {
+        let place = &self.place;
+        let seen = place.taken.iter().chain(&place.given).copied().max().unwrap_or(0);
+        // What a source failed on it neither took nor gave.
+        let seen = if place.taken.is_empty() { seen + place.lost } else { seen };
+        self.on_error.error_at_end(place.lost, seen).map(|error| self.blame.on(error))
     }
 
     /// Drops what it gave again after a resume.

@@ -8,14 +8,21 @@ use forebay_core::{Error, ErrorKind, Result};
 ///
 /// A flat map that fails within the stream of one sample loses the rest of that stream, unless the stream
 /// [goes on](forebay_core::Items::goes_on): each counts as one failure.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct OnError {
     /// What happens to the sample.
     pub action: Action,
     /// How many may fail in one pass of the node.
     pub most: Most,
+    /// From how many samples on a share is judged; at the end of a pass it always is.
+    pub min_samples: u64,
 }
+
+/// From how many samples on a share is judged, unless something is said: as `filter` has it.
+const MIN_SAMPLES: u64 = 1000;
+/// How that is written behind a share.
+const MIN: &str = "min_samples=";
 
 /// What happens to a sample that a pipe failed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,8 +52,14 @@ pub enum Most {
     Any,
     /// So many.
     Count(u64),
-    /// This share of the samples so far; one always may.
+    /// This share of the samples so far, from [so many](OnError::min_samples) on; one always may.
     Share(f64),
+}
+
+impl Default for OnError {
+    fn default() -> Self {
+        Self { action: Action::default(), most: Most::default(), min_samples: MIN_SAMPLES }
+    }
 }
 
 impl OnError {
@@ -66,25 +79,42 @@ impl OnError {
             Most::Count(most) if failed > most => {
                 Some(format!("{failed} samples failed, at most {most} may"))
             }
-            Most::Share(share) if failed > 1 && failed as f64 > share * seen as f64 => {
-                Some(format!("{failed} of {seen} samples failed, at most {} % may", share * 100.0))
-            }
+            Most::Share(share) if seen >= self.min_samples => above(share, failed, seen),
             _ => None,
         }
     }
+
+    /// The error of a pass at its end, if `failed` of all `seen` samples are too many.
+    pub(crate) fn error_at_end(&self, failed: u64, seen: u64) -> Option<Error> {
+        let Most::Share(share) = self.most else { return None };
+        above(share, failed, seen).map(|reason| Error::invalid(reason).context("option", "on_error"))
+    }
+}
+
+/// Says that more than this share failed. One always may.
+fn above(share: f64, failed: u64, seen: u64) -> Option<String> {
+    (failed > 1 && failed as f64 > share * seen as f64)
+        .then(|| format!("{failed} of {seen} samples failed, at most {} % may", share * 100.0))
 }
 
 impl FromStr for OnError {
     type Err = Error;
 
-    /// Reads `fail`, `fail_at_end`, `skip`, `replace` or `quarantine`; all but the first at times with `:COUNT` or `:SHARE%`.
+    /// Reads `fail`, `fail_at_end`, `skip`, `replace` or `quarantine`; all but the first at times with `:COUNT` or `:SHARE%`, and a share
+    /// with ` min_samples=COUNT` behind it.
     fn from_str(text: &str) -> Result<Self> {
         let bad = || {
             Error::invalid(format!(
                 "on_error is `{text}`, expected fail, fail_at_end, skip, replace or quarantine, and after a colon \
-                 the most that may fail, as in skip:100 or skip:1%"
+                 the most that may fail, as in skip:100, skip:1% or 'skip:1% min_samples=200'"
             ))
         };
+        let whole = text;
+        let (text, min_samples) = match whole.split_once(' ') {
+            None => (whole, None),
+            Some((text, rest)) => (text, Some(rest.trim().strip_prefix(MIN).ok_or_else(bad)?)),
+        };
+        let min_samples = min_samples.map(str::parse).transpose().map_err(|_| bad())?;
         let (action, most) = text.split_once(':').map_or((text, None), |(action, most)| (action, Some(most)));
         let action = match action {
             "fail" if most.is_none() => Action::Fail,
@@ -102,7 +132,11 @@ impl FromStr for OnError {
                 Most::Share(Some(share / 100.0).filter(|share| (0.0..=1.0).contains(share)).ok_or_else(bad)?)
             }
         };
-        Ok(Self { action, most })
+        // Counts are judged at once.
+        if min_samples.is_some_and(|least| least == 0 || !matches!(most, Most::Share(_))) {
+            return Err(bad());
+        }
+        Ok(Self { action, most, min_samples: min_samples.unwrap_or(MIN_SAMPLES) })
     }
 }
 
@@ -119,6 +153,10 @@ impl fmt::Display for OnError {
             Most::Any => Ok(()),
             Most::Count(count) => write!(f, ":{count}"),
             Most::Share(share) => write!(f, ":{}%", share * 100.0),
+        }?;
+        match self.min_samples {
+            MIN_SAMPLES => Ok(()),
+            least => write!(f, " {MIN}{least}"),
         }
     }
 }
@@ -138,10 +176,23 @@ mod tests {
             "replace:1%",
             "quarantine:0",
             "skip:2.5%",
+            "skip:1% min_samples=1",
         ] {
             assert_eq!(text.parse::<OnError>().unwrap().to_string(), text);
         }
-        for text in ["", "fail:1", "skip:", "skip:-1", "skip:101%", "drop", "skip:x%"] {
+        for text in [
+            "",
+            "fail:1",
+            "skip:",
+            "skip:-1",
+            "skip:101%",
+            "drop",
+            "skip:x%",
+            "skip:5 min_samples=3",
+            "skip min_samples=3",
+            "skip:1% min_samples=0",
+            "skip:1% 5",
+        ] {
             assert!(text.parse::<OnError>().is_err(), "{text}");
         }
     }
@@ -152,8 +203,14 @@ mod tests {
         assert!(exceeded("skip", 1_000_000, 1_000_000).is_none());
         assert!(exceeded("skip:2", 1, 5).is_none());
         assert!(exceeded("skip:2", 2, 5).is_some());
-        assert!(exceeded("skip:1%", 0, 1).is_none(), "one always may");
-        assert!(exceeded("skip:1%", 1, 150).is_some());
-        assert!(exceeded("skip:1%", 1, 200).is_none());
+        assert!(exceeded("skip:1% min_samples=1", 0, 1).is_none(), "one always may");
+        assert!(exceeded("skip:1% min_samples=100", 1, 150).is_some());
+        assert!(exceeded("skip:1% min_samples=100", 1, 200).is_none());
+        assert!(exceeded("skip:1%", 500, 999).is_none(), "too few to judge");
+        assert!(exceeded("skip:1%", 10, 1000).is_some());
+        let at_end = |text: &str, failed, seen| text.parse::<OnError>().unwrap().error_at_end(failed, seen);
+        assert!(at_end("skip:1%", 2, 150).is_some(), "the end always judges");
+        assert!(at_end("skip:1%", 2, 200).is_none());
+        assert!(at_end("skip:1%", 1, 2).is_none() && at_end("skip", 9, 9).is_none());
     }
 }
