@@ -8,7 +8,7 @@ use forebay_abi::{
 use crate::{
     AnyStore, Error, Result,
     random::{Rng, Rngs, mix, uid_of},
-    shim::check,
+    shim::{Note, check},
     state::TensorExt,
 };
 
@@ -32,6 +32,8 @@ pub struct Context<'a> {
     raw: &'a abi::Context,
     /// Worked out once a call, and not for each sample that draws.
     rngs: Rngs,
+    /// Where the host is told of the sample that a call is at.
+    pub(crate) note: Note,
 }
 
 impl<'a> Context<'a> {
@@ -39,7 +41,7 @@ impl<'a> Context<'a> {
     #[must_use]
     #[inline]
     pub fn new(raw: &'a abi::Context) -> Self {
-        Self { raw, rngs: Rngs::new(mix(&[raw.seed, raw.epoch, raw.pass, raw.node])) }
+        Self { raw, rngs: Rngs::new(mix(&[raw.seed, raw.epoch, raw.pass, raw.node])), note: Note::NONE }
     }
 
     /// `len` bytes of output memory, with anything in them; the host recycles it.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use forebay_abi::{Fault, abi_stable::std_types::Tuple2};
+use forebay_abi::{Fault, Key, abi_stable::std_types::Tuple2};
 
 /// What the reader of an [`Error`] can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -129,6 +129,16 @@ impl Error {
             self.0.context.push((name.to_owned(), value.to_string()));
         }
         self
+    }
+
+    /// Adds which sample it happened to: its key, and of a member of a file the `file` and the `member` apart.
+    #[must_use]
+    pub fn of_sample(self, key: &Key) -> Self {
+        let error = self.context("sample", key);
+        match key.origin.is_empty() || key.name.is_empty() {
+            true => error,
+            false => error.context("file", &key.origin).context("member", &key.name),
+        }
     }
 
     /// What the reader can do about it.

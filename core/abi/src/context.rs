@@ -5,7 +5,7 @@ use abi_stable::{
     std_types::{ROption, RSlice, RStr},
 };
 
-use crate::{BufferMut, Decoder, Outcome, Store, Waker};
+use crate::{BufferMut, Decoder, Key, Outcome, Store, Waker};
 
 /// What a decoder may take, checked before memory is asked for.
 #[repr(C)]
@@ -50,8 +50,29 @@ pub struct Context {
     pub worker: u32,
     /// How many worker processes the loader has; 0 in its own process.
     pub workers: u32,
-    /// Zero; room for what comes, as numbers that functions read out of these words, so that the layout stays.
+    /// Zero; room for what comes, as numbers that functions read out of these words, so that the layout stays. The last
+    /// is the address of a [`Noting`].
     pub reserved: [u64; 7],
+}
+
+/// Gives the place, for the call of a pipe that runs on this thread, where the pipe says which sample it is at: the address of
+/// the sample's key, or null. The host reads it when the call crashes. Null outside of such a call.
+pub type Noting = extern "C" fn() -> *mut *const Key;
+
+impl Context {
+    /// The word of [`reserved`](Context::reserved) that is a [`Noting`].
+    pub const NOTING: usize = 6;
+
+    /// What the host's [`Noting`] gives; null where the host is older.
+    #[must_use]
+    #[inline]
+    pub fn note(&self) -> *mut *const Key {
+        match usize::try_from(self.reserved[Self::NOTING]) {
+            Ok(0) | Err(_) => std::ptr::null_mut(),
+            // SAFETY: a host puts nothing else there than the address of such a function.
+            Ok(address) => unsafe { std::mem::transmute::<*const (), Noting>(address as *const ())() },
+        }
+    }
 }
 
 // SAFETY: the host's services may be called from any thread, and the waker is Sync.

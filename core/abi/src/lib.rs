@@ -40,7 +40,7 @@ pub use crate::{
     arrow::{ArrowArray, ArrowData, ArrowSchema},
     buffer::{Buffer, BufferMut, Str},
     chunk::{Chunk, Port, Row},
-    context::{Context, HostServices, HostServicesRef, Limits},
+    context::{Context, HostServices, HostServicesRef, Limits, Noting},
     dtype::DType,
     key::Key,
     outcome::{Fault, Outcome, State, code},

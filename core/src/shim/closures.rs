@@ -55,7 +55,7 @@ impl Calls for MapOf {
     }
 
     fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Outcome {
-        map_each(input, out, |sample| (self.0)(sample, cx))
+        map_each(input, out, cx, |sample| (self.0)(sample, cx))
     }
 }
 

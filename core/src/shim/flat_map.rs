@@ -87,12 +87,14 @@ pub(super) fn open_at<T: FlatMap>(
     cx: &Context,
 ) -> Result<()> {
     let key = sample.key().clone();
+    cx.note.at(&raw const key);
     let opened = catch_within(|| {
         let items = pipe.open(std::mem::take(sample), cx)?;
         *place = Some(Open { key: Key::default(), items, given: 0 });
         Ok(())
     });
-    opened.map_err(|error| error.context("sample", &key))?;
+    cx.note.at(std::ptr::null());
+    opened.map_err(|error| error.of_sample(&key))?;
     if let Some(open) = place {
         open.key = key;
     }
@@ -104,20 +106,22 @@ impl<I: Items> Open<I> {
     /// beside it.
     pub(super) fn fill(&mut self, out: &mut Output, cx: &Context) -> Result<bool, (Error, bool)> {
         let room = out.room();
+        cx.note.at(&raw const self.key);
         let filled = catch_within(|| self.items.fill(out, cx));
+        cx.note.at(std::ptr::null()); // It may be dropped before the call ends.
         self.given += (room - out.room()) as u64 + u64::from(filled.is_err());
         // Where there is no room an end is not asked for: some know of it at their last sample, and others only behind it.
         filled.map(|more| more || out.room() == 0).map_err(|error| {
             // What is left of a broken input cannot be told apart, unless the stream can.
             let goes_on = error.kind() != ErrorKind::Panic && self.items.goes_on();
-            (error.context("sample", &self.key), goes_on)
+            (error.of_sample(&self.key), goes_on)
         })
     }
 
     /// Goes to where it had given so many answers.
     pub(super) fn restore(&mut self, state: &State, given: u64, cx: &Context) -> Result<()> {
         let restored = catch_within(|| self.items.restore(state, cx));
-        restored.map_err(|error| error.context("sample", &self.key))?;
+        restored.map_err(|error| error.of_sample(&self.key))?;
         self.given = given;
         Ok(())
     }

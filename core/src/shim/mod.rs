@@ -9,11 +9,13 @@ mod decoder;
 mod flat_map;
 mod guard;
 mod indexed;
+mod note;
 mod pipes;
 pub mod services;
 mod slots;
 mod store;
 
+pub(crate) use self::note::Note;
 pub use self::{
     closures::{Closure, FilterFn, FlatMapFn, MapFn},
     decoder::{Decodes, decoder, decoder_entry},

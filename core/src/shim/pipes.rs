@@ -12,6 +12,7 @@ use forebay_abi::{
 use super::{
     give_state,
     guard::{Instance, catch_within},
+    note::Note,
     outcome,
 };
 use crate::{
@@ -138,6 +139,13 @@ unsafe fn shared<'a, C: Calls>(this: *const ()) -> &'a Instance<C> {
     unsafe { &*this.cast() }
 }
 
+/// The context of a call that works on samples.
+fn noting(cx: &RawContext) -> Context<'_> {
+    let mut noting = Context::new(cx);
+    noting.note = Note::of(cx);
+    noting
+}
+
 unsafe extern "C" fn reset<C: Calls>(this: *mut (), cx: &RawContext) -> Outcome {
     // SAFETY: the table's rule for `*mut ()`, here and below.
     unsafe { exclusive::<C>(this) }.with_mut(|calls| outcome(calls.reset(&Context::new(cx))))
@@ -152,7 +160,7 @@ unsafe extern "C" fn poll<C: Calls>(
 ) -> Outcome {
     // SAFETY: as above.
     let this = unsafe { exclusive::<C>(this) };
-    this.with_mut(|calls| calls.poll(&Context::new(cx), ports.as_mut_slice(), outs.as_mut_slice(), room))
+    this.with_mut(|calls| calls.poll(&noting(cx), ports.as_mut_slice(), outs.as_mut_slice(), room))
 }
 
 unsafe extern "C" fn map<C: Calls>(
@@ -162,7 +170,7 @@ unsafe extern "C" fn map<C: Calls>(
     out: &mut Chunk,
 ) -> Outcome {
     // SAFETY: the table's rule for `*const ()`, here and below; maps are Sync.
-    unsafe { shared::<C>(this) }.with(|calls| calls.map(&Context::new(cx), input, out))
+    unsafe { shared::<C>(this) }.with(|calls| calls.map(&noting(cx), input, out))
 }
 
 unsafe extern "C" fn expand<C: Calls>(
@@ -173,7 +181,7 @@ unsafe extern "C" fn expand<C: Calls>(
     out: &mut Chunk,
 ) -> Outcome {
     // SAFETY: as above; flat maps are Sync, and what belongs to one thread is not touched by this call.
-    unsafe { shared::<C>(this) }.with(|calls| calls.expand(&Context::new(cx), input, at, out))
+    unsafe { shared::<C>(this) }.with(|calls| calls.expand(&noting(cx), input, at, out))
 }
 
 unsafe extern "C" fn state<C: Calls>(this: *const (), place: &mut State) -> Outcome {
@@ -263,7 +271,7 @@ impl<T: Map> Calls for MapOf<T> {
     }
 
     fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Outcome {
-        map_each(input, out, |sample| self.0.map(sample, cx))
+        map_each(input, out, cx, |sample| self.0.map(sample, cx))
     }
 
     fn probe(head: &[u8], extension: &str) -> u8 {
@@ -275,13 +283,15 @@ impl<T: Map> Calls for MapOf<T> {
 pub(super) fn map_each(
     input: &mut Chunk,
     out: &mut Chunk,
+    cx: &Context,
     map: impl Fn(&mut Sample) -> Result<()>,
 ) -> Outcome {
     if !out.is_empty() {
         return Outcome::failed(Error::bug("a map is given an empty chunk to fill").into());
     }
     outcome(input.map_into(out, |sample| {
-        catch_within(|| map(sample)).map_err(|error| error.context("sample", sample.key()))
+        cx.note.at(sample.key());
+        catch_within(|| map(sample)).map_err(|error| error.of_sample(sample.key()))
     }))
 }
 
