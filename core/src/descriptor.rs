@@ -32,6 +32,12 @@ pub struct PipeInfo {
     /// The option by which it leaves samples out on purpose, whenever it is not at its default; of several one space between; `*` for a pipe that always
     /// may. To an audit, whatever else does not come out is lost.
     pub drops: &'static str,
+    /// The option that says how many samples it hands on, the first ones of its only input, before it ends. It takes no more than those, so nothing
+    /// that the host knows to lie beyond them is made. A value of null means all.
+    pub takes: &'static str,
+    /// Brings its samples out of the run, to files or to somewhere else. Ranks that share the data get their share before it, so that no two bring out
+    /// the same sample.
+    pub writes: bool,
     /// A flat map of pieces: what it makes of one sample is little enough to be held whole, so several samples may be worked on at
     /// once, on any thread or in any worker process.
     pub parallel: bool,
@@ -128,6 +134,8 @@ impl PipeInfo {
         gives: "",
         uids: Uids::Kept,
         drops: "",
+        takes: "",
+        writes: false,
         parallel: false,
         indexed: false,
         samples: false,

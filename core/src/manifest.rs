@@ -250,6 +250,10 @@ impl Writer<'_> {
         self.raw(",");
         self.member("drops", info.drops);
         self.raw(",");
+        self.member("takes", info.takes);
+        self.raw(",");
+        self.truth("writes", info.writes);
+        self.raw(",");
         self.truth("parallel", info.parallel);
         self.raw(",");
         self.truth("indexed", info.indexed);

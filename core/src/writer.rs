@@ -199,7 +199,8 @@ struct Open {
 }
 
 impl<E: Encode> DataPipe for Writer<E> {
-    const INFO: PipeInfo = PipeInfo { uids: Uids::Made, gives: "file files", on: On::OwnThread, ..E::INFO };
+    const INFO: PipeInfo =
+        PipeInfo { uids: Uids::Made, gives: "file files", writes: true, on: On::OwnThread, ..E::INFO };
     type Options = E::Options;
 
     fn new(options: E::Options) -> Result<Self> {

@@ -80,6 +80,12 @@ pub struct PipeSpec {
     /// The options by which it leaves samples out, when one is not at its default; `*` for a pipe that always may.
     #[serde(default)]
     pub drops: String,
+    /// The option that says how many samples it hands on, the first of its only input, before it ends; empty where there is none.
+    #[serde(default)]
+    pub takes: String,
+    /// Whether it brings its samples out of the run.
+    #[serde(default)]
+    pub writes: bool,
     /// Of a flat map, whether several samples may be worked on at once.
     #[serde(default)]
     pub parallel: bool,
@@ -187,6 +193,8 @@ impl PipeSpec {
             gives: String::new(),
             uids: Uids::default(),
             drops: String::new(),
+            takes: String::new(),
+            writes: false,
             parallel: false,
             indexed: false,
             samples: false,

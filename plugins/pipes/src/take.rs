@@ -23,6 +23,7 @@ impl DataPipe for Take {
         summary: "The first samples, and no more",
         also: "header limit head",
         drops: "count",
+        takes: "count",
         ..PipeInfo::DEFAULT
     };
     type Options = TakeOptions;
