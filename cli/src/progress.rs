@@ -37,7 +37,13 @@ impl Progress {
         let Settings { executor, seed, epochs: (first, end), resume } = settings;
         let epochs = match resume {
             None => counted(*end, "epoch", "epochs"),
-            Some(_) if first == end => "every epoch is over".to_owned(),
+            Some(_) if settings.all_over() => {
+                let is = counted(*end, "epoch", "epochs");
+                format!(
+                    "every epoch is over: {is}, earlier ones included; --epochs {} reads one more",
+                    end + 1
+                )
+            }
             Some(at) if at.ended => format!("from epoch {first}, to the end of epoch {}", end - 1),
             Some(at) => {
                 format!("from epoch {first}, after {}, to the end of epoch {}", count(at.delivered), end - 1)

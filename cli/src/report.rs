@@ -76,26 +76,28 @@ pub(crate) struct Report {
 #[derive(Serialize)]
 pub(crate) struct Audited {
     file: PathBuf,
-    /// None for one of several ranks, whose files must all be there.
+    /// None for one of several ranks, whose files must all be there, and where nothing was run.
     epochs: Option<Vec<EpochAudit>>,
+    #[serde(skip)]
+    none: &'static str,
 }
 
 impl Audited {
     /// Reads the file of a run that has ended.
     pub(crate) fn new(file: &Path, rank: Option<(u32, u32)>) -> Result<Self, Error> {
+        let nothing = fs::metadata(file).is_ok_and(|file| file.is_file() && file.len() == 0);
         let alone = rank.is_none_or(|(_, world_size)| world_size == 1);
-        let epochs = alone.then(|| forebay_loader::audit(&[file])).transpose()?;
-        Ok(Self { file: file.to_owned(), epochs })
+        let epochs = (alone && !nothing).then(|| forebay_loader::audit(&[file])).transpose()?;
+        let none =
+            if nothing { "nothing was run" } else { "`forebay audit` tells, given the files of all ranks" };
+        Ok(Self { file: file.to_owned(), epochs, none })
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
         match &self.epochs {
             Some(epochs) => audit::write(epochs, out),
-            None => {
-                let file = self.file.display();
-                writeln!(out, "audit in {file}: `forebay audit` tells, given the files of all ranks")
-            }
+            None => writeln!(out, "audit in {}: {}", self.file.display(), self.none),
         }
     }
 

@@ -120,6 +120,13 @@ pub(crate) struct Settings {
     pub(crate) resume: Option<Snapshot>,
 }
 
+impl Settings {
+    /// Whether the snapshot is of the end of the last epoch, so that nothing is left to deliver.
+    pub(crate) fn all_over(&self) -> bool {
+        self.resume.is_some() && self.epochs.0 == self.epochs.1
+    }
+}
+
 /// Runs the graph; `begun` is when the process did.
 pub(crate) fn run(args: &Args, plugins: &open::Plugins, begun: Instant) -> Result {
     let registry = open::registry(plugins)?;
@@ -127,7 +134,8 @@ pub(crate) fn run(args: &Args, plugins: &open::Plugins, begun: Instant) -> Resul
     let resume = args.resume.as_deref().map(saves::read).transpose().map_err(Stop::Usage)?;
     let (mut loader, settings) = build(args, graph, resume, &registry)?;
     let snapshot = args.snapshot.clone();
-    let mut saves = Saves::new(snapshot, args.every, args.quarantine.as_deref(), settings.resume.as_ref())?;
+    let resumed = args.resume.as_deref().zip(settings.resume.as_ref());
+    let mut saves = Saves::new(snapshot, args.every, args.quarantine.as_deref(), resumed)?;
     let interrupted = interruptible(loader.stopper())?;
     let mut progress = Progress::begin(args.quiet, &args.graph, &loader, &settings);
     let mut tally = Tally::new(begun, Unit::of(loader.graph(), &registry), args.digest);
@@ -248,15 +256,13 @@ fn build(
     Ok((loader, Settings { executor, seed, epochs, resume }))
 }
 
-/// The first epoch, and the one after the last: what a snapshot began is always finished, and what follows an epoch
-/// that it ended is begun, unless so many epochs as were `asked` for are over.
+/// The first epoch, and the one after the last. An epoch that a snapshot began is always finished. After one that it ended the
+/// next begins only if as many were `asked` for: those before a resume count.
 fn epochs(asked: Option<u64>, usual: Option<u64>, resume: Option<&Snapshot>) -> (u64, u64) {
-    let Some(snapshot) = resume else { return (0, asked.or(usual).unwrap_or(1)) };
+    let end = asked.or(usual).unwrap_or(1);
+    let Some(snapshot) = resume else { return (0, end) };
     let first = snapshot.epoch + u64::from(snapshot.ended);
-    match asked {
-        Some(end) if snapshot.ended => (first, end.max(first)),
-        end => (first, end.or(usual).unwrap_or(1).max(first + 1)),
-    }
+    (first, end.max(snapshot.epoch + 1))
 }
 
 /// Goes through the epochs, and saves where it got to.
@@ -270,14 +276,20 @@ fn drive(
     let limit = args.limit.unwrap_or(u64::MAX);
     let mut resume = settings.resume.as_ref();
     tally.started = Instant::now();
+    let refused = |error: Error| {
+        Stop::early(error.context("snapshot", args.resume.as_deref().unwrap_or(Path::new("")).display()))
+    };
+    if settings.all_over()
+        && let Some(snapshot) = resume
+    {
+        // Nothing is left to deliver. A snapshot of another graph is refused all the same.
+        let nothing = loader.remainder_allowing(snapshot, &args.allow).map_err(refused)?;
+        return Ok(saves.save(&nothing)?);
+    }
     for epoch in settings.epochs.0..settings.epochs.1 {
         let mut samples = match resume.take() {
             None => loader.epoch(epoch),
-            Some(snapshot) => loader.resume_allowing(snapshot, &args.allow).map_err(|error| {
-                Stop::early(
-                    error.context("snapshot", args.resume.as_deref().unwrap_or(Path::new("")).display()),
-                )
-            })?,
+            Some(snapshot) => loader.resume_allowing(snapshot, &args.allow).map_err(refused)?,
         };
         let read = deliver(&mut samples, limit, tally, (progress, saves));
         let saved = saves.save(&samples);

@@ -68,25 +68,27 @@ pub(crate) struct Saves {
     every: u64,
     /// Deliveries since the last snapshot.
     since: u64,
-    /// The place that is in the file, or that the run began at.
+    /// The place that is in the file.
     saved: Option<Place>,
     quarantine: Option<Quarantine>,
 }
 
 impl Saves {
     /// Writes to `snapshot` after every so many deliveries, and lost samples to `quarantine`. `resumed` is where the run
-    /// begins: then the list of lost samples is gone on with, too.
+    /// begins, and the file that says so: then the list of lost samples is gone on with, too.
     pub(crate) fn new(
         snapshot: Option<PathBuf>,
         every: u64,
         quarantine: Option<&Path>,
-        resumed: Option<&Snapshot>,
+        resumed: Option<(&Path, &Snapshot)>,
     ) -> Result<Self> {
         if let Some(path) = &snapshot {
             try_replace(path).map_err(|error| in_file(error.into(), path))?;
         }
         let quarantine = quarantine.map(|path| Quarantine::open(path, resumed.is_some())).transpose()?;
-        Ok(Self { snapshot, every, since: 0, saved: resumed.map(place), quarantine })
+        let saved = resumed.filter(|(file, _)| snapshot.as_deref() == Some(*file));
+        let saved = saved.map(|(_, snapshot)| place(snapshot));
+        Ok(Self { snapshot, every, since: 0, saved, quarantine })
     }
 
     /// Takes note of one more delivery.

@@ -183,10 +183,18 @@ impl Loader {
     /// # Errors
     /// As [`resume`](Loader::resume).
     pub fn remainder(&mut self, snapshot: &Snapshot) -> Result<Epoch<'_>> {
+        self.remainder_allowing(snapshot, &[])
+    }
+
+    /// As [`remainder`](Loader::remainder), for a graph that was changed on purpose: nodes and plugins named in `allowed` may differ.
+    ///
+    /// # Errors
+    /// As [`resume`](Loader::resume).
+    pub fn remainder_allowing(&mut self, snapshot: &Snapshot, allowed: &[String]) -> Result<Epoch<'_>> {
         if !snapshot.ended {
-            return self.resume(snapshot);
+            return self.resume_allowing(snapshot, allowed);
         }
-        self.check(snapshot, &[])?;
+        self.check(snapshot, allowed)?;
         Ok(self.begin(At {
             epoch: snapshot.epoch,
             delivered: snapshot.delivered,

@@ -165,7 +165,8 @@ impl Log {
     /// Takes a snapshot by `locate`, and gives its number, where one is needed. Meanwhile nobody leaves word, so a mark that is
     /// found is of what was written before.
     pub(crate) fn snapshot<T>(&self, locate: impl FnOnce() -> T) -> (Option<u64>, T) {
-        if !self.whose.nodes.iter().any(|part| part.unordered) {
+        // Before a run has begun there is nothing to go on after.
+        if self.turn() == 0 || !self.whose.nodes.iter().any(|part| part.unordered) {
             return (None, locate());
         }
         let mut out = self.out();
