@@ -10,7 +10,7 @@ use std::{
 };
 
 use forebay_loader::{ErrorKind, Sample, Snapshot};
-use forebay_tests::{Setting, build, error_of, line, registry, within_deadline};
+use forebay_tests::{Setting, build, builder, command::forebay, error_of, line, registry, within_deadline};
 
 /// Where the child writes, and how it is told to.
 const FOLDER: &str = "FOREBAY_TEST_WRITE";
@@ -148,6 +148,84 @@ fn nothing_that_is_there_is_overwritten() {
             error_of(&line("range 3 | write_tar out.tar shard_size=2"), &registry(), Setting::INLINE);
         assert_eq!(error.get("option"), Some("pattern"), "{error}");
     });
+}
+
+#[test]
+fn each_sample_is_written_by_one_rank() {
+    within_deadline(|| {
+        let registry = registry();
+        for text in [
+            "range 10 | write_jsonl 'OUT'",
+            "range 10 | shuffle 4 | increment | write_jsonl 'OUT' | rogue_map at=-1",
+            // What comes behind it may see all files in order.
+            "range 10 | write_jsonl 'OUT' shard_size=2 | shuffle 3 | batch 2",
+            "range 10 | batch 2 | unbatch | write_jsonl 'OUT'",
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let name = if text.contains("shard_size") { "{rank}-{}.jsonl" } else { "{rank}.jsonl" };
+            let text = text.replace("OUT", folder.path().join(name).to_str().unwrap());
+            for rank in 0..3 {
+                let builder = builder(&line(&text), Setting::threads(2)).ranks(rank, 3);
+                let mut loader = builder.build(&registry).unwrap();
+                let pipes: Vec<_> = loader.graph().nodes().iter().map(|node| node.pipe.clone()).collect();
+                let place = |name: &str| pipes.iter().position(|pipe| pipe == name).unwrap();
+                assert!(place("shard") < place("write_jsonl"), "{pipes:?}");
+                for sample in loader.epoch(0) {
+                    sample.unwrap_or_else(|error| panic!("{text}: {error}"));
+                }
+                loader.finish().unwrap();
+            }
+            let written = files(folder.path()).into_values().collect::<Vec<_>>().concat();
+            let mut lines: Vec<_> = str::from_utf8(&written).unwrap().lines().map(str::to_owned).collect();
+            lines.sort_by_key(|line| (line.len(), line.clone()));
+            let first = i64::from(text.contains("4 | increment"));
+            let expected: Vec<_> = (first..first + 10).map(|n| format!("{{\"value\":{n}}}")).collect();
+            assert_eq!(lines, expected, "{text}");
+        }
+    });
+}
+
+#[test]
+fn a_writer_before_the_ranks_part_is_refused() {
+    let registry = registry();
+    for text in [
+        "range 10 | write_jsonl '/tmp/{rank}.jsonl' | shard",
+        // No place before it is before all that is read.
+        "range @a 5 ; range @b 5 | write_jsonl '/tmp/{rank}.jsonl' ; concat <a, write_jsonl>",
+    ] {
+        let error = builder(&line(text), Setting::INLINE).ranks(1, 2).build(&registry).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{text}: {error}");
+        let says =
+            "`write_jsonl` writes samples before they are dealt out to ranks: every rank would write all";
+        assert!(error.message().starts_with(says) && error.message().contains("before it"), "{error}");
+    }
+}
+
+#[test]
+fn a_writer_goes_on_with_the_ranks_that_began() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        let text =
+            format!("range 90 | write_jsonl '{}/{{rank}}-{{}}.jsonl' shard_size=4", folder.path().display());
+        let mut loader = builder(&line(&text), Setting::INLINE).ranks(0, 2).build(&registry).unwrap();
+        let mut epoch = loader.epoch(0);
+        assert_eq!(epoch.by_ref().take(3).count(), 3);
+        let snapshot = epoch.snapshot().unwrap();
+        let mut other = builder(&line(&text), Setting::INLINE).ranks(0, 1).build(&registry).unwrap();
+        let error = other.resume(&snapshot).err().unwrap();
+        assert!(error.message().contains("`write_jsonl` has written other samples on each rank"), "{error}");
+        let mut same = builder(&line(&text), Setting::INLINE).ranks(0, 2).build(&registry).unwrap();
+        assert!(same.resume(&snapshot).unwrap().all(|sample| sample.is_ok()));
+        assert_eq!(files(folder.path()).len(), 12);
+    });
+}
+
+#[test]
+fn explain_shows_the_split_before_the_writer() {
+    let graph = "range 10 | write_jsonl 'u{rank}.jsonl'";
+    let explained = forebay(&[], &["explain", graph, "--rank", "0/3"]);
+    let text = String::from_utf8(explained.stdout).unwrap();
+    assert!(text.contains("range 10 | shard | write_jsonl 'u{rank}.jsonl'"), "{text}");
 }
 
 #[test]

@@ -177,6 +177,7 @@ pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[b
             kept: kept[at],
             deals: spec.shards,
             stacks: !spec.stacks.is_empty(),
+            writes: spec.writes,
             replaces: replaces(node),
             trail: Arc::new(Trail::default()),
             arrivals: None,

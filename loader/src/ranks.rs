@@ -1,4 +1,4 @@
-//! How ranks share the data: each runs the graph, and a pipe that shards gives it its part.
+//! How ranks share the data: each runs the graph, and a pipe that shards gives it its part. What writes stands behind that pipe.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,17 @@ use forebay_core::{Error, Result};
 
 use crate::{
     Registry,
-    graph::{Catalog, Graph, Input, Node, PipeSpec},
+    graph::{Catalog, Graph, Input, Node, PipeSpec, above},
 };
 
 impl Graph {
     /// The checked graph as ranks that share the data run it: with a pipe that shards, where it has none. It stands after the last pipe
     /// with state, so that all ranks agree on the order of the samples, and before the maps and batches, so that no rank works for another.
+    /// A pipe that writes always stands behind it, whatever comes after that: so each sample is written by one rank.
     ///
     /// # Errors
-    /// `Invalid`, where no plugin has such a pipe, or an order that differs from rank to rank would be dealt out.
+    /// `Invalid`, where no plugin has such a pipe, an order that differs from rank to rank would be dealt out, or a pipe writes before samples
+    /// are dealt out.
     pub fn for_ranks(self, registry: &Registry) -> Result<Self> {
         let mut graph = deal(self, registry)?;
         graph.isolate(registry);
@@ -48,16 +50,23 @@ fn deal(graph: Graph, registry: &Registry) -> Result<Graph> {
 
 /// The output after which samples are dealt out, and the node that reads it.
 fn place(graph: &Graph, registry: &Registry) -> Result<(Input, Option<String>)> {
-    let read = |output: &Input| graph.nodes().iter().find(|node| node.inputs.contains(output));
+    let reader_of = |output: &Input| graph.nodes().iter().find(|node| node.inputs.contains(output));
     let mut outputs = graph.nodes().iter().flat_map(|node| {
         let count = spec(registry, node).map_or(1, |spec| spec.outputs_of(node));
         (0..count).map(|port| Input { node: node.name.clone(), port })
     });
-    let mut at = outputs.rfind(|output| read(output).is_none());
+    let (nodes, read) = (graph.nodes(), graph.edges());
+    let writes = |at: usize| spec(registry, &nodes[at]).is_some_and(|spec| spec.writes);
+    let writes_above = |name: &str| {
+        let at = nodes.iter().position(|node| node.name == name);
+        at.is_some_and(|at| above(&read, at).into_iter().any(writes))
+    };
+    let mut at = outputs.rfind(|output| reader_of(output).is_none());
     let mut reader = None;
     while let Some(output) = &at {
         let node = graph.node(&output.node).ok_or_else(|| Error::bug("an input names no node"))?;
         let passes = spec(registry, node).is_some_and(|spec| spec.is_even() || !spec.stacks.is_empty());
+        let passes = passes || writes_above(&node.name);
         match &node.inputs[..] {
             [input] if passes => {
                 reader = Some(node.name.clone());
@@ -86,6 +95,13 @@ pub(crate) fn dealt(graph: &Graph, registry: &Registry) -> Result<Vec<bool>> {
             return Err(Error::invalid(format!(
                 "`{}` is unordered, and its samples are dealt out to ranks after it: each rank would have another order, and \
                  deal out others; put the pipe that deals them out before it",
+                nodes[at].name
+            )));
+        }
+        if !dealt[at] && spec(registry, &nodes[at]).is_some_and(|spec| spec.writes) {
+            return Err(Error::invalid(format!(
+                "`{}` writes samples before they are dealt out to ranks: every rank would write all\n\
+                 put the pipe that deals them out before it",
                 nodes[at].name
             )));
         }

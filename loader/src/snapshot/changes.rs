@@ -152,6 +152,12 @@ pub(crate) fn check_ranks(
             true => mark.taken == mark.given,
             false => (stop.deals || stop.stacks) && mark.lost == 0,
         };
+        if stop.writes {
+            let name = &node.name;
+            return refuse(format!(
+                "`{name}` has written other samples on each rank; go on with the ranks that began"
+            ));
+        }
         if !even {
             let name = &node.name;
             return refuse(format!(

@@ -35,6 +35,8 @@ pub(crate) struct Stop {
     pub(crate) deals: bool,
     /// Stacks a fixed number of samples into one.
     pub(crate) stacks: bool,
+    /// Brings its samples out of the run.
+    pub(crate) writes: bool,
     /// A map that gives a sample in place of one that is lost: a copy of the one before.
     pub(crate) replaces: bool,
     pub(crate) trail: Arc<Trail>,
