@@ -1,6 +1,7 @@
 //! An audit proves that every sample came exactly once, whatever ran it, or names who did not see to that.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod alone;
 mod merged;
 mod uids;
 

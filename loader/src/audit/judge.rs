@@ -19,6 +19,12 @@ const REASONS: usize = 20;
 pub(super) fn judge(epoch: u64, records: &Records) -> EpochAudit {
     let mut judge =
         Judge { records, offences: BTreeMap::new(), left_out: BTreeMap::new(), unfinished: Vec::new() };
+    let absent = records.absent.values().flatten();
+    absent.for_each(|what| judge.not_known(what.clone()));
+    if !judge.unfinished.is_empty() {
+        // What came before would seem to be lost, or to come from nowhere.
+        return judge.verdict(epoch, false);
+    }
     judge.ranks();
     for node in 0..records.nodes.len() {
         judge.node(node);
@@ -27,7 +33,7 @@ pub(super) fn judge(epoch: u64, records: &Records) -> EpochAudit {
     for (&node, uids) in &records.differ {
         judge.blame(What::Ranks, Some(node), "", uids, |_| Vec::new());
     }
-    judge.verdict(epoch)
+    judge.verdict(epoch, true)
 }
 
 struct Judge<'a> {
@@ -392,7 +398,7 @@ impl Judge<'_> {
         }));
     }
 
-    fn verdict(mut self, epoch: u64) -> EpochAudit {
+    fn verdict(mut self, epoch: u64, judged: bool) -> EpochAudit {
         let (given, levels) = self.source();
         let (mut delivered, mut deliveries) = (0, 0);
         let pieces = levels.iter().any(|&node| self.part(node).pieces);
@@ -430,6 +436,7 @@ impl Judge<'_> {
         });
         EpochAudit {
             epoch,
+            judged,
             exactly_once: self.offences.is_empty() && self.unfinished.is_empty(),
             given,
             delivered,

@@ -215,6 +215,8 @@ pub(super) struct Records {
     pub(super) keys: HashMap<u64, String>,
     /// Samples that a node gave on one rank where it had given others on another.
     pub(super) differ: BTreeMap<usize, Vec<u64>>,
+    /// By rank, what a run of it went on after and is not here.
+    pub(super) absent: BTreeMap<u32, Vec<String>>,
 }
 
 /// What one rank was given.
@@ -225,6 +227,18 @@ pub(super) struct Rank {
     pub(super) ended: Option<u64>,
     /// Began in the middle, since there were fewer ranks before.
     pub(super) late: bool,
+    /// The place of its first delivery, and how many it had when it last ended.
+    first: u64,
+    all: Option<u64>,
+}
+
+impl Rank {
+    /// Whether all of its deliveries before this place are known; it may have ended with fewer.
+    fn covers(&self, place: u64) -> bool {
+        let place = place.min(self.all.unwrap_or(u64::MAX));
+        let known = self.delivered.range(self.first..place.max(self.first)).count() as u64;
+        known == place.saturating_sub(self.first)
+    }
 }
 
 impl Records {
@@ -233,11 +247,28 @@ impl Records {
         if begin.resumed_of.is_none() && begin.world_size != self.world_size {
             *self = Self::default(); // The whole epoch again, on another number of ranks.
         }
+        self.look_before(begin);
         self.cut(begin);
         (self.output, self.world_size) = (begin.output, begin.world_size);
         self.nodes.clone_from(&begin.nodes);
         self.needed = self.needed.max(begin.world_size).max(begin.resumed_of.unwrap_or(0));
         run.each(|line| self.line(begin.rank, line))
+    }
+
+    /// Notes what a run goes on after and is not in these files: its own rank's deliveries before, or those of all ranks if there were others.
+    fn look_before(&mut self, begin: &Begin) {
+        let Some(of) = begin.resumed_of else {
+            self.absent.remove(&begin.rank);
+            return;
+        };
+        let ranks = if of == begin.world_size { begin.rank..begin.rank + 1 } else { 0..of };
+        let lacks =
+            ranks.filter(|rank| !self.ranks.get(rank).is_some_and(|known| known.covers(begin.delivered)));
+        let count = begin.delivered;
+        let lacks = lacks.map(|rank| {
+            format!("the first {count} deliveries of rank {rank} of {of} are not in these files")
+        });
+        self.absent.insert(begin.rank, lacks.collect());
     }
 
     /// Forgets what was delivered after the place that a run begins at, and on whichever other number of ranks that was, what
@@ -248,6 +279,7 @@ impl Records {
         self.ranks.entry(rank).or_insert_with(|| Rank {
             world_size,
             late: of.is_some_and(|of| rank >= of),
+            first: if of.is_some_and(|of| rank >= of) { begin.delivered } else { 0 },
             ..Rank::default()
         });
         let others: Vec<u32> = self
@@ -311,7 +343,10 @@ impl Records {
                 let known = self.ranks.entry(rank).or_default();
                 known.delivered.extend(from(first, read_items(&uids)?).map(|(at, item)| (at, item.uid)));
             }
-            Line::Ended(count) => self.ranks.entry(rank).or_default().ended = Some(count),
+            Line::Ended(count) => {
+                let known = self.ranks.entry(rank).or_default();
+                (known.ended, known.all) = (Some(count), Some(count));
+            }
             Line::Run(_) | Line::Snapshot(_) => {}
         }
         Ok(())

@@ -13,6 +13,9 @@ pub(super) const NAMED: usize = 10;
 pub struct EpochAudit {
     /// The epoch.
     pub epoch: u64,
+    /// Whether it could be judged. It cannot where a run went on after others that are not in these files: [`unfinished`](Self::unfinished)
+    /// says what is needed.
+    pub judged: bool,
     /// Whether every sample came exactly once: all is known, and there is no offence.
     pub exactly_once: bool,
     /// Samples given by the last node that makes uids, over all ranks each counted once.
@@ -23,7 +26,7 @@ pub struct EpochAudit {
     pub deliveries: u64,
     /// Samples that nodes left out as they were told to.
     pub left_out: Vec<LeftOut>,
-    /// Why not all is known: a run that did not end, or a rank whose file is not here.
+    /// Why not all is known: a run that did not end, or a rank or an earlier run whose file is not here.
     pub unfinished: Vec<String>,
     /// What came twice, got lost, or came from nowhere.
     pub offences: Vec<Offence>,
@@ -94,6 +97,7 @@ impl fmt::Display for EpochAudit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match (self.exactly_once, self.offences.is_empty()) {
             (true, _) => "exactly once",
+            _ if !self.judged => "not judged; it needs the files of the runs before, too",
             (false, true) => "not finished; so far none twice, none lost",
             (false, false) => "NOT exactly once",
         };
