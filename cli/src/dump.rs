@@ -55,6 +55,9 @@ pub(crate) fn dump(args: &Args, plugins: &open::Plugins) -> Result {
     if let Some(seed) = args.seed {
         builder = builder.seed(seed);
     }
+    if let Some(limit) = args.limit {
+        builder = builder.limit(limit as u64);
+    }
     let mut loader = builder.build(&registry).map_err(Stop::early)?;
     let mut coverage = survey.map(|survey| Coverage::new(survey, &registry));
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());

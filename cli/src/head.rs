@@ -37,7 +37,8 @@ pub(crate) fn head(args: &Args, plugins: &open::Plugins) -> Result {
     let Input { graph, survey } = open::input(&args.path, &registry)?;
     // Nothing is read ahead: what fails behind the last sample that is shown is no failure of this command.
     let builder = Loader::builder(graph).executor(registry.modest_executor()).chunk(1);
-    let mut loader = builder.allow_failures(args.allow_failures).build(&registry).map_err(Stop::early)?;
+    let builder = builder.limit(args.samples as u64).allow_failures(args.allow_failures);
+    let mut loader = builder.build(&registry).map_err(Stop::early)?;
     let mut coverage = survey.map(|survey| Coverage::new(survey, &registry));
     let mut samples = Vec::new();
     let (mut shown, mut failed) = (0, None);

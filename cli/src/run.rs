@@ -212,11 +212,12 @@ fn build(
     let of_snapshot = resume.as_ref().map(|snapshot| snapshot.seed);
     let seed = args.seed.or(of_snapshot).or(graph.run.seed).unwrap_or(0);
     let epochs = epochs(args.epochs, graph.run.epochs, resume.as_ref());
-    // A limit may end the run in any epoch, and then no other is to be begun.
-    let ahead = if args.limit.is_some() { 0 } else { epochs.1 };
     let mut builder =
-        Loader::builder(graph).executor(executor).seed(seed).epochs(ahead).shuffles(!args.no_shuffle);
+        Loader::builder(graph).executor(executor).seed(seed).epochs(epochs.1).shuffles(!args.no_shuffle);
     builder = builder.allow_failures(args.allow_failures);
+    if let Some(limit) = args.limit {
+        builder = builder.limit(limit);
+    }
     if let Some(budget) = args.budget {
         builder = builder.budget(budget);
     }

@@ -43,6 +43,7 @@ pub struct LoaderBuilder {
     watch: Option<Watch>,
     audit: Option<PathBuf>,
     epochs: Option<u64>,
+    limit: Option<u64>,
     record: Option<PathBuf>,
     replay: Option<PathBuf>,
     failures: Failures,
@@ -66,6 +67,7 @@ impl LoaderBuilder {
             watch: None,
             audit: None,
             epochs: None,
+            limit: None,
             record: None,
             replay: None,
             failures: Failures::default(),
@@ -122,6 +124,14 @@ impl LoaderBuilder {
     #[must_use]
     pub fn epochs(mut self, count: u64) -> Self {
         self.epochs = Some(count);
+        self
+    }
+
+    /// No more than this many samples will be read, batches where the graph ends with those, over all epochs: so nothing is made that only a later one
+    /// would need. Whoever reads on gets more, and waits for it.
+    #[must_use]
+    pub fn limit(mut self, samples: u64) -> Self {
+        self.limit = Some(samples);
         self
     }
 
@@ -281,6 +291,7 @@ impl LoaderBuilder {
             records,
             at: At::default(),
             epochs,
+            limit: self.limit,
             deaths: 0,
             trouble: None,
             waited: Duration::ZERO,

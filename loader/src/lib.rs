@@ -38,6 +38,7 @@ pub mod registry;
 mod snapshot;
 mod stall;
 mod stats;
+mod takes;
 mod tide;
 mod worker;
 

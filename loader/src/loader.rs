@@ -61,6 +61,8 @@ pub struct Loader {
     pub(crate) at: At,
     /// The epoch after the last that will be read.
     pub(crate) epochs: u64,
+    /// How many more samples will be read, if that was said.
+    pub(crate) limit: Option<u64>,
     /// How often workers that had state died since the last sample; crashes count as many.
     pub(crate) deaths: usize,
     /// An error that had no other way out; what is asked for next fails with it.
@@ -121,7 +123,8 @@ impl Loader {
                 self.trouble.get_or_insert(error);
                 break;
             }
-            self.run.start(at.epoch, origins);
+            let wanted = self.limit.map_or(u64::MAX, |left| at.delivered.saturating_add(left));
+            self.run.start(at.epoch, origins, wanted);
             if self.run.fallen().is_none() {
                 break;
             }
@@ -137,7 +140,12 @@ impl Loader {
         let next = at.epoch.saturating_add(1);
         // An audit puts what is written between two starts down to the first of them.
         // A record must not hold the order of an epoch that nobody reads.
-        if next < self.epochs && self.audit.is_none() && self.records.written.is_none() {
+        // Who reads no more than so many samples may not come to another epoch.
+        if next < self.epochs
+            && self.limit.is_none()
+            && self.audit.is_none()
+            && self.records.written.is_none()
+        {
             self.run.prepare(next, self.course.fresh());
         }
         Epoch { loader: self }
@@ -414,6 +422,7 @@ impl Iterator for Epoch<'_> {
         match &next {
             Some(Ok(sample)) => {
                 loader.at.delivered += 1;
+                loader.limit = loader.limit.map(|left| left.saturating_sub(1));
                 loader.deaths = 0;
                 if let Some(audit) = &loader.audit {
                     audit.delivered(sample.uid());

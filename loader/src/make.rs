@@ -53,7 +53,7 @@ impl Maker<'_> {
     pub(crate) fn body(&mut self, segment: &Segment) -> Result<Body> {
         let mut links = segment.nodes.iter().map(|&at| self.link(at)).collect::<Result<Vec<_>>>()?;
         if !segment.parallel {
-            let chain = Chain::new(links, segment.inputs.len(), segment.outputs.len());
+            let chain = Chain::new(links, segment.takes.clone(), segment.inputs.len(), segment.outputs.len());
             return Ok(Body::Serial(Box::new(chain)));
         }
         for (link, &at) in links.iter_mut().zip(&segment.nodes) {
@@ -130,6 +130,7 @@ impl Maker<'_> {
             blame,
             on_error: node.on_error(),
             grain: Grain::new(if exact { Some(1) } else { self.chunk }),
+            wanted: u64::MAX,
             deferred: None,
             place: origin.mark.place,
             trail: Arc::clone(&stop.trail),

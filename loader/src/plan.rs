@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::{
     Executor, Registry,
     graph::{Action, Catalog, Graph, Node, On, PipeSpec},
+    takes::Takes,
 };
 
 /// A checked graph, cut into segments; each comes after all it reads from.
@@ -41,6 +42,9 @@ pub struct Segment {
     /// For each node whether it may start its inputs over.
     #[serde(skip)]
     pub(crate) rewinds: Vec<bool>,
+    /// What each node takes for those that are wanted of it.
+    #[serde(skip)]
+    pub(crate) takes: Vec<Takes>,
     /// Whether one of them keeps what it reads: then nothing is made for it before it is asked for.
     #[serde(skip)]
     pub(crate) keeps: bool,
@@ -124,10 +128,12 @@ impl Plan {
                     inputs: Vec::new(),
                     outputs: Vec::new(),
                     rewinds: Vec::new(),
+                    takes: Vec::new(),
                     keeps: false,
                 }),
             }
             plan.segments[segment_of[at]].rewinds.push(spec(at)?.rewinds);
+            plan.segments[segment_of[at]].takes.push(Takes::of(&graph.nodes()[at], spec(at)?));
             plan.segments[segment_of[at]].keeps |= spec(at)?.keeps;
         }
         for segment in plan.segments.iter_mut().filter(|segment| segment.unordered) {
@@ -174,6 +180,11 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// Whether some node takes no more than so many samples, whatever is wanted of it.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.segments.iter().flat_map(|segment| &segment.takes).any(|takes| takes.is_bounded())
     }
 
     /// How many segments run there.

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     host::{Host, stopped},
     stats::Counters,
+    takes::Takes,
     worker::protocol::{News, Spot},
 };
 
@@ -37,6 +38,8 @@ pub(crate) enum Stop {
 /// A chain of nodes with the samples that wait between them.
 pub(crate) struct Chain {
     links: Vec<Link>,
+    /// What each takes for those that are wanted of it.
+    takes: Vec<Takes>,
     /// The inputs of the first node.
     pub(crate) ports: Vec<Port>,
     /// The input of each later node.
@@ -49,11 +52,11 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    pub(crate) fn new(links: Vec<Link>, inputs: usize, outputs: usize) -> Self {
+    pub(crate) fn new(links: Vec<Link>, takes: Vec<Takes>, inputs: usize, outputs: usize) -> Self {
         let inner = links.iter().skip(1).map(|_| Port::default()).collect();
         let ports = (0..inputs).map(|_| Port::default()).collect();
         let outs = (0..outputs).map(|_| Chunk::default()).collect();
-        Self { links, ports, inner, outs, at: 0, idle: 0, fresh: true }
+        Self { links, takes, ports, inner, outs, at: 0, idle: 0, fresh: true }
     }
 
     /// Forgets everything that waits and starts an epoch, each node at its origin; the pipes are told with the first
@@ -86,6 +89,14 @@ impl Chain {
         self.fresh = true;
         self.at = self.links.len() - 1;
         self.idle = 0;
+    }
+
+    /// So many samples of its output are wanted in this pass, and no more before it is asked for them.
+    pub(super) fn want(&mut self, mut wanted: u64) {
+        for (link, takes) in self.links.iter_mut().zip(&self.takes).rev() {
+            link.wanted = wanted;
+            wanted = takes.from(wanted);
+        }
     }
 
     /// Drives the chain until it has something, or cannot go on.

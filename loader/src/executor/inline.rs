@@ -34,6 +34,10 @@ pub(crate) struct Inline {
     /// Empty chunks, whose memory is used again.
     spares: Vec<Chunk>,
     most_ahead: MostAhead,
+    /// How many samples the consumer takes of an epoch.
+    wanted: u64,
+    /// Whether some pipe takes so many and no more.
+    bounded: bool,
     over: bool,
 }
 
@@ -125,11 +129,12 @@ impl Maps {
         pass
     }
 
-    /// Maps some of the samples in `chunk`; `out` is empty, for what comes out.
-    fn run(&mut self, chunk: &mut Chunk, mut out: Chunk) {
+    /// Maps some of the samples in `chunk`, of which so many are `wanted` in this pass; `out` is empty, for what comes out.
+    fn run(&mut self, chunk: &mut Chunk, wanted: u64, mut out: Chunk) {
         let begin = Instant::now();
         self.spent.clear();
-        let (size, went) = self.lane.portion(self.taken, self.grain.size());
+        let left = usize::try_from(wanted.saturating_sub(self.taken).max(1)).unwrap_or(usize::MAX);
+        let (size, went) = self.lane.portion(self.taken, self.grain.size().min(left));
         self.spent.take_from(chunk, size);
         let (at, first) = (self.taken, self.taken.saturating_sub(self.lane.missing()));
         self.taken += self.spent.len() as u64;
@@ -178,6 +183,7 @@ impl Inline {
         Self {
             parts,
             edges: job.plan.edges.iter().map(|_| Edge::default()).collect(),
+            bounded: job.plan.is_bounded(),
             plan: job.plan,
             output: job.output,
             host: job.host,
@@ -186,6 +192,7 @@ impl Inline {
             ready: Chunk::new(),
             spares: Vec::new(),
             most_ahead: MostAhead::new(job.budget),
+            wanted: u64::MAX,
             over: false,
         }
     }
@@ -226,10 +233,30 @@ impl Inline {
         Ok(())
     }
 
+    /// How many samples of a segment's output are wanted in this pass, and how many of its input for those, as far as that is known.
+    fn wanted(&self, segment: usize) -> (u64, u64) {
+        let plan = &self.plan.segments[segment];
+        let wanted = match plan.outputs[..] {
+            [out] => self.plan.edges[out].to.map_or(self.wanted, |reader| self.wanted(reader).1),
+            _ => u64::MAX,
+        };
+        let lost = match &self.parts[segment] {
+            Part::Chain(_) => 0,
+            Part::Maps(maps) => maps.lane.missing(),
+        };
+        let takes = plan.takes.iter().rev();
+        (wanted, takes.fold(wanted.saturating_add(lost), |wanted, takes| takes.from(wanted)))
+    }
+
     /// Runs a segment until it has something, or cannot go on.
     fn run(&mut self, segment: usize) -> Stop {
+        let known = self.bounded || self.wanted < u64::MAX;
+        let (given, taken) = if known { self.wanted(segment) } else { (u64::MAX, u64::MAX) };
         let maps = match &mut self.parts[segment] {
-            Part::Chain(chain) => return chain.run(&self.waker, &self.host),
+            Part::Chain(chain) => {
+                chain.want(given);
+                return chain.run(&self.waker, &self.host);
+            }
             Part::Maps(maps) => maps,
         };
         if let Some(error) = maps.failed.take() {
@@ -245,7 +272,7 @@ impl Inline {
                     false => Stop::NeedInput(0),
                 };
             };
-            maps.run(chunk, self.spares.pop().unwrap_or_default());
+            maps.run(chunk, taken, self.spares.pop().unwrap_or_default());
             if chunk.is_empty() {
                 self.spares.extend(input.pop());
             }
@@ -340,7 +367,8 @@ impl Inline {
 }
 
 impl Run for Inline {
-    fn start(&mut self, epoch: u64, origins: &[Origin]) {
+    fn start(&mut self, epoch: u64, origins: &[Origin], wanted: u64) {
+        self.wanted = wanted;
         for part in &mut self.parts {
             match part {
                 Part::Chain(chain) => chain.start(epoch, origins),

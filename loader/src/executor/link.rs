@@ -44,6 +44,8 @@ pub(crate) struct Link {
     pub(crate) blame: Blame,
     pub(crate) on_error: OnError,
     pub(crate) grain: Grain,
+    /// How many of its samples are wanted in this pass, as far as that is known.
+    pub(crate) wanted: u64,
     /// What a call came to that gave samples as well: they go first.
     pub(crate) deferred: Option<Call>,
     pub(crate) place: Place,
@@ -139,6 +141,9 @@ impl Link {
         waker: &Waker,
         host: &Host,
     ) -> (Call, bool) {
+        // Who asks gets one more, whatever was thought to be wanted.
+        let wanted = self.wanted.saturating_sub(self.place.given.first().copied().unwrap_or(0)).max(1);
+        let room = self.grain.size().min(usize::try_from(wanted).unwrap_or(usize::MAX));
         let mut took = 0;
         for (taken, port) in self.place.taken.iter_mut().zip(&*ports) {
             let waits = port.chunk.len() as u64;
@@ -151,7 +156,7 @@ impl Link {
         let had = held(outs);
         let before = self.tap.as_ref().map(|tap| tap.before(ports, outs));
         let begin = Instant::now();
-        let call = self.poll(ports, outs, waker);
+        let call = self.poll(ports, outs, room, waker);
         let now = Instant::now();
         let samples = held(outs) - had;
         let mut moved = samples > 0;
@@ -247,8 +252,7 @@ impl Link {
         }
     }
 
-    fn poll(&mut self, ports: &mut [Port], outs: &mut [Chunk], waker: &Waker) -> Call {
-        let room = self.grain.size();
+    fn poll(&mut self, ports: &mut [Port], outs: &mut [Chunk], room: usize, waker: &Waker) -> Call {
         let pipe = &mut self.pipe;
         let outcome = self.cx.with_waker(waker, |cx| pipe.poll(cx, ports, outs, room));
         let (code, input) = (outcome.code, outcome.detail as usize);

@@ -137,8 +137,9 @@ pub(crate) struct Job {
 
 /// Runs a plan, epoch by epoch.
 pub(crate) trait Run: Send {
-    /// Starts an epoch, each node at its origin; whatever was left of the one before is dropped.
-    fn start(&mut self, epoch: u64, origins: &[Origin]);
+    /// Starts an epoch, each node at its origin; whatever was left of the one before is dropped. So many of the epoch's samples are `wanted`, the
+    /// greatest number if that is not known: what lies beyond is made when it is asked for.
+    fn start(&mut self, epoch: u64, origins: &[Origin], wanted: u64);
 
     /// Begins the epoch that comes next at its origins as soon as all of this one is made.
     fn prepare(&mut self, _epoch: u64, _origins: Vec<Origin>) {}

@@ -9,7 +9,7 @@ use super::{
     trail::{Origin, pass_of_input},
     turns::Turns,
 };
-use crate::{graph::On, plan};
+use crate::{graph::On, plan, takes::Takes};
 
 /// A segment with its place in the graph.
 pub(super) struct Segment {
@@ -21,6 +21,8 @@ pub(super) struct Segment {
     pub(super) outputs: Vec<usize>,
     /// For each node whether it may start its inputs over.
     pub(super) rewinds: Vec<bool>,
+    /// What each node takes for those that are wanted of it.
+    pub(super) takes: Vec<Takes>,
     /// Whether it keeps what it reads, and has not asked for any of that in this pass.
     keeps: bool,
     pub(super) idles: bool,
@@ -86,6 +88,8 @@ pub(super) struct Edge {
     pub(super) items: VecDeque<Item>,
     /// What the items keep, and those that wait within the writer for their turn.
     pub(super) bytes: usize,
+    /// How many samples came in this pass, those before a resume included.
+    pub(super) came: u64,
     pub(super) ended: bool,
 }
 
@@ -118,7 +122,7 @@ impl Segment {
                 turns: Turns::default(),
             },
         };
-        let (inputs, outputs, rewinds) = (plan.inputs, plan.outputs, plan.rewinds);
+        let (inputs, outputs, rewinds, takes) = (plan.inputs, plan.outputs, plan.rewinds, plan.takes);
         // A process is driven by the same threads whether it is in a sandbox or not.
         let on = if plan.on.is_elsewhere() { On::Process } else { plan.on };
         let keeps = plan.keeps;
@@ -130,6 +134,7 @@ impl Segment {
             inputs,
             outputs,
             rewinds,
+            takes,
             keeps,
             idles: keeps,
             ended: false,

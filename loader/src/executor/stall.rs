@@ -12,10 +12,13 @@ impl Shared {
     /// Waits until there may be something for the consumer, who has waited since `begin` and was `told` so often.
     pub(super) fn wait_for_output<'a>(
         &'a self,
-        table: MutexGuard<'a, Table>,
+        mut table: MutexGuard<'a, Table>,
         begin: Instant,
         told: &mut u32,
     ) -> MutexGuard<'a, Table> {
+        if table.ask() {
+            self.call_all();
+        }
         let wait = |table| self.output.wait(table).unwrap_or_else(PoisonError::into_inner);
         let Some(watch) = &self.watch else { return wait(table) };
         // Again after twice the time, so that a log does not fill with it.

@@ -5,6 +5,7 @@ mod output;
 mod ready;
 mod solo;
 mod stall;
+mod wanted;
 
 use std::{collections::VecDeque, sync::Arc, time::Instant};
 
@@ -39,6 +40,11 @@ pub(crate) struct Table {
     taken: u64,
     /// Whether some segment keeps what it reads.
     keeps: bool,
+    /// Whether it may be known how many samples of some edge are wanted.
+    bounded: bool,
+    /// How many samples the consumer takes of an epoch, and whether it waits for one now.
+    wanted: u64,
+    asked: bool,
     /// Empty chunks, whose memory is used again.
     spares: Vec<Chunk>,
     /// What is to be dropped once the lock is given back: a value's end may call a waker, which wants the lock.
@@ -98,12 +104,15 @@ pub(crate) struct Task {
 impl Table {
     pub(crate) fn new(job: Job, wakers: Vec<Waker>, workers: usize) -> Self {
         let keeps = job.plan.segments.iter().any(|segment| segment.keeps);
+        let bounded = job.plan.is_bounded();
         let bodies = job.plan.segments.into_iter().zip(job.bodies).zip(wakers);
         let segments = bodies.map(|((plan, body), waker)| Segment::new(plan, body, waker, job.chunk));
         let edges = job.plan.edges.into_iter();
         Self {
             segments: segments.collect(),
-            edges: edges.map(|plan| Edge { plan, items: VecDeque::new(), bytes: 0, ended: false }).collect(),
+            edges: edges
+                .map(|plan| Edge { plan, items: VecDeque::new(), bytes: 0, came: 0, ended: false })
+                .collect(),
             output: job.output,
             budget: job.budget,
             most_ahead: MostAhead::new(job.budget),
@@ -111,6 +120,9 @@ impl Table {
             window: (4 * workers).max(MOST_WAITING),
             taken: 0,
             keeps,
+            bounded,
+            wanted: u64::MAX,
+            asked: false,
             spares: Vec::new(),
             trash: Vec::new(),
             host: job.host,
@@ -124,8 +136,9 @@ impl Table {
         }
     }
 
-    /// Begins an epoch, each node at its origin; nothing runs now.
-    pub(crate) fn start(&mut self, epoch: u64, origins: &[Origin]) {
+    /// Begins an epoch, of which so many samples are `wanted`, each node at its origin; nothing runs now.
+    pub(crate) fn start(&mut self, epoch: u64, origins: &[Origin], wanted: u64) {
+        (self.wanted, self.asked) = (wanted, false);
         self.trash.extend(self.ahead.clear());
         for edge in &mut self.edges {
             self.trash.extend(std::mem::take(&mut edge.items));
@@ -134,6 +147,7 @@ impl Table {
         for segment in &mut self.segments {
             self.trash.extend(segment.start(epoch, origins));
         }
+        self.count_from(origins);
         self.paused = false;
         self.death = None;
     }
@@ -213,6 +227,7 @@ impl Table {
 
     /// Takes a segment that can run.
     fn take(&mut self, at: usize) -> Work {
+        let wanted = self.wanted_of(at);
         let segment = &mut self.segments[at];
         segment.note_end_of_wait();
         match &mut segment.kind {
@@ -220,6 +235,7 @@ impl Table {
                 (*pending, *woken) = (false, false);
                 // Invariant: `obstacle` refuses a segment whose chain is away.
                 let Some(mut chain) = chain.take() else { unreachable!("a segment was taken twice") };
+                chain.want(wanted);
                 if let Some(port) = wants.take() {
                     match self.edges[segment.inputs[port]].pop() {
                         Some(Item::Chunk(mut chunk, _)) => {
@@ -306,8 +322,12 @@ impl Table {
         if self.is_unread(edge) {
             self.trash.push(item);
         } else {
-            self.edges[edge].bytes += item.bytes();
-            self.edges[edge].items.push_back(item);
+            let edge = &mut self.edges[edge];
+            edge.bytes += item.bytes();
+            if let Item::Chunk(chunk, _) = &item {
+                edge.came += chunk.len() as u64;
+            }
+            edge.items.push_back(item);
         }
     }
 
@@ -356,7 +376,7 @@ impl Table {
         while let Some((from, pass)) = todo.pop() {
             for out in self.segments[from].outputs.clone() {
                 self.drop_items(out);
-                self.edges[out].ended = false;
+                (self.edges[out].ended, self.edges[out].came) = (false, 0);
             }
             let pass = self.segments[from].start_pass(pass);
             todo.extend(self.segments[from].inputs.iter().map(|&input| (self.edges[input].plan.from, pass)));

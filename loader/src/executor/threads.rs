@@ -181,7 +181,7 @@ impl Threads {
 }
 
 impl Run for Threads {
-    fn start(&mut self, epoch: u64, origins: &[Origin]) {
+    fn start(&mut self, epoch: u64, origins: &[Origin], wanted: u64) {
         self.ready.clear();
         self.over = false;
         let mut table = self.shared.lock();
@@ -199,7 +199,7 @@ impl Run for Threads {
         self.shared.host.start();
         // After a stop whoever worked may not have come back.
         if table.lost().is_none() && table.fallen().is_none() && !self.shared.host.is_cancelled() {
-            table.start(epoch, origins);
+            table.start(epoch, origins, wanted);
         }
         let trash = table.take_trash();
         drop(table);

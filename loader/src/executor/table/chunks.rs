@@ -29,6 +29,7 @@ impl Table {
     pub(super) fn take_chunk(&mut self, segment: usize) -> Task {
         let out = self.spares.pop().unwrap_or_default();
         let begin = Instant::now();
+        let wanted = self.taken_by(segment);
         // Invariant: who calls this has looked.
         let Kind::Parallel { maps, lane, grain, taken, running, turns } = &mut self.segments[segment].kind
         else {
@@ -41,7 +42,8 @@ impl Table {
         // The consumer waits for the first batch of an epoch, so all work on it.
         let (stacked, share) = (maps.stacked(), FIRST_SHARE * self.workers);
         let most = if at < stacked { (stacked as usize / share).max(1) } else { usize::MAX };
-        let (parallel, (size, went)) = (maps.clone(), lane.portion(at, grain.at_most(most)));
+        let left = usize::try_from(wanted.saturating_sub(at).max(1)).unwrap_or(usize::MAX);
+        let (parallel, (size, went)) = (maps.clone(), lane.portion(at, grain.at_most(most).min(left)));
         let cut = self.cut(segment, size, went);
         if let Kind::Parallel { taken, turns, lane, .. } = &mut self.segments[segment].kind {
             lane.take(at, &cut.chunk);

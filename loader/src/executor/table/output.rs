@@ -49,7 +49,9 @@ impl Ahead {
 impl Table {
     /// What waits for the consumer.
     pub(crate) fn take_output(&mut self) -> Option<Item> {
-        if self.ahead.is_begun() { self.ahead.pop() } else { self.edges[self.output].pop() }
+        let item = if self.ahead.is_begun() { self.ahead.pop() } else { self.edges[self.output].pop() };
+        self.asked &= item.is_none();
+        item
     }
 
     /// Whether the consumer gets something: samples, an error, or the end.
@@ -101,7 +103,7 @@ impl Table {
         }
         let (rest, bytes) = (std::mem::take(&mut output.items), output.bytes);
         self.host.start();
-        self.start(epoch, &origins);
+        self.start(epoch, &origins, self.wanted);
         self.ahead = Ahead { next: None, begun: Some(epoch), rest, bytes };
     }
 }

@@ -80,7 +80,7 @@ impl Table {
     /// than their part of it: the first of four edges a quarter. So what is cheap to read does not take the room of what is
     /// made from it.
     fn room(&self, segment: &Segment, coming: bool) -> Result<(), Option<Wait>> {
-        if self.keeps && self.idles(segment) {
+        if self.keeps && self.idles(segment) || self.is_sated(segment) {
             return Err(Some(Wait::Room));
         }
         let full = |out: usize| {
