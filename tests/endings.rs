@@ -260,3 +260,15 @@ fn coverage_says_how_many_files_were_not_decoded() {
     }
     assert_eq!(output.status.code(), Some(1), "{told}");
 }
+
+#[test]
+fn a_list_of_failures_that_is_full_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("lost.jsonl");
+    let graph = "range 10020 | rogue_map refuse=1 at=-1 on_error=quarantine";
+    let output = forebay(&[], &["run", graph, "--quarantine", list.to_str().unwrap()]);
+    let told = text(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(told.contains("10,020 samples: ") && told.contains("the first 10,000 in "), "{told}");
+    assert_eq!(fs::read_to_string(list).unwrap().lines().count(), 10_000);
+}

@@ -22,6 +22,9 @@ use crate::{
     run::{Settings, Tally},
 };
 
+/// So many lost samples a loader lists at most: see [`Loader::quarantine`].
+const LISTED: usize = 10_000;
+
 /// What came out of a run.
 #[derive(Serialize)]
 pub(crate) struct Report {
@@ -64,6 +67,9 @@ pub(crate) struct Report {
     quarantine: Option<PathBuf>,
     /// What came exactly once, if that was asked for.
     pub(crate) audit: Option<Audited>,
+    /// How many of the lost samples the loader listed.
+    #[serde(skip)]
+    listed: usize,
     /// What became of the files, where a path was run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) coverage: Option<Covered>,
@@ -160,6 +166,7 @@ impl Report {
             fingerprint: loader.graph().fingerprint().to_string(),
             quarantine: quarantine.map(Path::to_owned),
             audit: None,
+            listed: loader.quarantine().len(),
             coverage: None,
             error: None,
         }
@@ -200,7 +207,8 @@ impl Report {
         let nodes = || self.nodes.iter().filter(|node| node.lost > 0);
         let all: u64 = nodes().map(|node| node.lost).sum();
         let each: Vec<_> = nodes().map(|node| format!("{} at {}", count(node.lost), node.node)).collect();
-        let listed = self.quarantine.as_ref().map(|file| format!("; quarantine in {}", file.display()));
+        let first = if self.listed < LISTED { "quarantine" } else { "the first 10,000" };
+        let listed = self.quarantine.as_ref().map(|file| format!("; {first} in {}", file.display()));
         let text = format!("{}: {}", counted(all, "sample", "samples"), each.join(", "));
         (all > 0).then(|| text + &listed.unwrap_or_default())
     }

@@ -346,7 +346,7 @@ impl Loader {
         self.host.take_log()
     }
 
-    /// The samples that were left out by `on_error = "quarantine"` since the loader was built, in the order of the data
+    /// The samples that were left out by `on_error = "quarantine"` or `"fail_at_end"` since the loader was built, in the order of the data
     /// wherever one thread gives them; at most 10,000.
     #[must_use]
     pub fn quarantine(&self) -> Vec<LostSample> {

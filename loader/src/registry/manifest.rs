@@ -243,7 +243,8 @@ fn cut_off(mut file: &File) -> Option<Error> {
         let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
         Some(if head[5] == 2 { digits.fold(0, add) } else { digits.rev().fold(0, add) })
     };
-    let end = (|| number(40, 8)?.checked_add(number(58, 2)? * number(60, 2)?))().unwrap_or(u64::MAX);
+    let end = || number(40, 8)?.checked_add(number(58, 2)? * number(60, 2)?);
+    let end = end().unwrap_or(u64::MAX);
     (end > len).then(|| {
         let of = if end == u64::MAX { String::new() } else { format!("of {end} ") };
         Error::corrupt(format!("the library is cut off after {len} {of}bytes; copy or build it again"))
