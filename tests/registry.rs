@@ -247,9 +247,9 @@ type Change = fn(&mut Vec<u8>);
 /// What is done to a plugin's file, and what the refusal says.
 const REFUSED: [(Change, ErrorKind, &str); 13] = [
     (|bytes| *bytes = b"just a text".to_vec(), ErrorKind::Unsupported, "no library"),
-    (|bytes| bytes.clear(), ErrorKind::Unsupported, "no library"),
-    (|bytes| bytes.truncate(bytes.len() / 2), ErrorKind::Unsupported, "not a plugin"),
-    (|bytes| bytes.truncate(40), ErrorKind::Unsupported, "not a plugin"),
+    (|bytes| bytes.clear(), ErrorKind::Corrupt, "the library is cut off after 0 bytes"),
+    (|bytes| bytes.truncate(bytes.len() / 2), ErrorKind::Corrupt, "the library is cut off after "),
+    (|bytes| bytes.truncate(40), ErrorKind::Corrupt, "the library is cut off after 40 bytes"),
     (|bytes| poke(bytes, 0, b'X'), ErrorKind::Corrupt, "does not begin with FOREBAY"),
     (|bytes| poke(bytes, 8, 9), ErrorKind::Abi, "of version 9, this host reads 1"),
     (|bytes| poke(bytes, 12, 2), ErrorKind::Abi, "which is no decoder and no source"),
