@@ -58,8 +58,8 @@ fn a_misspelt_path_is_answered_with_its_neighbours() {
     let root = folder.path().display().to_string();
     for name in ["train/cats", "train/dogs", "val"] {
         fs::create_dir_all(folder.path().join(name)).unwrap();
-        fs::write(folder.path().join(name).join("1.txt"), name).unwrap();
     }
+    fs::write(folder.path().join("train/dogs/1.txt"), "dog").unwrap();
     fs::write(folder.path().join("graph.toml"), "").unwrap();
     for (args, hint) in [
         (
@@ -77,12 +77,40 @@ fn a_misspelt_path_is_answered_with_its_neighbours() {
             &["plugins", "why", &format!("{root}/train/dogs/1.tx")],
             format!("did you mean `{root}/train/dogs/1.txt`?"),
         ),
+        (
+            &["run", &format!("files '{root}/*.txt'")],
+            "no file matches; the folder has `graph.toml`, `train`, `val`".to_owned(),
+        ),
+        (&["head", &format!("{root}/val")], "no file is in this folder, nor below it".to_owned()),
+        (
+            &["run", "range 9", "--resume", &format!("{root}/graph.tml")],
+            format!("did you mean `{root}/graph.toml`?"),
+        ),
+        (&["audit", &format!("{root}/graph.tml")], format!("did you mean `{root}/graph.toml`?")),
         (&["head", "exampels"], "did you mean `examples`?".to_owned()),
         (&["head", "shufle"], "did you mean `shuffle`?".to_owned()),
     ] {
         let text = told(args);
         assert!(text.contains(&hint), "{args:?}: {text}");
     }
+}
+
+#[test]
+fn a_text_without_quotes_and_a_list_without_brackets_are_answered_with_what_to_type() {
+    let registry = registry();
+    for (graph, expected) in [
+        ("range 9 | rename value=x", "write rename 'value=x'"),
+        ("range 9 | map x=value*2", "write map 'x=value*2'"),
+        ("range 9 | cast value=f32", "write cast 'value=f32'"),
+        ("range @a 5 ; range @b 5 ; mix <a, b> weights=1", "expected a list of numbers: weights=[1]"),
+        ("range 9 | batch 4 drop_lst=true", "did you mean `drop_last`?"),
+    ] {
+        let problems = line(graph).problems(&registry);
+        assert_eq!(problems.len(), 1, "{graph}: {problems:?}");
+        assert!(problems[0].message().contains(expected), "{}", problems[0]);
+    }
+    let error = registry.choose("x", b"", Some("jpegg")).err().unwrap();
+    assert!(error.message().contains("did you mean `jpeg`?"), "{error}");
 }
 
 #[test]

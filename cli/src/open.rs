@@ -23,12 +23,12 @@ pub(crate) struct Plugins {
     pub(crate) first: Vec<PathBuf>,
     /// Which plugins may be loaded: open, allow:NAME,PATH,… or locked:FILE [default: FOREBAY_PLUGIN_TRUST, else open]
     #[arg(long, value_name = "TRUST", global = true,
-          value_parser = |text: &str| text.parse::<Trust>().map_err(|error| error.to_string()))]
+          value_parser = |text: &str| text.parse::<Trust>().map_err(|error| error.message().to_owned()))]
     pub(crate) trust: Option<Trust>,
     /// How far plugins are kept away: in-process, on-crash, process or sandboxed, for all or after NAME=, as in on-crash,image=sandboxed
     /// [default: FOREBAY_PLUGIN_ISOLATION, else in-process]
     #[arg(long, value_name = "LEVELS", global = true,
-          value_parser = |text: &str| text.parse::<Isolation>().map_err(|error| error.to_string()))]
+          value_parser = |text: &str| text.parse::<Isolation>().map_err(|error| error.message().to_owned()))]
     pub(crate) isolate: Option<Isolation>,
 }
 

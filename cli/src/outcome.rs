@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use forebay_loader::{Error, ErrorKind, Loader};
+use forebay_loader::{Error, ErrorKind, Loader, nearest};
 use serde_json::json;
 
 use crate::print;
@@ -99,7 +99,9 @@ pub(crate) fn finish(loader: Loader) -> Result {
 
 /// The message, then each place it happened on a line of its own; what is too long is cut in the middle.
 fn lines(error: &Error) -> Vec<String> {
-    let mut message: Vec<String> = format!("error: {}", error.message()).lines().map(str::to_owned).collect();
+    let beside = missing(error).map(|hint| format!(": {hint}")).unwrap_or_default();
+    let mut message: Vec<String> =
+        format!("error: {}{beside}", error.message()).lines().map(str::to_owned).collect();
     let mut places = Vec::new();
     for (name, value) in error.contexts() {
         let mut value = value.lines();
@@ -110,6 +112,13 @@ fn lines(error: &Error) -> Vec<String> {
     cut(&mut message, LINES - places.len());
     message.append(&mut places);
     message
+}
+
+/// What may have been meant by the file that an error is about, where that is not there and nobody said it yet.
+fn missing(error: &Error) -> Option<String> {
+    let file = ["file", "lock", "plugin", "path"].iter().find_map(|name| error.get(name))?;
+    let is_gone = error.message().contains("No such file") && !error.message().contains(": no `");
+    if is_gone { nearest::beside(file.as_ref()) } else { None }
 }
 
 fn cut(lines: &mut Vec<String>, most: usize) {

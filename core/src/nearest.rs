@@ -1,4 +1,14 @@
-//! Which of the names that exist somebody probably meant, for the errors that name them.
+//! Which of the names that exist somebody probably meant, for the errors that name them; and which files.
+
+use std::{
+    fs, io,
+    path::{Component, Path, PathBuf},
+};
+
+/// The most names of a folder that are looked at.
+const LOOKED_AT: usize = 10_000;
+/// The most names of a folder that are told.
+const TOLD: usize = 4;
 
 /// Names longer than this are never a slip of the finger, and comparing them would cost.
 const LONGEST: usize = 64;
@@ -42,6 +52,68 @@ pub fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) ->
 #[must_use]
 pub fn quoted(names: &[&str], between: &str) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(between)
+}
+
+/// For an error about a path that is not there: the first part of it that is missing, and what may have been meant, or what there is. None for a path that
+/// is there.
+///
+/// ```
+/// let hint = forebay_core::nearest::beside("src/nearst.rs".as_ref());
+/// assert_eq!(hint.as_deref(), Some("no `nearst.rs` in `src`; did you mean `src/nearest.rs`?"));
+/// ```
+#[must_use]
+pub fn beside(path: &Path) -> Option<String> {
+    let mut base = PathBuf::new();
+    let mut missing = None;
+    for part in path.components() {
+        let next = base.join(part);
+        match fs::symlink_metadata(&next) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                missing = Some(part);
+                break;
+            }
+            _ => base = next,
+        }
+    }
+    let Some(Component::Normal(missing)) = missing else { return None };
+    let missing = missing.to_str()?;
+    let names = names(&base, missing.starts_with('.'))?;
+    let near = nearest(missing, names.iter().map(String::as_str));
+    let has = if near.is_empty() {
+        format!(", which has {}", few(&names))
+    } else {
+        let paths: Vec<_> = near.iter().map(|name| base.join(name).display().to_string()).collect();
+        let paths: Vec<_> = paths.iter().map(String::as_str).collect();
+        format!("; did you mean {}?", quoted(&paths, " or "))
+    };
+    let folder =
+        if base.as_os_str().is_empty() { "this folder".into() } else { format!("`{}`", base.display()) };
+    Some(format!("no `{missing}` in {folder}{has}"))
+}
+
+/// What is in a folder, in a few words; none for what cannot be listed.
+#[must_use]
+pub fn inside(folder: &Path) -> Option<String> {
+    names(folder, false).map(|names| few(&names))
+}
+
+/// The names in a folder, sorted; those that begin with a dot only where one is looked for.
+fn names(folder: &Path, hidden: bool) -> Option<Vec<String>> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let name = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
+    let names = fs::read_dir(folder).ok()?.take(LOOKED_AT).filter_map(name);
+    let mut names: Vec<String> = names.filter(|name| hidden || !name.starts_with('.')).collect();
+    names.sort();
+    Some(names)
+}
+
+fn few(names: &[String]) -> String {
+    let first: Vec<_> = names.iter().take(TOLD).map(String::as_str).collect();
+    match names.len().saturating_sub(TOLD) {
+        _ if first.is_empty() => "nothing in it".to_owned(),
+        0 => quoted(&first, ", "),
+        more => format!("{} and {more} more", quoted(&first, ", ")),
+    }
 }
 
 /// How many letters to add, drop, change or swap with a neighbour to make one word of the other.

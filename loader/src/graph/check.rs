@@ -247,7 +247,8 @@ fn lists_of_inputs(node: &Node, spec: &PipeSpec) -> Vec<Error> {
     let inputs = node.inputs.len();
     let lists =
         spec.per_input.split_whitespace().filter_map(|option| Some((option, spec.given(node, option)?)));
-    let lens = lists.map(|(option, value)| (option, value.as_array().map_or(1, Vec::len)));
+    // What is no list is told as such.
+    let lens = lists.filter_map(|(option, value)| Some((option, value.as_array()?.len())));
     let wrong = lens.filter(|&(_, len)| len != inputs);
     let told = |(option, len)| {
         let found = plural(u32::try_from(len).unwrap_or(u32::MAX), "value");

@@ -22,6 +22,9 @@ pub(super) fn problems(node: &Node, spec: &PipeSpec) -> Vec<Error> {
         if given == decoders::OPTIONS && spec.configures() {
             continue;
         }
+        if let Some(unquoted) = unquoted(given, value, node, spec) {
+            return vec![unquoted];
+        }
         let fits = find(given, value, node, spec).and_then(|option| fit(value, option));
         problems.extend(fits.err().map(Error::invalid));
     }
@@ -45,6 +48,31 @@ pub(super) fn problems(node: &Node, spec: &PipeSpec) -> Vec<Error> {
     }
     problems.extend(folders(node, spec));
     problems
+}
+
+/// The text of the first option, taken for an option since it has a `=` in it and no quotes: `rename a=b`.
+fn unquoted(given: &str, value: &Value, node: &Node, spec: &PipeSpec) -> Option<Error> {
+    let first = spec.options.first().filter(|first| first.kind == Kind::Str)?;
+    let is_known = given == POSITIONAL || spec.options.iter().any(|option| option.name == given);
+    let is_near = !nearest::nearest(given, spec.options.iter().map(|option| option.name.as_str())).is_empty();
+    if is_known || is_near || spec.given(node, &first.name).is_some() {
+        return None;
+    }
+    let mut text = format!("{given}=");
+    match value {
+        Value::String(value) => text.push_str(value),
+        value => text.push_str(&show(value)),
+    }
+    let mut quoted = String::new();
+    print::push_value(&mut quoted, &Value::from(text), true);
+    let known: Vec<&str> = spec.options.iter().map(|option| option.name.as_str()).collect();
+    let message = format!(
+        "unknown option `{given}`; known are: {}; as the text of `{}`, write {} {quoted}",
+        nearest::quoted(&known, ", "),
+        first.name,
+        spec.name
+    );
+    Some(Error::invalid(message))
 }
 
 /// An option that lists folders, where neither it nor the folder that they lie in is given.

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use forebay_core::{AnyDecoder, Error, Result};
+use forebay_core::{AnyDecoder, Error, Result, nearest};
 use serde::Serialize;
 
 use super::{DecoderSlot, Refusal, Registry, Tuned, Why, opener::NEITHER};
@@ -196,8 +196,11 @@ impl Registry {
 
     fn pinned(&self, pin: &str, tuned: &Tuned) -> Result<AnyDecoder> {
         let slot = self.called_so(pin).find(|slot| slot.priority.is_some());
-        let missing =
-            || Error::unsupported(format!("no decoder called {pin}")).context("plugins", self.looked_at());
+        let missing = || {
+            let names = self.0.decoders.iter().map(|slot| self.spec(slot).name.as_str());
+            let hint = nearest::did_you_mean(pin, names);
+            Error::unsupported(format!("no decoder called {pin}{hint}")).context("plugins", self.looked_at())
+        };
         self.decoder(slot.ok_or_else(missing)?, tuned)
     }
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use forebay_core::{Context, Error, Result, Texts};
+use forebay_core::{Context, Error, Result, Texts, nearest};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -231,8 +231,15 @@ impl Listing {
         let one = self.one.take()?;
         let error = (self.matches == 0).then(|| {
             let (text, shown) = (&one.text, one.prefix.display().to_string());
-            let hint = if self.folders { ", only folders: add `/**` for the files in them" } else { "" };
-            Error::invalid(format!("no file matches{hint}"))
+            let message = match (self.folders, is_wild(text) || text.contains('{')) {
+                (true, true) => "no file matches, only folders: add `/**` for the files in them".to_owned(),
+                (_, false) => "no file is in this folder, nor below it".to_owned(),
+                (false, true) => match nearest::inside(&one.prefix) {
+                    Some(has) => format!("no file matches; the folder has {has}"),
+                    None => "no file matches".to_owned(),
+                },
+            };
+            Error::invalid(message)
                 .context("pattern", text)
                 .context("folder", if shown.is_empty() { "." } else { &shown })
         });
