@@ -45,6 +45,7 @@ impl Fold {
         };
         let mut made = self.start.eval(row, locals)?;
         for item in items {
+            row.draws.item()?;
             let outer = Local { value: &item, outer: locals };
             let next = {
                 let both = Local { value: &made, outer: Some(&outer) };

@@ -71,7 +71,7 @@ pub(super) struct Row<'a> {
     pub(super) key: &'a Key,
     pub(super) schema: &'a Schema,
     pub(super) values: &'a [Value],
-    pub(super) draws: &'a Draws,
+    pub(super) draws: &'a Draws<'a>,
 }
 
 /// A variable, and those around it.
