@@ -10,7 +10,7 @@ use crate::{
     coverage::Coverage,
     open::{self, Input},
     outcome::{self, Result, Stop},
-    progress,
+    print, progress,
 };
 
 /// What `forebay dump` is told.
@@ -60,7 +60,7 @@ pub(crate) fn dump(args: &Args, plugins: &open::Plugins) -> Result {
     }
     let mut loader = builder.build(&registry).map_err(Stop::early)?;
     let mut coverage = survey.map(|survey| Coverage::new(survey, &registry));
-    let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let mut out = io::BufWriter::with_capacity(1 << 16, print::output()?);
     let mut failed = None;
     for sample in loader.epoch(0).take(args.limit.unwrap_or(usize::MAX)) {
         match sample {

@@ -55,6 +55,7 @@ fn main() -> ExitCode {
     forebay_loader::serve_if_worker();
     let begun = Instant::now();
     let Cli { plugins, command } = Cli::parse();
+    let _ = print::keep_output(); // Where that fails, what plugins write lies among what this writes.
     let (result, json) = match &command {
         Command::Run(args) => (run::run(args, &plugins, begun), args.json),
         Command::Head(args) => (head::head(args, &plugins), args.json),

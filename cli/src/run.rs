@@ -1,7 +1,7 @@
 //! `forebay run`: runs a graph, or what is at a path, to its end, and tells what came out.
 
 use std::{
-    path::{Path, PathBuf},
+    path::{self, Path, PathBuf},
     process,
     sync::{
         Arc,
@@ -32,7 +32,9 @@ use crate::{
 
 /// After how long without a sample a run says who works on what.
 const STALL: Duration = Duration::from_secs(10);
-/// How long a run that was interrupted waits for what its threads are at.
+/// How long a run that was interrupted waits for a pipe on its own thread.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long it waits for what other threads are at.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// What `forebay run` is told.
@@ -133,14 +135,19 @@ pub(crate) fn run(args: &Args, plugins: &open::Plugins, begun: Instant) -> Resul
     let Input { graph, survey } = open::input(&args.graph, &registry)?;
     let resume = args.resume.as_deref().map(saves::read).transpose().map_err(Stop::Usage)?;
     let (mut loader, settings) = build(args, graph, resume, &registry)?;
-    let snapshot = args.snapshot.clone();
-    let resumed = args.resume.as_deref().zip(settings.resume.as_ref());
+    // A plugin may change the folder that this process works in.
+    let absolute = |path: &Option<PathBuf>| path.as_deref().map(path::absolute).transpose();
+    let (snapshot, resumed) = (absolute(&args.snapshot)?, absolute(&args.resume)?);
+    let resumed = resumed.as_deref().zip(settings.resume.as_ref());
     let mut saves = Saves::new(snapshot, args.every, args.quarantine.as_deref(), resumed)?;
-    let interrupted = interruptible(loader.stopper())?;
+    let (back, gone) = mpsc::channel();
+    let inline = settings.executor == Executor::Inline;
+    let interrupted = interruptible(loader.stopper(), gone, inline)?;
     let mut progress = Progress::begin(args.quiet, &args.graph, &loader, &settings);
     let mut tally = Tally::new(begun, Unit::of(loader.graph(), &registry), args.digest);
     tally.coverage = survey.map(|survey| Coverage::new(survey, &registry));
     let driven = drive(&mut loader, args, &settings, &mut tally, (&mut progress, &mut saves));
+    drop(back);
     progress.end(&loader);
     let coverage = tally.coverage.take().map(|coverage| coverage.finish(&loader));
     let mut report = Report::new(&loader, &settings, &tally, args.quarantine.as_deref());
@@ -325,7 +332,9 @@ fn deliver(
 }
 
 /// Makes the first Ctrl-C stop the loader and the second one the process; tells whether there was one.
-fn interruptible(stopper: Stopper) -> Result<Arc<AtomicBool>> {
+///
+/// `gone` hears when nothing runs any more. Inline nobody waits for a pipe beside it, so the first one ends the process where a pipe does not come back.
+fn interruptible(stopper: Stopper, gone: mpsc::Receiver<()>, inline: bool) -> Result<Arc<AtomicBool>> {
     let pressed = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&pressed);
     let handler = move || {
@@ -333,6 +342,13 @@ fn interruptible(stopper: Stopper) -> Result<Arc<AtomicBool>> {
             process::exit(130);
         }
         stopper.stop();
+        if inline && gone.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+            let seconds = PATIENCE.as_secs();
+            progress::warn(&format!(
+                "interrupted, and a pipe did not come back within {seconds} s: nothing was saved since the last snapshot"
+            ));
+            process::exit(130);
+        }
     };
     ctrlc::set_handler(handler).map_err(|error| Error::bug(format!("no handler for Ctrl-C: {error}")))?;
     Ok(pressed)
