@@ -18,7 +18,7 @@ use crate::{
     ranks,
     record::{Records, Whose},
     stall::{Stall, Watch},
-    worker::sandbox::MEMORY,
+    worker::{refuse_nested, sandbox::MEMORY},
 };
 
 /// The most bytes that wait between segments, unless set: enough to stay ahead, little beside a model.
@@ -75,8 +75,8 @@ impl LoaderBuilder {
     }
 
     /// Calls `tell` when the consumer has waited so long for a sample, and again each time the wait has doubled: with who
-    /// works on what. It is called on the consumer's thread, which runs the pipes itself on the executor inline, so there
-    /// it never is.
+    /// works on what. It is called on the consumer's thread; on the executor inline, where that runs the pipes itself, on a
+    /// thread of its own.
     #[must_use]
     pub fn on_stall(mut self, after: Duration, tell: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
         self.watch = Some(Watch { after: after.max(Duration::from_millis(1)), tell: Arc::new(tell) });
@@ -101,8 +101,8 @@ impl LoaderBuilder {
         self
     }
 
-    /// The program of worker processes, which must call [`serve_if_worker`](crate::serve_if_worker) first thing. Unless set,
-    /// it is what `FOREBAY_WORKER_PROGRAM` names, or the command `forebay` beside this program, or in the `PATH`.
+    /// The program of worker processes, which must call [`serve_if_worker`](crate::serve_if_worker) first thing in its `main`. One that
+    /// does not is refused as soon as it builds a loader of its own. Unless set, it is what `FOREBAY_WORKER_PROGRAM` names, or the command `forebay` beside this program, or in the `PATH`.
     #[must_use]
     pub fn worker(mut self, program: impl Into<PathBuf>) -> Self {
         self.worker = Some(program.into());
@@ -237,6 +237,7 @@ impl LoaderBuilder {
     /// `Invalid`, for all that is wrong with the graph, and for a record of another one; `Corrupt` for what is no record;
     /// `Abi` and `Panic` of plugins; `Io` when no thread starts.
     pub fn build(self, registry: &Registry) -> Result<Loader> {
+        refuse_nested()?;
         let executor = self.place()?;
         let graph = checked(self.graph, self.shuffles, self.ranks, registry)?.with_folders(registry)?;
         let seed = self.seed.or(graph.run.seed).unwrap_or(0);
@@ -275,7 +276,9 @@ impl LoaderBuilder {
         let files = (self.record.as_deref(), self.replay.as_deref());
         let records = Records::open(files, &plan, &Whose::new(&course.words(&graph).graph, seed, ranks))?;
         let keeps = Keeps { host: &host, audit: audit.as_ref(), records: &records };
-        let Launched { run, nodes } = recipe.launch(parts, keeps, &[])?;
+        let launched = recipe.launch(parts, keeps, &[]);
+        host.keep_home(host.home());
+        let Launched { run, nodes } = launched?;
         Ok(Loader {
             run,
             graph,
@@ -302,7 +305,7 @@ impl LoaderBuilder {
     /// Where the work runs.
     fn place(&self) -> Result<Executor> {
         match (self.executor, &self.graph.run.executor) {
-            (Some(executor), _) => Ok(executor),
+            (Some(executor), _) => Ok(executor.counted()),
             (None, Some(text)) => text.parse(),
             (None, None) => Ok(Executor::default()),
         }

@@ -1,6 +1,8 @@
 //! Safe calls of what plugins made.
 #![expect(unsafe_code, reason = "calls of C functions; each handle pairs an instance with its own table")]
 
+use std::ptr;
+
 use forebay_core::{
     AnyDecoder, AnyStore, Chunk, Error, Length, Port, Result, State,
     abi::{
@@ -10,7 +12,13 @@ use forebay_core::{
     shim::{Closure, check},
 };
 
-use crate::registry::CPlugin;
+use crate::{
+    host::{
+        call::{Callee, NO_SAMPLES, call},
+        decoding::told,
+    },
+    registry::CPlugin,
+};
 
 /// What the entry of a plugin led to.
 #[derive(Clone)]
@@ -24,35 +32,41 @@ pub(crate) enum Loaded {
 /// A pipe that a plugin made; none for one that only worker processes may make.
 pub(crate) struct PipeHandle {
     pipe: Option<Pipe>,
+    callee: Callee,
 }
 
 /// Makes a pipe of `plugin`.
-pub(crate) fn make_pipe(plugin: Loaded, name: &str, options: &str) -> Result<PipeHandle> {
-    let plugin = match plugin {
-        Loaded::Rust(plugin) => plugin,
-        Loaded::C(plugin) => return Ok(PipeHandle { pipe: Some(plugin.source(name, options)?) }),
-    };
+pub(crate) fn make_pipe(plugin: Loaded, name: &str, options: &str, callee: Callee) -> Result<PipeHandle> {
     let mut place = ROption::RNone;
-    // SAFETY: the loader checked the plugin's layout; texts and place live through the call. Likewise below.
-    check(unsafe { plugin.pipe()(RStr::from(name), RStr::from(options), &mut place) })?;
-    place.into_option().map(|pipe| PipeHandle { pipe: Some(pipe) }).ok_or_else(nothing_made)
+    let made = call(&callee, NO_SAMPLES, || match plugin {
+        // SAFETY: the loader checked the plugin's layout; texts and place live through the call. Likewise below.
+        Loaded::Rust(plugin) => {
+            check(unsafe { plugin.pipe()(RStr::from(name), RStr::from(options), &mut place) }).map(drop)
+        }
+        Loaded::C(plugin) => plugin.source(name, options).map(|pipe| place = ROption::RSome(pipe)),
+    });
+    made?;
+    place.into_option().map(|pipe| PipeHandle { pipe: Some(pipe), callee }).ok_or_else(nothing_made)
 }
 
 /// Makes a pipe of a closure of this program.
 pub(crate) fn closure(closure: Closure) -> PipeHandle {
-    PipeHandle { pipe: Some(closure.into_pipe()) }
+    PipeHandle { pipe: Some(closure.into_pipe()), callee: Callee::default() }
 }
 
 /// Makes a decoder of `plugin`.
-pub(crate) fn make_decoder(plugin: Loaded, name: &str, options: &str) -> Result<AnyDecoder> {
-    let plugin = match plugin {
-        Loaded::Rust(plugin) => plugin,
-        Loaded::C(plugin) => return plugin.decoder(name, options),
-    };
-    let mut place = ROption::RNone;
-    // SAFETY: as above.
-    check(unsafe { plugin.decoder()(RStr::from(name), RStr::from(options), &mut place) })?;
-    place.into_option().map(AnyDecoder::new).ok_or_else(nothing_made)
+pub(crate) fn make_decoder(plugin: Loaded, name: &str, options: &str, callee: Callee) -> Result<AnyDecoder> {
+    let made = call(&callee, NO_SAMPLES, || {
+        let plugin = match plugin {
+            Loaded::Rust(plugin) => plugin,
+            Loaded::C(plugin) => return plugin.decoder(name, options),
+        };
+        let mut place = ROption::RNone;
+        // SAFETY: as above.
+        check(unsafe { plugin.decoder()(RStr::from(name), RStr::from(options), &mut place) })?;
+        place.into_option().map(AnyDecoder::new).ok_or_else(nothing_made)
+    });
+    Ok(told(made?, callee))
 }
 
 /// Makes a store of `plugin`.
@@ -71,7 +85,12 @@ fn nothing_made() -> Error {
 impl PipeHandle {
     /// What stands for a pipe that only worker processes make.
     pub(crate) fn elsewhere() -> Self {
-        Self { pipe: None }
+        Self { pipe: None, callee: Callee::default() }
+    }
+
+    /// What it is called in its graph.
+    pub(crate) fn rename(&mut self, name: &str) {
+        name.clone_into(&mut self.callee.name);
     }
 
     fn parts(&self) -> (*mut (), PipeTableRef) {
@@ -87,7 +106,7 @@ impl PipeHandle {
     pub(crate) fn reset(&mut self, cx: &Context) -> Result<()> {
         let (instance, table) = self.parts();
         // SAFETY: the handle pairs instance and table, and `&mut` keeps other calls away.
-        check(unsafe { table.reset()(instance, cx) }).map(drop)
+        check(call(&self.callee, NO_SAMPLES, || unsafe { table.reset()(instance, cx) })).map(drop)
     }
 
     /// Takes from the inputs and adds to the outputs.
@@ -99,15 +118,19 @@ impl PipeHandle {
         room: usize,
     ) -> Outcome {
         let (instance, table) = self.parts();
+        let given = ports.first().map_or(ptr::null(), |port| &raw const port.chunk);
+        let made = outs.first().map_or(ptr::null(), ptr::from_ref);
+        let (ports, outs) = (RSliceMut::from(ports), RSliceMut::from(outs));
         // SAFETY: as above.
-        unsafe { table.poll()(instance, cx, RSliceMut::from(ports), RSliceMut::from(outs), room) }
+        call(&self.callee, (given, made), || unsafe { table.poll()(instance, cx, ports, outs, room) })
     }
 
     /// Moves all samples of `input`, changed, to `out`.
     pub(crate) fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Result<()> {
         let (instance, table) = self.parts();
         // SAFETY: as above; maps may be called from many threads at once.
-        check(unsafe { table.map()(instance, cx, input, out) }).map(drop)
+        let samples = (&raw const *input, &raw const *out);
+        check(call(&self.callee, samples, || unsafe { table.map()(instance, cx, input, out) })).map(drop)
     }
 
     /// Moves all that the samples of `input` become to `out`; see [`PipeTable::expand`](forebay_core::abi::PipeTable::expand) for
@@ -121,7 +144,9 @@ impl PipeHandle {
     ) -> Result<()> {
         let (instance, table) = self.parts();
         // SAFETY: as for `map`.
-        check(unsafe { table.expand()(instance, cx, input, at, out) }).map(drop)
+        let samples = (&raw const *input, ptr::null());
+        let expand = || unsafe { table.expand()(instance, cx, input, at, out) };
+        check(call(&self.callee, samples, expand)).map(drop)
     }
 
     /// What the pipe saves of itself.
@@ -129,7 +154,7 @@ impl PipeHandle {
         let (instance, table) = self.parts();
         let mut state = State::default();
         // SAFETY: as above; `&self` keeps changing calls away.
-        check(unsafe { table.state()(instance, &mut state) })?;
+        check(call(&self.callee, NO_SAMPLES, || unsafe { table.state()(instance, &mut state) }))?;
         Ok(state)
     }
 
@@ -137,7 +162,7 @@ impl PipeHandle {
     pub(crate) fn restore(&mut self, cx: &Context, state: &State) -> Result<()> {
         let (instance, table) = self.parts();
         // SAFETY: as for `reset`.
-        check(unsafe { table.restore()(instance, cx, state) }).map(drop)
+        check(call(&self.callee, NO_SAMPLES, || unsafe { table.restore()(instance, cx, state) })).map(drop)
     }
 
     /// How many samples an epoch has, where the pipe knows.
@@ -145,7 +170,8 @@ impl PipeHandle {
         let (instance, table) = self.pipe.as_ref().map(|pipe| (pipe.instance, pipe.table))?;
         let mut len = 0;
         // SAFETY: as above; `&self` keeps changing calls away.
-        let known = check(unsafe { table.len()(instance, &mut len) }).ok()?;
+        let known =
+            check(call(&self.callee, NO_SAMPLES, || unsafe { table.len()(instance, &mut len) })).ok()?;
         (known == 1).then_some(len)
     }
 
@@ -157,7 +183,8 @@ impl PipeHandle {
         let inputs: Vec<u64> = inputs.iter().map(|&input| Length::word(input)).collect();
         let mut place = Length::word(None);
         // SAFETY: as above; `&self` keeps changing calls away.
-        let asked = check(unsafe { length(pipe.instance, cx, RSlice::from(&inputs[..]), &mut place) });
+        let ask = || unsafe { length(pipe.instance, cx, RSlice::from(&inputs[..]), &mut place) };
+        let asked = check(call(&self.callee, NO_SAMPLES, ask));
         Some(asked.map(|_| Length::of_word(place)))
     }
 
@@ -173,7 +200,8 @@ impl PipeHandle {
             return Ok(128);
         };
         // SAFETY: as for `map`.
-        let detail = check(unsafe { table.probe()(instance, RSlice::from(head), RStr::from(extension)) })?;
+        let probe = || unsafe { table.probe()(instance, RSlice::from(head), RStr::from(extension)) };
+        let detail = check(call(&self.callee, NO_SAMPLES, probe))?;
         Ok(u8::try_from(detail).unwrap_or(u8::MAX))
     }
 
@@ -185,7 +213,7 @@ impl PipeHandle {
     fn release(&mut self) -> Result<()> {
         let Some(pipe) = self.pipe.take() else { return Ok(()) };
         // SAFETY: taken, so this happens once.
-        check(unsafe { pipe.table.free()(pipe.instance) }).map(drop)
+        check(call(&self.callee, NO_SAMPLES, || unsafe { pipe.table.free()(pipe.instance) })).map(drop)
     }
 }
 

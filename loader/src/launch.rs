@@ -207,7 +207,7 @@ impl Recipe {
 
     fn start(&self, job: Job, crew: Option<Crew>) -> Result<Box<dyn Run>> {
         Ok(match self.executor {
-            Executor::Inline => Box::new(Inline::new(job)),
+            Executor::Inline => Box::new(Inline::new(job)?),
             Executor::Threads(count) | Executor::Processes(count) => {
                 let maps =
                     job.plan.segments.iter().any(|segment| segment.parallel && segment.on == On::Threads);

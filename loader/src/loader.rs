@@ -81,12 +81,13 @@ pub(crate) struct At {
     failed: bool,
 }
 
-/// Stops a loader from another thread, for instance at Ctrl-C.
+/// Stops a loader from another thread, for instance at Ctrl-C, and for good: to go on, resume a
+/// [snapshot](Loader::snapshot) with a loader that is built anew.
 #[derive(Clone)]
 pub struct Stopper(Arc<Host>);
 
 impl Stopper {
-    /// Stops the loader: whoever waits for a sample gets an error of kind `Cancelled`.
+    /// Stops the loader: whoever waits for a sample gets an error of kind `Cancelled`, and so does whoever asks for one later.
     pub fn stop(&self) {
         self.0.cancel();
     }

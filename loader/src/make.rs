@@ -92,10 +92,11 @@ impl Maker<'_> {
         let (tap, options) = self.options(at, spec);
         let blame = Blame { pipe: node.name.clone(), plugin: format!("{plugin} in {file}") };
         // What a graph has in a sandbox is not made outside of one.
-        let pipe = match node.on() {
+        let mut pipe = match node.on() {
             Some(On::Sandboxed) if !self.host.is_worker() => PipeHandle::elsewhere(),
             _ => self.registry.make_pipe(&node.pipe, &options).map_err(|error| blame.on(error))?,
         };
+        pipe.rename(&node.name);
         let known = self.known.iter().find(|known| known.node == node.name);
         let counters =
             known.map_or_else(|| Arc::new(Counters::default()), |known| Arc::clone(&known.counters));

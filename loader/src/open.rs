@@ -19,6 +19,7 @@ use self::look::{extension, head, look};
 use crate::{
     Loader, Registry,
     graph::{Catalog as _, Draft, Graph, ON_ERROR, PipeSpec},
+    host::home::Home,
     registry::Opener,
 };
 
@@ -135,7 +136,7 @@ impl Survey {
     /// As [`Graph::open`].
     pub fn of(path: &str, registry: &Registry) -> Result<Self> {
         let mut branches: Vec<Branch> = Vec::new();
-        let (mut unreadable, mut whole) = (Vec::new(), true);
+        let (mut unreadable, mut whole, home) = (Vec::new(), true, Home::here());
         for file in list(path, registry)? {
             let Some(file) = file.as_str() else {
                 // No graph can name it. That there is no such file fails at the end, so that it is not missed in silence.
@@ -147,6 +148,7 @@ impl Survey {
                 continue;
             };
             let looked = look(file, registry);
+            let _ = home.as_ref().map(Home::come_back);
             if let Err(error) = &looked {
                 unreadable.push((file.to_owned(), error.to_string()));
             }

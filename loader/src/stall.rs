@@ -1,6 +1,10 @@
 //! What is told when no sample comes for long: who works on what, and since when.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::graph::On;
 
@@ -34,6 +38,8 @@ pub struct AtWork {
     pub samples: usize,
     /// The key of the first of them.
     pub first: Option<String>,
+    /// The decoder that it is in, and the decoder's plugin.
+    pub decoder: Option<String>,
 }
 
 impl fmt::Display for Stall {
@@ -54,16 +60,20 @@ impl fmt::Display for AtWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} for {:.1} s ", self.nodes.join(" | "), self.since.as_secs_f64())?;
         match (self.on, self.process) {
-            (On::Process, Some(process)) => write!(f, "in worker {} (process {process})", self.index)?,
-            (On::Process, None) => write!(f, "in worker {}", self.index)?,
+            (On::Process | On::Sandboxed, Some(process)) => {
+                write!(f, "in worker {} (process {process})", self.index)?
+            }
+            (On::Process | On::Sandboxed, None) => write!(f, "in worker {}", self.index)?,
+            (On::Caller, _) => write!(f, "on the caller's thread")?,
             (On::OwnThread, _) => write!(f, "on thread forebay-own{}", self.index)?,
             _ => write!(f, "on thread forebay-{}", self.index)?,
         }
         match (&self.first, self.samples) {
-            (Some(first), 1) => write!(f, ", at {first}"),
-            (Some(first), samples) => write!(f, ", at {samples} samples from {first} on"),
-            (None, _) => Ok(()),
+            (Some(first), 1) => write!(f, ", at {first}")?,
+            (Some(first), samples) => write!(f, ", at {samples} samples from {first} on")?,
+            (None, _) => {}
         }
+        self.decoder.iter().try_for_each(|decoder| write!(f, ", in the decoder {decoder}"))
     }
 }
 
@@ -72,4 +82,13 @@ impl fmt::Display for AtWork {
 pub(crate) struct Watch {
     pub(crate) after: Duration,
     pub(crate) tell: Arc<dyn Fn(&Stall) + Send + Sync>,
+}
+
+impl Watch {
+    /// How long until one who waits since `begin`, and was told so often, is to be told again; none for never.
+    pub(crate) fn rest(&self, begin: Instant, told: u32) -> Option<Duration> {
+        // Again after twice the time, so that a log does not fill with it.
+        let due = self.after.checked_mul(2_u32.saturating_pow(told))?;
+        Some(due.saturating_sub(begin.elapsed()))
+    }
 }

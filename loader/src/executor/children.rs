@@ -4,9 +4,12 @@ use std::{
     collections::BTreeMap,
     os::unix::process::ExitStatusExt as _,
     process::{Child, ExitStatus},
+    sync::atomic::Ordering,
 };
 
 use forebay_core::Error;
+
+use crate::queue::process::Noted;
 
 /// Whether a process ended by its own doing.
 pub(super) fn is_crash(status: ExitStatus) -> bool {
@@ -27,7 +30,12 @@ pub(super) fn describe(index: usize, status: Option<(u32, ExitStatus)>, error: &
 
 /// The number of a signal, and what it means.
 pub(crate) fn signal_text(signal: i32) -> String {
-    let name = match signal {
+    format!("signal {signal}{}", signal_name(signal))
+}
+
+/// What a signal means.
+pub(crate) fn signal_name(signal: i32) -> &'static str {
+    match signal {
         4 => " (SIGILL, an illegal instruction)",
         6 => " (SIGABRT, it aborted)",
         7 => " (SIGBUS, such as a file cut short)",
@@ -37,50 +45,55 @@ pub(crate) fn signal_text(signal: i32) -> String {
         15 => " (SIGTERM)",
         31 => " (SIGSYS, a forbidden system call)",
         _ => "",
-    };
-    format!("signal {signal}{name}")
+    }
 }
 
 /// The workers' processes.
 #[derive(Default)]
 pub(crate) struct Children {
-    by_index: BTreeMap<usize, Child>,
+    by_index: BTreeMap<usize, (Child, Noted)>,
     /// No more are wanted.
     over: bool,
 }
 
 impl Children {
-    pub(crate) fn adopt(&mut self, index: usize, mut child: Child) {
+    /// Takes care of a worker; `noted` is where it says what it is at.
+    pub(crate) fn adopt(&mut self, index: usize, mut child: Child, noted: Noted) {
         if self.over {
             let _ = child.kill();
         }
-        self.by_index.insert(index, child);
+        self.by_index.insert(index, (child, noted));
     }
 
     pub(crate) fn take(&mut self, index: usize) -> Option<Child> {
-        self.by_index.remove(&index)
+        self.by_index.remove(&index).map(|(child, _)| child)
     }
 
     /// The process of one worker.
     pub(crate) fn id(&self, index: usize) -> Option<u32> {
-        self.by_index.get(&index).map(Child::id)
+        self.by_index.get(&index).map(|(child, _)| child.id())
+    }
+
+    /// What tells the decoder that a worker is in; 0 for none.
+    pub(crate) fn decoder(&self, index: usize) -> u32 {
+        self.by_index.get(&index).map_or(0, |(_, noted)| noted.word().load(Ordering::Relaxed))
     }
 
     pub(crate) fn ids(&self) -> Vec<u32> {
-        self.by_index.values().map(Child::id).collect()
+        self.by_index.values().map(|(child, _)| child.id()).collect()
     }
 
     /// Ends all of them, and those that come.
     pub(crate) fn end(&mut self) {
         self.over = true;
-        for child in self.by_index.values_mut() {
+        for (child, _) in self.by_index.values_mut() {
             let _ = child.kill(); // It may be dead.
         }
     }
 
     /// Waits for all that are left.
     pub(crate) fn reap(&mut self) {
-        for (_, mut child) in std::mem::take(&mut self.by_index) {
+        for (_, (mut child, _)) in std::mem::take(&mut self.by_index) {
             let _ = child.wait();
         }
     }

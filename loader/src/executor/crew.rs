@@ -1,11 +1,11 @@
 //! The worker processes of a loader: what all have in common, and the line to each.
 
 use std::{
-    env,
-    os::unix::process::CommandExt as _,
+    env, io,
+    os::{fd::AsFd as _, unix::process::CommandExt as _},
     path::PathBuf,
     process::{Command, Stdio},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -17,6 +17,7 @@ use super::{
     threads::Shared,
 };
 use crate::{
+    host::call::Callee,
     queue::{
         Bounds, Message, Receiver as _, Sender as _,
         process::{Arena, Connection, Sizes},
@@ -80,6 +81,8 @@ pub(super) struct Worker {
     fruitless: usize,
     /// Whether the process is to be ended because it took too long.
     overdue: bool,
+    /// The decoder that the last one that died was in.
+    pub(super) decoder: Option<Callee>,
 }
 
 /// A living process's connection.
@@ -91,7 +94,7 @@ struct Line {
 
 impl Worker {
     pub(super) fn new(shared: Arc<Shared>, crew: Arc<Crew>, index: usize) -> Self {
-        Self { shared, crew, index, line: None, fruitless: 0, overdue: false }
+        Self { shared, crew, index, line: None, fruitless: 0, overdue: false, decoder: None }
     }
 
     /// Starts a process, and tells it what to be. One that dies at once is found dead by who listens to it.
@@ -104,12 +107,17 @@ impl Worker {
         let all = self.crew.count + self.crew.solos.len();
         let who = format!("{}/{all}", self.index);
         command.env(WORKER, &who).process_group(0);
+        if let Some(home) = self.shared.host().home() {
+            command.current_dir(home.path());
+        }
+        // What a plugin prints there must not lie among what this program prints.
+        command.stdout(io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from));
         if self.setup().sandbox.is_some() {
             command.env_clear().envs(KEPT.iter().filter_map(|name| Some((name, env::var_os(name)?))));
-            command.env(WORKER, &who).stdout(Stdio::null());
+            command.env(WORKER, &who);
         }
         let child = ends.spawn(command)?;
-        self.shared.adopt(self.index, child);
+        self.shared.adopt(self.index, child, connection.noted_there());
         let told = connection.sender.send(&mut Message::new(pack(self.setup())?, Chunk::new()));
         self.line = Some(Line { connection, ready: false });
         match told {
@@ -192,6 +200,14 @@ impl Worker {
         self.fruitless = 0;
     }
 
+    /// Says in an error which decoder the last worker that died was in, if it was in one.
+    pub(super) fn in_decoder(&self, error: Error) -> Error {
+        match &self.decoder {
+            Some(decoder) => decoder.on(error),
+            None => error,
+        }
+    }
+
     /// How the worker ended, and whether by itself; an error when too many have, and none began to work.
     pub(super) fn mourn(&mut self, error: &Error) -> Result<(String, bool)> {
         let status = self.shared.wait_for(self.index);
@@ -199,7 +215,9 @@ impl Worker {
             let ledger = self.shared.host().ledger();
             ledger.leave(ledger.seat_of_worker(self.index));
         }
-        self.line = None;
+        let noted = self.line.take().map(|line| line.connection.noted_there());
+        let id = noted.map_or(0, |noted| noted.word().load(Ordering::Relaxed));
+        self.decoder = self.shared.host().decoder_noted(id);
         let overdue = std::mem::take(&mut self.overdue);
         let how = match overdue {
             true => format!("worker {} was ended: {}", self.index, error.message()),
@@ -210,7 +228,10 @@ impl Worker {
         if self.fruitless >= PATIENCE && !self.shared.is_stopped() {
             let message = format!("{how}, and others before it, none of which began to work");
             let program = self.crew.program.display().to_string();
-            return Err(Error::new(ErrorKind::Worker, message).context("worker", program));
+            let error = Error::new(ErrorKind::Worker, message).context("worker", program);
+            return Err(
+                error.context("expected", "a program that calls serve_if_worker first thing in its main")
+            );
         }
         Ok((how, crashed))
     }

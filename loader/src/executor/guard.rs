@@ -5,8 +5,14 @@ use std::{sync::Arc, thread::JoinHandle};
 use forebay_core::{Error, ErrorKind, Result};
 
 use super::{children::signal_text, threads::Shared};
-use crate::host::crash::{Crash, Crashes, PATIENCE};
 pub(super) use crate::host::crash::{Enlisted, Watched};
+use crate::host::{
+    crash::{Crash, Crashes, PATIENCE},
+    home::Home,
+};
+
+/// Who is told of a crash, and where the thread works.
+pub(super) type Guards<'a> = (Option<&'a Enlisted>, Option<&'a Home>);
 
 /// How many work where.
 #[derive(Clone, Copy)]
@@ -45,9 +51,30 @@ impl Guard {
 }
 
 impl Shared {
-    /// Who guards the work on a segment.
-    pub(super) fn guards<'a>(&self, segment: usize, enlisted: Option<&'a Enlisted>) -> Option<&'a Enlisted> {
-        enlisted.filter(|_| self.guard.as_ref().is_some_and(|guard| guard.segments[segment]))
+    /// Who guards the work on a segment, and where it is done.
+    pub(super) fn guards<'a>(
+        &self,
+        segment: usize,
+        (enlisted, home): (&'a Option<Enlisted>, &'a Option<Home>),
+    ) -> Guards<'a> {
+        let enlisted =
+            enlisted.as_ref().filter(|_| self.guard.as_ref().is_some_and(|guard| guard.segments[segment]));
+        (enlisted, home.as_ref())
+    }
+
+    /// Calls `work` on a segment, on a thread whose crash is told if there is a guard.
+    pub(super) fn guarded<T>(
+        &self,
+        (guard, home): Guards<'_>,
+        segment: usize,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        let done = match guard {
+            Some(enlisted) => enlisted.guard(segment, work),
+            None => work(),
+        };
+        self.host().keep_home(home);
+        done
     }
 
     /// The life of who hears of threads that crash.
@@ -85,20 +112,13 @@ impl Shared {
 
 /// What is told of a thread that crashed over so many samples.
 fn fallen(crash: Crash, (samples, first): (usize, Option<forebay_core::Key>)) -> Fallen {
-    let mut error = Error::new(ErrorKind::Worker, format!("it crashed with {}", signal_text(crash.signal)));
-    if let Some(first) = first {
+    let error = Error::new(ErrorKind::Worker, format!("it crashed with {}", signal_text(crash.signal)));
+    let (mut error, known) = crash.on(error);
+    if let Some(first) = first.filter(|_| !known) {
         error = match samples {
             1 => error.context("sample", first),
             _ => error.context("samples", format!("{samples} from {first} on")),
         };
     }
     Fallen { segment: crash.segment, error }
-}
-
-/// Calls `work` on a segment, on a thread whose crash is told if there is a guard.
-pub(super) fn guarded<T>(guard: Option<&Enlisted>, segment: usize, work: impl FnOnce() -> T) -> T {
-    match guard {
-        Some(enlisted) => enlisted.guard(segment, work),
-        None => work(),
-    }
 }

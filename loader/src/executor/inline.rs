@@ -11,13 +11,14 @@ use forebay_core::{Chunk, Error, Result, Sample, Waker};
 use super::{
     Body, Chain, Grain, Job, Lane, Parallel, Run,
     chain::Stop,
+    eye::Eye,
     segment::Item,
     skew::MostAhead,
     trail::Origin,
     turns::{Done, Turns},
 };
 use crate::{
-    host::{Host, stopped},
+    host::{Host, home::Home, stopped},
     plan::Plan,
 };
 
@@ -39,6 +40,8 @@ pub(crate) struct Inline {
     /// Whether some pipe takes so many and no more.
     bounded: bool,
     over: bool,
+    /// Tells of a stall.
+    eye: Option<Eye>,
 }
 
 /// A segment.
@@ -129,8 +132,9 @@ impl Maps {
         pass
     }
 
-    /// Maps some of the samples in `chunk`, of which so many are `wanted` in this pass; `out` is empty, for what comes out.
-    fn run(&mut self, chunk: &mut Chunk, wanted: u64, mut out: Chunk) {
+    /// Maps some of the samples in `chunk`, of which so many are `wanted` in this pass; `out` is empty, for what comes out. `begins` is told
+    /// which, and keeps what it gives until the end.
+    fn run<T>(&mut self, chunk: &mut Chunk, wanted: u64, mut out: Chunk, begins: impl FnOnce(&Chunk) -> T) {
         let begin = Instant::now();
         self.spent.clear();
         let left = usize::try_from(wanted.saturating_sub(self.taken).max(1)).unwrap_or(usize::MAX);
@@ -142,7 +146,9 @@ impl Maps {
         if went {
             return self.spent.clear();
         }
+        let told = begins(&self.spent);
         let mapped = self.maps.run(first, &mut self.spent, &mut out);
+        drop(told);
         self.grain.learn(mapped.taken, mapped.bytes, begin.elapsed());
         let item = Item::Chunk(out, mapped.bytes);
         // Invariant: nothing else has the number.
@@ -160,7 +166,11 @@ impl Maps {
 }
 
 impl Inline {
-    pub(crate) fn new(job: Job) -> Self {
+    /// # Errors
+    /// `Io`, when no thread starts that tells of a stall.
+    pub(crate) fn new(mut job: Job) -> Result<Self> {
+        let eye = job.watch.take().map(|watch| Eye::new(watch, &job.plan, &job.names, &job.host));
+        let eye = eye.transpose()?;
         let part = |body| match body {
             Body::Serial(chain) => Part::Chain(chain),
             Body::Parallel(maps, lane) => Part::Maps(Box::new(Maps {
@@ -180,7 +190,7 @@ impl Inline {
             move || bell.ring()
         });
         job.host.on_cancel(waker.clone());
-        Self {
+        Ok(Self {
             parts,
             edges: job.plan.edges.iter().map(|_| Edge::default()).collect(),
             bounded: job.plan.is_bounded(),
@@ -194,11 +204,13 @@ impl Inline {
             most_ahead: MostAhead::new(job.budget),
             wanted: u64::MAX,
             over: false,
-        }
+            eye,
+        })
     }
 
     /// Runs segments until something lies on `edge`, or it has ended: the one that writes it, and whatever that needs.
     fn demand(&mut self, edge: usize) -> Result<()> {
+        let home = Home::here();
         let mut wanted = vec![edge];
         while let Some(&edge) = wanted.last() {
             if self.host.is_cancelled() {
@@ -212,7 +224,9 @@ impl Inline {
                 continue;
             }
             let segment = self.plan.edges[edge].from;
-            match self.run(segment) {
+            let stop = self.run(segment);
+            self.host.keep_home(home.as_ref());
+            match stop {
                 Stop::Progress => self.spread(segment)?,
                 Stop::NeedInput(port) => match self.plan.segments[segment].inputs.get(port) {
                     Some(&input) => wanted.push(input),
@@ -220,7 +234,10 @@ impl Inline {
                         return Err(Error::bug(format!("a pipe asked for input {port}, which it has not")));
                     }
                 },
-                Stop::Pending => self.bell.wait(&self.host)?,
+                Stop::Pending => {
+                    self.eye.iter().for_each(|eye| eye.waits(segment));
+                    self.bell.wait(&self.host)?;
+                }
                 Stop::End => self.end(segment),
                 Stop::Rewind(ports, pass) => {
                     for port in ports {
@@ -255,6 +272,10 @@ impl Inline {
         let maps = match &mut self.parts[segment] {
             Part::Chain(chain) => {
                 chain.want(given);
+                let _seated = self.eye.as_ref().map(|eye| {
+                    eye.runs(segment, None);
+                    eye.seat()
+                });
                 return chain.run(&self.waker, &self.host);
             }
             Part::Maps(maps) => maps,
@@ -272,7 +293,11 @@ impl Inline {
                     false => Stop::NeedInput(0),
                 };
             };
-            maps.run(chunk, taken, self.spares.pop().unwrap_or_default());
+            maps.run(chunk, taken, self.spares.pop().unwrap_or_default(), |taken| {
+                let eye = self.eye.as_ref()?;
+                eye.runs(segment, Some(taken));
+                Some(eye.seat())
+            });
             if chunk.is_empty() {
                 self.spares.extend(input.pop());
             }
@@ -387,7 +412,9 @@ impl Run for Inline {
         if self.over {
             return Ok(None);
         }
-        self.demand(self.output).inspect_err(|_| self.over = true)?;
+        let demanded = self.demand(self.output);
+        self.eye.iter().for_each(Eye::rests);
+        demanded.inspect_err(|_| self.over = true)?;
         match self.edges[self.output].pop() {
             Some(chunk) => self.spares.push(std::mem::replace(&mut self.ready, chunk)),
             None => self.over = true,

@@ -9,6 +9,7 @@ mod children;
 mod crew;
 mod epochs;
 mod expand;
+mod eye;
 mod grain;
 mod guard;
 mod inline;
@@ -35,6 +36,7 @@ pub use self::order::{MapOrder, Span};
 pub(crate) use self::{
     arrivals::Arrivals,
     chain::{Chain, Stop},
+    children::signal_name,
     crew::{BATCHES, Crew, Post},
     grain::Grain,
     guard::{Counts, Fallen},
@@ -60,16 +62,28 @@ use crate::{
 pub enum Executor {
     /// On the consumer's own thread, when it asks.
     Inline,
-    /// On this many threads of their own, ahead of the consumer.
+    /// On this many threads of their own, ahead of the consumer; 0 is as many as the machine runs at once.
     Threads(usize),
-    /// Maps in this many processes; everything else on threads, unless the graph or a pipe says otherwise.
+    /// Maps in this many processes, 0 being as many as the machine runs at once; everything else on threads, unless the graph or a pipe says otherwise.
     Processes(usize),
 }
 
 impl Default for Executor {
     /// As many threads as the machine runs at once.
     fn default() -> Self {
-        Self::Threads(std::thread::available_parallelism().map_or(1, usize::from))
+        Self::Threads(0).counted()
+    }
+}
+
+impl Executor {
+    /// With the number of cores in place of none.
+    pub(crate) fn counted(self) -> Self {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        match self {
+            Self::Threads(0) => Self::Threads(cores()),
+            Self::Processes(0) => Self::Processes(cores()),
+            other => other,
+        }
     }
 }
 

@@ -182,7 +182,7 @@ impl Driver {
                 Alone::Killed(map, error) => {
                     let culprit = flight.task.parallel.maps().get(map);
                     let (uid, key) = name.unwrap_or_default();
-                    let error = error.context("sample", &key);
+                    let error = self.worker.in_decoder(error.of_sample(&key));
                     match culprit {
                         Some(culprit) if culprit.on_error.forgives(ErrorKind::Worker, true) => {
                             let error = culprit.blame.on(error);

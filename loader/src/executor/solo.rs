@@ -198,6 +198,7 @@ impl Solo {
         if let Some(last) = last {
             error = error.context("last sample", last);
         }
+        let error = self.worker.in_decoder(error);
         let error = chain.blame().on(error);
         if !self.worker.shared.is_stopped() {
             let note = format!("{how}; another takes its place, and the epoch goes on from its last marks");

@@ -24,17 +24,18 @@ use super::{
     Body, Chain, Job, Run,
     children::Children,
     crew::Crew,
-    guard::{Counts, Enlisted, Fallen, Guard, Watched, guarded},
+    guard::{Counts, Fallen, Guard, Guards, Watched},
     remote::Driver,
     segment::Item,
     solo::{Death, Solo},
+    stall::Lookout,
     table::{Table, Task, Work},
     trail::Origin,
 };
 use crate::{
     graph::On,
-    host::{Host, stopped},
-    stall::Watch,
+    host::{Host, home::Home, stopped},
+    queue::process::Noted,
 };
 
 /// The executor with threads of its own.
@@ -64,9 +65,7 @@ pub(super) struct Shared {
     children: Mutex<Children>,
     /// Where work is done: who waits for it waits for one of these.
     places: Vec<On>,
-    /// The names of the nodes.
-    pub(super) names: Vec<String>,
-    pub(super) watch: Option<Watch>,
+    pub(super) lookout: Lookout,
     /// None where no crash is outlived.
     pub(super) guard: Option<Guard>,
 }
@@ -94,7 +93,7 @@ impl Threads {
                 (On::Process, processes + solos.len()),
             ];
             let places = places.into_iter().filter(|(_, count)| *count > 0).map(|(on, _)| on).collect();
-            let (names, watch) = (std::mem::take(&mut job.names), job.watch.take());
+            let lookout = Lookout::new(&mut job, counts);
             let mut table = Table::new(job, wakers.collect(), counts.threads + processes);
             for post in solos {
                 table.give_to_solo(post.segment, post.interrupt.waker());
@@ -106,8 +105,7 @@ impl Threads {
                 host,
                 children: Mutex::default(),
                 places,
-                names,
-                watch,
+                lookout,
                 guard,
             }
         });
@@ -349,6 +347,8 @@ impl Shared {
 
     /// A worker's life: take work, do it, hand it in.
     fn serve(&self, on: On, index: usize, worker: usize) {
+        let _seated = self.lookout.seat(worker);
+        let home = Home::parted();
         let enlisted = self.guard.as_ref().map(|guard| guard.crashes.enlist(worker));
         let mut table = self.lock();
         loop {
@@ -374,10 +374,10 @@ impl Shared {
             let alarm = Alarm(self);
             table = match work {
                 Work::Serial { segment, chain, waker } => {
-                    self.drive(segment, chain, &waker, self.guards(segment, enlisted.as_ref()))
+                    self.drive(segment, chain, &waker, self.guards(segment, (&enlisted, &home)))
                 }
                 Work::Task(task) => {
-                    let guard = self.guards(task.segment, enlisted.as_ref());
+                    let guard = self.guards(task.segment, (&enlisted, &home));
                     self.map(task, worker, guard)
                 }
             };
@@ -449,8 +449,8 @@ impl Shared {
     }
 
     /// Notes a worker process.
-    pub(super) fn adopt(&self, index: usize, child: Child) {
-        self.children().adopt(index, child);
+    pub(super) fn adopt(&self, index: usize, child: Child, noted: Noted) {
+        self.children().adopt(index, child, noted);
     }
 
     /// Waits for the end of a worker process that hung up; one that only hung up is ended.
@@ -467,18 +467,18 @@ impl Shared {
         segment: usize,
         mut chain: Box<Chain>,
         waker: &Waker,
-        guard: Option<&Enlisted>,
+        guard: Guards<'_>,
     ) -> MutexGuard<'_, Table> {
-        let stop = guarded(guard, segment, || chain.run(waker, &self.host));
+        let stop = self.guarded(guard, segment, || chain.run(waker, &self.host));
         let given = chain.take_given(&stop);
         let mut table = self.lock();
         table.hand_in_chain(segment, chain, stop, given);
         table
     }
 
-    fn map(&self, task: Task, worker: usize, guard: Option<&Enlisted>) -> MutexGuard<'_, Table> {
+    fn map(&self, task: Task, worker: usize, guard: Guards<'_>) -> MutexGuard<'_, Table> {
         let Task { segment, number, order, first, parallel, mut chunk, mut out, begin, .. } = task;
-        let work = || guarded(guard, segment, || parallel.run(first, &mut chunk, &mut out));
+        let work = || self.guarded(guard, segment, || parallel.run(first, &mut chunk, &mut out));
         let mapped = self.host.at_seat(worker, order, work);
         drop(parallel);
         let mut table = self.lock();

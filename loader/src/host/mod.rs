@@ -1,11 +1,16 @@
 //! What the loader offers to plugins while a graph runs: memory, the choice of decoders, a log, a stop.
 #![expect(unsafe_code, reason = "the services are C functions that find their host by address")]
 
+pub(crate) mod call;
+mod counter;
 pub(crate) mod crash;
+pub(crate) mod decoding;
+pub(crate) mod home;
 mod lent;
 mod losses;
 mod notes;
 mod pool;
+pub(crate) mod signals;
 mod stacker;
 
 use std::{
@@ -31,7 +36,7 @@ use forebay_core::{
 
 pub use self::notes::Note;
 pub(crate) use self::{lent::Lent, pool::Pool, stacker::Stacker};
-use self::{losses::Losses, notes::Notes};
+use self::{home::Home, losses::Losses, notes::Notes};
 use crate::{
     Registry,
     graph::{Action, OnError},
@@ -63,6 +68,8 @@ pub(crate) struct Host {
     notes: Mutex<Notes>,
     lost: Mutex<Losses>,
     elsewhere: Mutex<BTreeSet<String>>,
+    /// Where relative paths begin.
+    home: Option<Home>,
 }
 
 /// A sample that was left out because a pipe failed on it; see [`OnError`].
@@ -105,6 +112,7 @@ impl Host {
             notes: Mutex::default(),
             lost: Mutex::default(),
             elsewhere: Mutex::default(),
+            home: Home::here(),
         })
     }
 
@@ -121,6 +129,26 @@ impl Host {
     /// Whether this is a worker process.
     pub(crate) fn is_worker(&self) -> bool {
         self.worker.1 > 0
+    }
+
+    /// Where relative paths begin: where the program was as this was made.
+    pub(crate) fn home(&self) -> Option<&Home> {
+        self.home.as_ref()
+    }
+
+    /// Has this thread back in its folder, and says so if a plugin had it leave.
+    pub(crate) fn keep_home(&self, home: Option<&Home>) {
+        if home.is_some_and(Home::come_back) {
+            self.note(
+                2,
+                "a plugin changed the folder that relative paths begin at; it was changed back".to_owned(),
+            );
+        }
+    }
+
+    /// The decoder that a thread or worker process noted as the one it is in.
+    pub(crate) fn decoder_noted(&self, id: u32) -> Option<call::Callee> {
+        self.registry.decoder_noted(id)
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
@@ -259,7 +287,7 @@ impl Host {
 
     /// The context of a node's calls.
     fn context(&self, node: &str, seed: u64, (rank, world_size): (u32, u32)) -> Context {
-        Context {
+        let mut cx = Context {
             services: SERVICES,
             host: ptr::null(),
             seed,
@@ -273,7 +301,9 @@ impl Host {
             worker: self.worker.0,
             workers: self.worker.1,
             reserved: [0; 7],
-        }
+        };
+        call::note_in(&mut cx);
+        cx
     }
 }
 

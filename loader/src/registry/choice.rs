@@ -6,7 +6,7 @@ use forebay_core::{AnyDecoder, Error, Result, nearest};
 use serde::Serialize;
 
 use super::{DecoderSlot, Refusal, Registry, Tuned, Why, opener::NEITHER};
-use crate::graph::begins;
+use crate::{graph::begins, host::call::Callee};
 
 /// The most bytes that a decoder is shown to say how sure it is.
 pub const HEAD: usize = 4096;
@@ -161,6 +161,17 @@ impl Registry {
             }
         }
         Ok(best.map(|((score, _), slot)| (score, slot)))
+    }
+
+    pub(super) fn callee_of(&self, slot: &DecoderSlot) -> Callee {
+        let record = &self.0.plugins[slot.plugin];
+        Callee::decoder(&self.spec(slot).name, &record.manifest.name, record.place())
+    }
+
+    /// The decoder that a thread or worker process [noted](Callee::decoder) as the one it is in.
+    pub(crate) fn decoder_noted(&self, id: u32) -> Option<Callee> {
+        let mut all = self.0.decoders.iter().map(|slot| self.callee_of(slot));
+        all.find(|callee| callee.decoder == id)
     }
 
     fn none_takes(&self, extension: &str, head: &[u8]) -> Error {

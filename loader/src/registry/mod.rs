@@ -46,6 +46,10 @@ use self::{finder::Finder, opener::OpenerSlot, sealed::Sealed};
 use crate::{
     graph::{Catalog, Node, On, OptionSpec, PipeSpec},
     handles::{self, Loaded, PipeHandle},
+    host::{
+        call::{Callee, NO_SAMPLES, call},
+        signals::watch_plugins,
+    },
 };
 
 /// The most lines of the text that says where plugins were looked for.
@@ -222,7 +226,8 @@ impl Registry {
             return Ok(PipeHandle::elsewhere());
         }
         let name = &record.manifest.pipes[index].name;
-        let made = record.load().and_then(|plugin| handles::make_pipe(plugin, name, options));
+        let callee = record.callee(name);
+        let made = record.load().and_then(|plugin| handles::make_pipe(plugin, name, options, callee));
         made.map_err(|error| record.blame(error))
     }
 
@@ -251,7 +256,8 @@ impl Registry {
         let make = || {
             let record = &self.0.plugins[slot.plugin];
             let name = &record.manifest.decoders[slot.index].name;
-            let made = record.load().and_then(|plugin| handles::make_decoder(plugin, name, options));
+            let callee = self.callee_of(slot);
+            let made = record.load().and_then(|plugin| handles::make_decoder(plugin, name, options, callee));
             made.map_err(|error| record.blame(error).context("decoder", name))
         };
         made.get_or_init(make).clone()
@@ -465,6 +471,10 @@ impl Record {
             }
             Origin::Linked { header, .. } => library::check(header).map(Loaded::Rust),
         };
+        let load = || {
+            watch_plugins();
+            call(&self.callee(""), NO_SAMPLES, load)
+        };
         self.loaded.get_or_init(load).clone()
     }
 
@@ -478,7 +488,17 @@ impl Record {
 
     /// Says in an error which plugin it comes from.
     pub(crate) fn blame(&self, error: Error) -> Error {
-        error.context("plugin", format!("{} in {}", self.label(), self.file()))
+        error.context("plugin", self.place())
+    }
+
+    /// Name, version and file.
+    pub(crate) fn place(&self) -> String {
+        format!("{} in {}", self.label(), self.file())
+    }
+
+    /// Who is called where a pipe of this name is, or the library itself.
+    fn callee(&self, pipe: &str) -> Callee {
+        Callee::new(pipe, self.place())
     }
 
     fn is_called(&self, name: &str) -> bool {

@@ -4,7 +4,13 @@ pub(crate) mod protocol;
 pub(crate) mod sandbox;
 mod solo;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, thread, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    thread,
+    time::Duration,
+};
 
 use forebay_core::{Chunk, Error, ErrorKind, Result};
 
@@ -17,7 +23,7 @@ use crate::{
     audit::Log,
     executor::{Body, Chain, Lost, Parallel},
     graph::{COMMON, Catalog as _, Node, PipeSpec},
-    host::{Destination, Host, Lent},
+    host::{Destination, Host, Lent, call::Seated},
     launch::{Parts, Recipe},
     ledger::Ledger,
     make::{Maker, course},
@@ -116,6 +122,23 @@ pub fn serve_if_worker() {
     std::process::exit(status);
 }
 
+/// Refuses to build a loader in a process that is a worker and whose program did not call [`serve_if_worker`]: it would start workers of
+/// its own, and each of those again. The loader that started it hears of it.
+pub(crate) fn refuse_nested() -> Result<()> {
+    static REFUSED: OnceLock<Option<Error>> = OnceLock::new();
+    // A program that a plugin starts in a worker has the variable too, and no connection.
+    let refused = || {
+        std::env::var_os(WORKER)?;
+        let mut connection = Connection::from_parent().ok()?;
+        let error =
+            Error::invalid("a worker process built a loader: its program did not call serve_if_worker")
+                .context("next", "call forebay_loader::serve_if_worker() first thing in the program's main");
+        let _ = tell(&mut connection, &Reply::Refused(error.clone().into())); // Its loader may be gone.
+        Some(error)
+    };
+    REFUSED.get_or_init(refused).clone().map_or(Ok(()), Err)
+}
+
 #[expect(clippy::print_stderr, reason = "a worker has nobody else to tell")]
 fn eprint_line(line: &str) {
     eprintln!("{line}");
@@ -137,6 +160,8 @@ fn serve(who: &str) -> Result<()> {
         hangup.wait();
         std::process::exit(0);
     })?;
+    let noted = connection.noted_here();
+    let _seated = Seated::new(noted.word());
     match Worker::new(&setup, &connection, who) {
         Err(error) => tell(&mut connection, &Reply::Refused(error.into())),
         Ok(worker) => {
@@ -344,6 +369,7 @@ impl Worker {
             }
         };
         let mapped = segment.maps.run_telling(order.first, &mut chunk, &mut out, begins);
+        host.keep_home(host.home());
         let work = segment.maps.work().into_iter().zip(before);
         let done = Done {
             bytes: mapped.bytes,

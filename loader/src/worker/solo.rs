@@ -144,7 +144,9 @@ impl Solo {
         let waker = Waker::new(move || bell.ring());
         let host = &self.worker.host;
         loop {
-            match self.chain.run(&waker, host) {
+            let stop = self.chain.run(&waker, host);
+            host.keep_home(host.home());
+            match stop {
                 Stop::Pending if !host.is_paused() => self.bell.wait(host)?,
                 stop => return Ok(stop),
             }

@@ -19,6 +19,7 @@ impl Table {
             since: hand.since.elapsed(),
             samples: hand.samples,
             first: hand.first.as_ref().map(ToString::to_string),
+            decoder: None,
         });
         let mut at_work: Vec<_> = at_work.collect();
         at_work.sort_by_key(|work| std::cmp::Reverse(work.since));

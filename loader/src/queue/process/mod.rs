@@ -91,6 +91,18 @@ impl Connection {
         Ok((Self { sender, receiver, heap, arena: arena.clone() }, ends))
     }
 
+    /// The word for what the process at the other end is at.
+    #[must_use]
+    pub fn noted_there(&self) -> Noted {
+        Noted(Arc::clone(self.receiver.lane()))
+    }
+
+    /// The word for what this process is at.
+    #[must_use]
+    pub fn noted_here(&self) -> Noted {
+        Noted(Arc::clone(self.sender.lane()))
+    }
+
     /// The ends that a worker was given: its input, its output, and where their memory lies.
     fn attach(arena: Arena, sockets: [OwnedFd; 2], lanes: [Range<usize>; 2], bounds: Bounds) -> Result<Self> {
         let [input, output] = sockets.map(Arc::new);
@@ -106,6 +118,17 @@ impl Connection {
         let sender = ProcessSender::new(&arena, &heap, Arc::clone(&back), output, bounds);
         let receiver = ProcessReceiver::new(&arena, back, out, input);
         Ok(Self { sender, receiver, heap, arena })
+    }
+}
+
+/// The word in which a worker says what it is at, as the worker and its loader have it.
+pub struct Noted(Arc<Lane>);
+
+impl Noted {
+    /// The word.
+    #[must_use]
+    pub fn word(&self) -> &sync::AtomicU32 {
+        &self.0.control().note
     }
 }
 

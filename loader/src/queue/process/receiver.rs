@@ -57,6 +57,10 @@ struct Stream {
 }
 
 impl ProcessReceiver {
+    pub(super) fn lane(&self) -> &Arc<Lane> {
+        &self.lane
+    }
+
     pub(super) fn new(arena: &Arena, lane: Arc<Lane>, own: Arc<Lane>, socket: Arc<OwnedFd>) -> Self {
         Self {
             arena: arena.clone(),

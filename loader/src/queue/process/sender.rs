@@ -67,7 +67,7 @@ impl ProcessSender {
         }
     }
 
-    fn lane(&self) -> &Arc<Lane> {
+    pub(super) fn lane(&self) -> &Arc<Lane> {
         self.heap.lane()
     }
 

@@ -16,7 +16,8 @@ pub(super) struct Control {
     waiting: AtomicU32,
     /// The first of the blocks that nobody holds any more, plus one; each names the next.
     freed: AtomicU32,
-    reserved: AtomicU32,
+    /// What the sender is at, for people.
+    pub(super) note: AtomicU32,
     /// Samples and bytes that were received so far.
     taken_items: AtomicU64,
     taken_bytes: AtomicU64,
@@ -63,7 +64,9 @@ impl Control {
 
     /// Clears all words, for a lane that begins.
     pub(super) fn reset(&self) {
-        for word in [&self.attached, &self.ending, &self.receiver_gone, &self.waiting, &self.freed] {
+        let words =
+            [&self.attached, &self.ending, &self.receiver_gone, &self.waiting, &self.freed, &self.note];
+        for word in words {
             word.store(0, Ordering::Release);
         }
         self.taken_items.store(0, Ordering::Release);

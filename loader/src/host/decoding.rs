@@ -1,0 +1,79 @@
+//! Decoders as pipes are given them: each call of one has a record, so that a crash, a stall and an error name the decoder's plugin and not
+//! that of the pipe which asked for it.
+#![expect(unsafe_code, reason = "the table of a decoder is C functions over raw instances")]
+
+use std::sync::Arc;
+
+use forebay_core::{
+    AnyDecoder, Buffer, Error, Value,
+    abi::{
+        Context, Decoder, DecoderTable, DecoderTableRef, Outcome, Wanted,
+        abi_stable::{
+            prefix_type::WithMetadata,
+            std_types::{RBox, ROption, RSlice, RStr},
+        },
+    },
+};
+
+use super::call::{Callee, NO_SAMPLES, call};
+
+/// A decoder, and who that is.
+struct Told {
+    decoder: Decoder,
+    callee: Callee,
+}
+
+/// The same decoder, whose calls are told of.
+pub(crate) fn told(decoder: AnyDecoder, callee: Callee) -> AnyDecoder {
+    let told = Arc::into_raw(Arc::new(Told { decoder: decoder.into_raw(), callee }));
+    // SAFETY: the table's functions take such an instance, and its one reference is given up.
+    AnyDecoder::new(unsafe { Decoder::from_raw(told.cast(), REF) })
+}
+
+const TABLE: &WithMetadata<DecoderTable> =
+    &WithMetadata::new(DecoderTable { retain, release, probe, decode });
+const REF: DecoderTableRef = DecoderTableRef(TABLE.static_as_prefix());
+
+unsafe extern "C" fn retain(this: *const ()) {
+    // SAFETY: `this` came from `Arc::into_raw` of this type, and the caller holds a reference.
+    unsafe { Arc::increment_strong_count(this.cast::<Told>()) }
+}
+
+unsafe extern "C" fn release(this: *const ()) {
+    // SAFETY: as above; the caller's reference ends here.
+    drop(unsafe { Arc::from_raw(this.cast::<Told>()) });
+}
+
+unsafe extern "C" fn probe(this: *const (), head: RSlice<'_, u8>, extension: RStr<'_>) -> Outcome {
+    // SAFETY: the table's rule: `this` is a live instance of this type, here and below.
+    let Told { decoder, callee } = unsafe { &*this.cast::<Told>() };
+    // SAFETY: the handle pairs the instance with its table, here and below.
+    let probed =
+        call(callee, NO_SAMPLES, || unsafe { decoder.table().probe()(decoder.instance(), head, extension) });
+    blamed(probed, callee)
+}
+
+unsafe extern "C" fn decode(
+    this: *const (),
+    cx: &Context,
+    bytes: &Buffer,
+    wanted: &Wanted<'_>,
+    place: &mut Value,
+) -> Outcome {
+    // SAFETY: as above.
+    let Told { decoder, callee } = unsafe { &*this.cast::<Told>() };
+    // SAFETY: as above.
+    let decoded = call(callee, NO_SAMPLES, || unsafe {
+        decoder.table().decode()(decoder.instance(), cx, bytes, wanted, place)
+    });
+    blamed(decoded, callee)
+}
+
+/// Adds to a failure whose it is.
+#[inline]
+fn blamed(outcome: Outcome, callee: &Callee) -> Outcome {
+    match outcome.fault {
+        ROption::RSome(fault) => Outcome::failed(callee.on(Error::from(RBox::into_inner(fault))).into()),
+        ROption::RNone => outcome,
+    }
+}

@@ -1,0 +1,71 @@
+//! The folder that relative paths begin at: a plugin that changes it moves nobody's files.
+//!
+//! Threads of the loader have one each, so that a change stays where it was made, and it is taken back when the plugin's call is over.
+#![expect(unsafe_code, reason = "a thread's parting with what it shares is C's")]
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+/// A folder that a thread works in.
+pub(crate) struct Home {
+    path: PathBuf,
+    /// Its device and number there.
+    is: (u64, u64),
+}
+
+impl Home {
+    /// The folder of this thread; none where it is gone.
+    pub(crate) fn here() -> Option<Self> {
+        Some(Self { path: env::current_dir().ok()?, is: identity()? })
+    }
+
+    /// As [`here`](Self::here), and this thread has the folder for itself from here on, with those that it starts; none where the system refuses that,
+    /// for others may then have changed it on purpose.
+    pub(crate) fn parted() -> Option<Self> {
+        // SAFETY: it changes nothing but what the thread shares with others: the folder, and the mask for new files.
+        let parted = unsafe { libc::unshare(libc::CLONE_FS) } == 0;
+        if parted { Self::here() } else { None }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether this thread works there.
+    pub(crate) fn is_here(&self) -> bool {
+        identity() == Some(self.is)
+    }
+
+    /// Goes back, and says whether that was needed.
+    pub(crate) fn come_back(&self) -> bool {
+        !self.is_here() && env::set_current_dir(&self.path).is_ok()
+    }
+}
+
+fn identity() -> Option<(u64, u64)> {
+    let found = rustix::fs::stat(".").ok()?;
+    Some((found.st_dev, found.st_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_change_stays_on_its_thread_and_is_taken_back() {
+        let before = env::current_dir().unwrap();
+        let other = thread::spawn(|| {
+            let home = Home::parted().unwrap();
+            env::set_current_dir("/").unwrap();
+            let away = env::current_dir().unwrap();
+            (away, home.come_back(), home.come_back(), env::current_dir().unwrap())
+        });
+        let found = other.join().unwrap();
+        assert_eq!(found, (PathBuf::from("/"), true, false, before.clone()));
+        assert_eq!(env::current_dir().unwrap(), before);
+    }
+}

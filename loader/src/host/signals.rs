@@ -1,0 +1,158 @@
+//! The signals of a crash, and the end of the program, as far as a plugin may be behind them: whoever dies in a plugin's call says in which.
+//!
+//! Handlers that were there before are called afterwards, so a program and its runtime see each crash as they would without this.
+#![expect(unsafe_code, reason = "handlers of signals, which are C's, and the stacks they run on")]
+
+use std::{io, ptr, sync::OnceLock};
+
+use super::{
+    call::{self, Told, tell},
+    crash::stop_if_guarded,
+};
+use crate::{executor::signal_name, worker::WORKER};
+
+/// What a crash is known by.
+const SIGNALS: [i32; 7] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGSYS, libc::SIGTRAP];
+/// For the handler, since the thread's own stack may be used up.
+const STACK: usize = 64 << 10;
+/// What a reader can do about a crash, and about the end of the program.
+const ON_CRASH: &str = "isolate the plugin: with `--isolate on-crash` the run goes on in worker processes";
+const ON_EXIT: &str = "isolate the plugin: with `--isolate process` it ends a worker process alone";
+
+/// What the signals did before.
+static BEFORE: OnceLock<Vec<libc::sigaction>> = OnceLock::new();
+
+/// Has the program say which plugin it died in; before any code of a plugin runs.
+///
+/// What cannot be had of this is done without.
+pub(crate) fn watch_plugins() {
+    if std::env::var_os(WORKER).is_some() {
+        return; // What happens in a worker, its loader tells.
+    }
+    let _ = install();
+    static AT_EXIT: OnceLock<()> = OnceLock::new();
+    // SAFETY: the function is there as long as the program.
+    AT_EXIT.get_or_init(|| unsafe {
+        libc::atexit(on_exit);
+    });
+}
+
+/// Turns the end of the program within a plugin's call into an error.
+///
+/// It runs on the thread that ends the program, and does nothing for one that is in no plugin's call.
+extern "C" fn on_exit() {
+    // SAFETY: the call is one of this thread.
+    if let Some(told) = unsafe { Told::new(call::untold()) } {
+        tell(&told, format_args!("a plugin ended the whole program by `exit`"), ON_EXIT);
+        // SAFETY: it ends the process, whose other threads may be at anything.
+        unsafe { libc::_exit(1) }
+    }
+}
+
+/// Has the signals of a crash come here first, once for the whole program.
+pub(super) fn install() -> io::Result<()> {
+    static FAILED: OnceLock<Option<i32>> = OnceLock::new();
+    let failed = FAILED.get_or_init(|| {
+        let mut before = Vec::new();
+        for signal in SIGNALS {
+            // SAFETY: all-zero is a valid `sigaction`; likewise below.
+            let mut old: libc::sigaction = unsafe { std::mem::zeroed() };
+            // SAFETY: asks only.
+            unsafe { libc::sigaction(signal, ptr::null(), &raw mut old) };
+            before.push(old);
+        }
+        // Before any handler can look for it.
+        let _ = BEFORE.set(before);
+        for signal in SIGNALS {
+            // SAFETY: as above.
+            let mut new: libc::sigaction = unsafe { std::mem::zeroed() };
+            new.sa_sigaction = on_signal as *const () as usize;
+            // One that has stopped does nothing else.
+            // SAFETY: it is a set of signals.
+            unsafe { libc::sigfillset(&raw mut new.sa_mask) };
+            new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+            // SAFETY: the handler does only what a handler may; see there.
+            if unsafe { libc::sigaction(signal, &raw const new, ptr::null_mut()) } != 0 {
+                return io::Error::last_os_error().raw_os_error();
+            }
+        }
+        None
+    });
+    failed.map_or(Ok(()), |error| Err(io::Error::from_raw_os_error(error)))
+}
+
+/// Stops a thread that crashed where that is outlived; of any other crash it says where it was, and leaves it to whose it was before.
+///
+/// It may come between any two instructions, so it takes no lock and no memory.
+extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the system gives one with each signal.
+    let told = unsafe { (*info).si_code } == libc::SI_USER;
+    // One by another program comes to whichever thread.
+    if !told {
+        stop_if_guarded(signal);
+        // SAFETY: the call is one of this thread.
+        if let Some(call) = unsafe { Told::new(call::untold()) } {
+            tell(
+                &call,
+                format_args!("a plugin crashed with signal {signal}{}", signal_name(signal)),
+                ON_CRASH,
+            );
+        }
+    }
+    let known = SIGNALS.iter().position(|&known| known == signal);
+    let Some(before) = BEFORE.get().zip(known).and_then(|(before, at)| before.get(at)) else { return };
+    match before.sa_sigaction {
+        libc::SIG_IGN if told => {}
+        // What a thread does itself cannot be ignored.
+        libc::SIG_IGN | libc::SIG_DFL => {
+            // SAFETY: as the system would have done.
+            unsafe {
+                libc::signal(signal, libc::SIG_DFL);
+                libc::raise(signal);
+            }
+        }
+        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
+            // SAFETY: it was installed as one with these arguments.
+            let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
+                unsafe { std::mem::transmute(handler) };
+            handler(signal, info, context);
+        }
+        handler => {
+            // SAFETY: it was installed as one with this argument.
+            let handler: extern "C" fn(i32) = unsafe { std::mem::transmute(handler) };
+            handler(signal);
+        }
+    }
+}
+
+/// A stack for handlers, where the thread has none.
+pub(super) struct Stack(Option<Vec<u8>>);
+
+impl Stack {
+    /// Without one, a stack that is used up ends the program.
+    pub(super) fn new() -> Self {
+        // SAFETY: all-zero is a valid `stack_t`.
+        let mut old: libc::stack_t = unsafe { std::mem::zeroed() };
+        // SAFETY: asks only.
+        let asked = unsafe { libc::sigaltstack(ptr::null(), &raw mut old) };
+        if asked != 0 || old.ss_flags & libc::SS_DISABLE == 0 {
+            return Self(None);
+        }
+        let mut memory = vec![0; STACK];
+        let new = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: memory.len() };
+        // SAFETY: the memory is this thread's until it is taken away again, by the drop.
+        let given = unsafe { libc::sigaltstack(&raw const new, ptr::null_mut()) };
+        Self((given == 0).then_some(memory))
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            let none = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: STACK };
+            // SAFETY: no handler runs on it, since this does.
+            unsafe { libc::sigaltstack(&raw const none, ptr::null_mut()) };
+        }
+    }
+}
