@@ -9,6 +9,7 @@ use forebay_tests::{Gate, Setting, build, line, outcome, registry, run, within_d
 /// Runs a graph that waits at a gate, until what is told of the wait has all of these words.
 fn told(graph: &str, executor: Executor, words: &[&str]) {
     let gate = Gate::new();
+    let graph = graph.replace("payload=GATE", &format!("payload='gate:{}'", gate.path()));
     let graph = line(&graph.replace("GATE", &format!("gate='{}'", gate.path())));
     let (tell, heard) = mpsc::channel();
     let mut loader = Loader::builder(graph)
@@ -30,11 +31,17 @@ fn a_long_wait_is_told_with_its_stage() {
     within_deadline(|| {
         let map = "range 20 | increment | rogue_map at=9 GATE | batch 4";
         told(map, Executor::Threads(2), &["increment | rogue_map for", "on thread forebay-", ", at "]);
+        told(map, Executor::Inline, &["increment | rogue_map for", "on the caller's thread", ", at "]);
         told(map, Executor::Processes(2), &["increment | rogue_map for", "in worker ", "(process ", ", at "]);
         let source = "rogue_source count=20 at=9 GATE | batch 4";
         told(source, Executor::Threads(2), &["rogue_source | batch for", "on thread forebay-own0"]);
         let alone = "rogue_source count=20 at=9 GATE on=process | batch 4 on=process";
         told(alone, Executor::Threads(2), &["rogue_source | batch for", "in worker 0 (process "]);
+        let decoder = "rogue_source count=1 payload=GATE | decode | repeat_each 5";
+        let words = ["decode for", "in the decoder rogue of forebay-rogue", "libforebay_rogue.so"];
+        for executor in [Executor::Inline, Executor::Threads(2), Executor::Processes(2)] {
+            told(decoder, executor, &words);
+        }
         let pending = "range 20 | rogue_stream fault=pending at=9 GATE | batch 4";
         told(pending, Executor::Threads(2), &["wait for what they read from"]);
     });

@@ -1,4 +1,5 @@
-//! How a pipe takes its whole process with it.
+//! How a pipe takes its whole process with it, or what that has open.
+#![expect(unsafe_code, reason = "closes what is not its own")]
 
 use std::process::{self, Command};
 
@@ -16,4 +17,14 @@ pub(crate) fn by_signal(signal: u64) -> ! {
 pub(crate) fn by_depth(depth: u64) -> u64 {
     let page = std::hint::black_box([depth; 512]);
     by_depth(page[511] + 1) + page[0]
+}
+
+/// Closes the descriptors 3 to 63, whosever they are.
+pub(crate) fn close_others() {
+    unsafe extern "C" {
+        safe fn close(descriptor: i32) -> i32;
+    }
+    for descriptor in 3..64 {
+        close(descriptor);
+    }
 }

@@ -1,8 +1,13 @@
 //! `rogue`: decodes fields that end in `.rogue`, or panics over them, or tells where they are.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use forebay_core::{Buffer, Context, Decoder, DecoderInfo, Error, Result, Value, Wanted, options};
+
+use crate::gate;
 
 options! {
     /// Options of `rogue`.
@@ -44,7 +49,12 @@ impl Decoder for RogueDecoder {
         match bytes.as_slice() {
             b"panic" => panic!("rogue in decode"),
             b"error" => Err(Error::corrupt("rogue cannot read this")),
+            b"abort" => process::abort(),
             [b'@', ..] => Ok(places(bytes)),
+            [b'g', b'a', b't', b'e', b':', path @ ..] => {
+                gate::pass(&String::from_utf8_lossy(path))?;
+                Ok(Value::NULL)
+            }
             other if factor == 1.0 => Ok(Value::from(other.len() as u64 + add)),
             other => Ok(Value::from((other.len() as u64 + add) as f64 * factor)),
         }

@@ -1,6 +1,11 @@
 //! `rogue_map`: fails at one value, or takes its time.
 
-use std::{hint::black_box, process};
+use std::{
+    env,
+    hint::black_box,
+    io::{self, Write as _},
+    process,
+};
 
 use forebay_core::{Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Value, options};
 
@@ -10,7 +15,7 @@ options! {
     /// Options of `rogue_map`.
     pub struct RogueMapOptions {
         /// What goes wrong.
-        fault: String = "none", one_of ["none", "panic", "error", "panic_in_new", "panic_in_drop", "signal", "exit", "abort", "overflow", "loop"];
+        fault: String = "none", one_of ["none", "panic", "error", "panic_in_new", "panic_in_drop", "signal", "exit", "abort", "overflow", "loop", "print", "chdir", "close"];
         /// The value at which it does, or at which the map waits at its gate.
         at: i64 = 0;
         /// The signal that `signal` sends to its own process, or what `exit` ends it with.
@@ -75,6 +80,12 @@ impl Map for RogueMap {
                 black_box(());
             },
             "abort" => process::abort(),
+            "print" => Ok(io::stdout().write_all(b"rogue prints a line\n")?),
+            "chdir" => Ok(env::set_current_dir("/")?),
+            "close" => {
+                crash::close_others();
+                Ok(())
+            }
             "overflow" => Err(Error::corrupt(crash::by_depth(0).to_string())),
             "exit" => process::exit(i32::try_from(options.signal).unwrap_or(1)),
             "error" => Err(Error::corrupt("rogue refuses the sample")),
