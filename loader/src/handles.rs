@@ -39,8 +39,8 @@ pub(crate) struct PipeHandle {
 pub(crate) fn make_pipe(plugin: Loaded, name: &str, options: &str, callee: Callee) -> Result<PipeHandle> {
     let mut place = ROption::RNone;
     let made = call(&callee, NO_SAMPLES, || match plugin {
-        // SAFETY: the loader checked the plugin's layout; texts and place live through the call. Likewise below.
         Loaded::Rust(plugin) => {
+            // SAFETY: the loader checked the plugin's layout; texts and place live through the call. Likewise below.
             check(unsafe { plugin.pipe()(RStr::from(name), RStr::from(options), &mut place) }).map(drop)
         }
         Loaded::C(plugin) => plugin.source(name, options).map(|pipe| place = ROption::RSome(pipe)),
@@ -128,8 +128,8 @@ impl PipeHandle {
     /// Moves all samples of `input`, changed, to `out`.
     pub(crate) fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Result<()> {
         let (instance, table) = self.parts();
-        // SAFETY: as above; maps may be called from many threads at once.
         let samples = (&raw const *input, &raw const *out);
+        // SAFETY: as above; maps may be called from many threads at once.
         check(call(&self.callee, samples, || unsafe { table.map()(instance, cx, input, out) })).map(drop)
     }
 
@@ -143,8 +143,8 @@ impl PipeHandle {
         out: &mut Chunk,
     ) -> Result<()> {
         let (instance, table) = self.parts();
-        // SAFETY: as for `map`.
         let samples = (&raw const *input, ptr::null());
+        // SAFETY: as for `map`.
         let expand = || unsafe { table.expand()(instance, cx, input, at, out) };
         check(call(&self.callee, samples, expand)).map(drop)
     }
