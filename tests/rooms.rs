@@ -187,7 +187,7 @@ fn a_plugin_that_changes_the_folder_moves_no_file() {
         let args = ["run", graph, "--executor", executor, "--snapshot", "s.json", "--every", "1"];
         let ran = forebay_in(folder.path(), &args);
         assert!(ran.status.success(), "{executor}: {ran:?}");
-        for name in ["s.json", "out-0.jsonl", "out-2.jsonl"] {
+        for name in ["s.json", "out-0.jsonl", "out-1.jsonl"] {
             assert!(folder.path().join(name).exists(), "{executor}: no {name} after {ran:?}");
         }
     }
