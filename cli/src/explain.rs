@@ -6,7 +6,7 @@ use clap::Args as Arguments;
 use forebay_loader::{
     DEFAULT_BUDGET, Error, Executor, Graph, Lint, Plan, Quality, Registry, Segment,
     graph::{Catalog, Node, ON, ON_ERROR, OPTIONS, On, OptionSpec, PipeSpec, UNORDERED},
-    lints, quality,
+    lints, quality, without_secrets,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -103,7 +103,13 @@ pub(crate) fn explain(args: &Args, plugins: &open::Plugins) -> Result {
         let none = || Stop::Usage(Error::invalid("--quality: nothing in this graph shuffles"));
         explained.quality = Some(found.ok_or_else(none)?);
     }
-    if args.json { print::json(&explained) } else { print::text(|out| explained.write(out)) }
+    let mut text = Vec::new();
+    match args.json {
+        true => writeln!(text, "{}", serde_json::to_string(&explained).map_err(io::Error::from)?)?,
+        false => explained.write(&mut text)?,
+    }
+    // What is shown may be passed on: a graph over URLs runs again once their secrets are filled in.
+    print::text(|out| out.write_all(without_secrets(&String::from_utf8_lossy(&text)).as_bytes()))
 }
 
 fn explained<'a>(

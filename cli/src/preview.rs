@@ -1,6 +1,6 @@
 //! Samples and values in a few words, for people.
 
-use forebay_loader::{Sample, Tensor, Value, View};
+use forebay_loader::{Sample, Tensor, Value, View, without_secrets};
 use serde::Serialize;
 
 /// The most characters of a value that are shown.
@@ -71,7 +71,8 @@ pub(crate) fn short(value: &Value) -> String {
 /// Adds a value, and stops soon after the width is full.
 fn write(text: &mut String, value: &Value) {
     match value.view() {
-        View::Str(string) => text.extend(string.chars().take(WIDTH + 1)),
+        // For people: a path that is a URL loses its secrets here, and keeps them in the sample.
+        View::Str(string) => text.extend(without_secrets(string).chars().take(WIDTH + 1)),
         View::Bytes(bytes) => {
             let shown: Vec<_> = bytes.iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect();
             *text += &shown.join(" ");
@@ -89,7 +90,7 @@ fn write_json(text: &mut String, value: &Value) {
         View::Int(number) => *text += &number.to_string(),
         View::UInt(number) => *text += &number.to_string(),
         View::Float(number) => *text += &number.to_string(),
-        View::Str(string) => *text += &serde_json::Value::from(string).to_string(),
+        View::Str(string) => *text += &serde_json::Value::from(&*without_secrets(string)).to_string(),
         View::List(values) => group(text, ['[', ']'], values.iter().map(|value| (None, value))),
         View::Struct(fields) => {
             let fields = fields.fields().map(|(name, value)| (Some(name.as_str()), value));

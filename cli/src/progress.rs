@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use forebay_loader::Loader;
+use forebay_loader::{Loader, without_secrets};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{
@@ -125,5 +125,5 @@ pub(crate) fn tell_notes(loader: &Loader) {
 
 fn say(line: &str) {
     // A run goes on when nobody can be told about it.
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", without_secrets(line));
 }

@@ -1,13 +1,13 @@
 //! Bytes that lie in memory or in some store, read piece by piece.
 
-use std::{borrow::Cow, ops::Range};
+use std::ops::Range;
 
 use forebay_abi::{
     self as abi, Buffer, Sample, Str, Value, View,
     abi_stable::std_types::{ROption, RVec},
 };
 
-use crate::{Context, Error, Result, shim::check, shim::services};
+use crate::{Context, Error, Result, shim::check, shim::services, shown};
 
 /// A store of some plugin, chosen by the host. Cheap to clone, safe to call from many threads.
 #[derive(Clone)]
@@ -252,63 +252,4 @@ pub fn scheme_of(path: &str) -> &str {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     let scheme = path.split_once("://").map(|(scheme, _)| scheme);
     scheme.filter(|scheme| !scheme.is_empty() && scheme.bytes().all(plain)).unwrap_or("file")
-}
-
-/// A path or URL as errors may show it: of a URL of http without who asks, and without the query, which may hold a signature.
-///
-/// Where a word before the host has a `/`, `?` or `#` in it, as it must not, nothing tells where it ends: then only the scheme is shown.
-///
-/// ```
-/// use forebay_core::shown;
-///
-/// assert_eq!(shown("https://me:word@host/a@b.tar?sig=secret&x=/y"), "https://host/a@b.tar?…");
-/// assert_eq!(shown("http://me:wo/rd@host/a.tar"), "http://…");
-/// // Of other stores a `?` belongs to the name, and what stands before an `@` is a container.
-/// assert_eq!(shown("az://box@account/a?b.tar"), "az://box@account/a?b.tar");
-/// ```
-#[must_use]
-pub fn shown(path: &str) -> Cow<'_, str> {
-    let Some((scheme, rest)) = path.split_once("://") else { return path.into() };
-    if !["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web)) {
-        // What Azure signs and gives to copy; no name goes on so.
-        let signed = path.split_once('?').filter(|(_, query)| query.contains("sig="));
-        return signed.map_or(path.into(), |(name, _)| format!("{name}?…").into());
-    }
-    let (authority, path) = rest.split_at(rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len()));
-    let server = authority.rsplit_once('@').map_or(authority, |(_, server)| server);
-    // Behind the colons of an address of IPv6 too.
-    let port = server.rsplit_once(']').map_or(server, |(_, port)| port).rsplit_once(':');
-    if port.is_some_and(|(_, port)| !port.bytes().all(|byte| byte.is_ascii_digit())) {
-        return format!("{scheme}://…").into();
-    }
-    let (path, query) = path.split_once('?').map_or((path, ""), |(path, _)| (path, "?…"));
-    format!("{scheme}://{server}{path}{query}").into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_are_not_shown() {
-        for (url, wanted) in [
-            ("https://me:secret@host/a@b.tar?X-Amz-Signature=secret&x=/y", "https://host/a@b.tar?…"),
-            ("HTTP://me:secret@host:80/a", "HTTP://host:80/a"),
-            ("az://box/a?sv=2024&sig=secret", "az://box/a?…"),
-            ("https://secret@host", "https://host"),
-            ("https://host?secret", "https://host?…"),
-            ("http://me:s3cr/et@host/a.json", "http://…"),
-            ("http://me:s3cr?et@host/a.json", "http://…"),
-            ("http://me:s3cr#et@host/a.json", "http://…"),
-            ("http://me:s3cr\\et@host/a.json", "http://…"),
-            ("http://me:secret@[::1]:80/a?b", "http://[::1]:80/a?…"),
-            ("http://[::1]/a", "http://[::1]/a"),
-        ] {
-            assert_eq!(shown(url), wanted, "{url}");
-        }
-        let account = "abfss://box@account.dfs.core.windows.net/a";
-        for plain in ["a?b", "a/b", "s3://bucket/a?b.tar", "az://box@account/a", account] {
-            assert_eq!(shown(plain), plain);
-        }
-    }
 }

@@ -1,8 +1,10 @@
 //! The one error type: what went wrong, where, why, and what its reader can do about it.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use forebay_abi::{Fault, Key, abi_stable::std_types::Tuple2};
+
+use crate::without_secrets;
 
 /// What the reader of an [`Error`] can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,9 +92,10 @@ struct Inner {
 }
 
 impl Error {
-    /// Makes an error of `kind` that says `message`.
+    /// Makes an error of `kind` that says `message`. URLs in it lose their secrets, as in every [`context`](Error::context):
+    /// see [`without_secrets`].
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), context: Vec::new() }))
+        Self(Box::new(Inner { kind, message: clean(message.into()), context: Vec::new() }))
     }
 
     /// An [`ErrorKind::Corrupt`] error.
@@ -126,7 +129,7 @@ impl Error {
     #[must_use]
     pub fn context(mut self, name: &str, value: impl fmt::Display) -> Self {
         if self.get(name).is_none() {
-            self.0.context.push((name.to_owned(), value.to_string()));
+            self.0.context.push((name.to_owned(), clean(value.to_string())));
         }
         self
     }
@@ -166,6 +169,14 @@ impl Error {
     }
 }
 
+/// The text without the secrets of URLs.
+fn clean(text: String) -> String {
+    match without_secrets(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(clean) => clean,
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}", self.0.message, self.0.kind.name())?;
@@ -193,9 +204,11 @@ impl From<std::io::Error> for Error {
 
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
-        let context = fault.context.into_iter().map(|Tuple2(name, value)| (name.into(), value.into()));
+        // A plugin may have been built with a core that left secrets where they were.
+        let context = fault.context.into_iter().map(|Tuple2(name, value)| (name.into(), clean(value.into())));
         let kind = ErrorKind::from_code(fault.kind);
-        Self(Box::new(Inner { kind, message: fault.message.into(), context: context.collect() }))
+        let message = clean(fault.message.into());
+        Self(Box::new(Inner { kind, message, context: context.collect() }))
     }
 }
 

@@ -53,6 +53,7 @@ mod pipe;
 pub mod random;
 pub mod sampling;
 pub mod shim;
+mod shown;
 mod size;
 mod state;
 mod text;
@@ -66,7 +67,7 @@ pub use forebay_abi::{
 };
 
 pub use crate::{
-    blob::{AnyStore, Blob, ENDLESS, scheme_of, shown},
+    blob::{AnyStore, Blob, ENDLESS, scheme_of},
     context::{AnyDecoder, Context, Level, Wanted},
     decoder::{Decoder, Store},
     descriptor::{DecoderInfo, Magic, On, Opens, PipeInfo, StoreInfo, Uids},
@@ -78,6 +79,7 @@ pub use crate::{
     others::Others,
     pipe::{DataPipe, FlatMap, Indexed, Io, Items, Map, Output, Source, Step, Stream},
     random::Rng,
+    shown::{shown, without_secrets},
     size::parse_bytes,
     state::{StateExt, TensorExt},
     text::write_json,

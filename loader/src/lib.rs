@@ -44,7 +44,7 @@ mod worker;
 
 pub use forebay_core::{
     Buffer, DType, Error, ErrorKind, Key, Limits, Registrar, Result, Rng, Sample, Schema, Str, Tensor, Value,
-    View, nearest,
+    View, nearest, without_secrets,
 };
 
 pub use crate::{

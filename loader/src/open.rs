@@ -12,7 +12,7 @@ use std::{
     path::{Component, Path},
 };
 
-use forebay_core::{Buffer, Error, Result, Value, scheme_of};
+use forebay_core::{Buffer, Error, Result, Value, scheme_of, shown};
 use serde::Serialize;
 
 use self::look::{extension, head, look};
@@ -150,7 +150,7 @@ impl Survey {
             let looked = look(file, registry);
             let _ = home.as_ref().map(Home::come_back);
             if let Err(error) = &looked {
-                unreadable.push((file.to_owned(), error.to_string()));
+                unreadable.push((shown(file).into_owned(), error.to_string()));
             }
             // Reading it will say so again, as the loss of a sample.
             put(&mut branches, looked.unwrap_or_else(|error| FileKind::left(file, &error)), file);

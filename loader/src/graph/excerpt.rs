@@ -1,6 +1,8 @@
 //! Errors that show their place in a text: the line, and a caret under what was found.
 
-use forebay_core::Error;
+use std::borrow::Cow;
+
+use forebay_core::{Error, without_secrets};
 
 /// The most characters shown on either side of the caret.
 const WINDOW: usize = 60;
@@ -16,11 +18,18 @@ pub(super) fn error(text: &str, offset: usize, message: &str) -> Error {
     let before = before.rsplit('\n').next().unwrap_or_default();
     let after = after.lines().next().unwrap_or_default();
     let column = before.chars().count() + 1;
+    // What an error shows has no secrets of URLs; the caret follows.
+    let clean = without_secrets(&text[offset - before.len()..offset + after.len()]);
+    let (before, after) = match &clean {
+        Cow::Borrowed(_) => (before, after),
+        Cow::Owned(clean) => clean.split_at_checked(without_secrets(before).len()).unwrap_or((clean, "")),
+    };
+    let start = before.chars().count().saturating_sub(WINDOW);
     let mut shown = String::new();
-    if column - 1 > WINDOW {
+    if start > 0 {
         shown.push('…');
     }
-    shown.extend(before.chars().skip((column - 1).saturating_sub(WINDOW)).map(plain));
+    shown.extend(before.chars().skip(start).map(plain));
     let caret = shown.chars().count();
     shown.extend(after.chars().take(WINDOW).map(plain));
     if after.chars().nth(WINDOW).is_some() {
@@ -47,6 +56,8 @@ fn plain(c: char) -> char {
 mod tests {
     #[test]
     fn the_caret_stands_under_its_character() {
+        let secret = super::error("files http://me:pw@host/a?sig=x | nope", 35, "bad");
+        assert_eq!(secret.message(), "bad\n  files http://host/a?… | nope\n                            ^");
         let error = super::error("aé|\tb\nnext", 4, "bad");
         assert_eq!(error.message(), "bad\n  aé| b\n     ^");
         assert_eq!((error.get("line"), error.get("column")), (Some("1"), Some("4")));

@@ -32,6 +32,7 @@ use forebay_core::{
         },
     },
     shim::guarded,
+    without_secrets,
 };
 
 pub use self::notes::Note;
@@ -203,7 +204,8 @@ impl Host {
     /// A node failed on a sample, or failed and goes on, and its policy forgives.
     pub(crate) fn lose(&self, node: &str, policy: OnError, who: Option<(u64, &Key)>, error: Error) {
         if matches!(policy.action, Action::Quarantine | Action::FailAtEnd) {
-            let key = who.map(|(_, key)| key.to_string()).or_else(|| error.get("sample").map(str::to_owned));
+            let key = who.map(|(_, key)| without_secrets(&key.to_string()).into_owned());
+            let key = key.or_else(|| error.get("sample").map(str::to_owned));
             self.add_lost(LostSample { node: node.to_owned(), key, uid: who.map(|(uid, _)| uid), error });
         } else {
             self.note(2, error.to_string());
@@ -257,7 +259,7 @@ impl Host {
     pub(crate) fn note(&self, level: u32, line: String) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         if log.len() < LOG {
-            log.push((level, line));
+            log.push((level, without_secrets(&line).into_owned()));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use forebay_core::{Error, Result};
+use forebay_core::{Error, Result, without_secrets};
 use serde_json::Value;
 
 use super::{Course, NodeMark, PluginMark, Snapshot};
@@ -55,9 +55,11 @@ fn shown(node: &Node) -> String {
         inputs: node.inputs.clone(),
     }
     .to_string();
+    // Before it is cut, since half of a URL does not show where its secrets end.
+    let line = without_secrets(&line);
     match line.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
+        None => line.into_owned(),
     }
 }
 
