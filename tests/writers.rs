@@ -302,3 +302,45 @@ fn a_killed_writer_goes_on_and_the_files_are_those_of_an_unbroken_run() {
         assert!(found == expected, "the same bytes");
     });
 }
+
+/// A run of the command that writes numbers, which it is given by a pipe, to `out`.
+fn writes(out: &Path) -> std::process::Child {
+    let graph = format!("files - | lines | write_jsonl '{}'", out.display());
+    let mut run = Command::new(forebay_tests::command::command());
+    run.args(["run", "--quiet", &graph]).env("FOREBAY_PLUGIN_PATH", forebay_tests::command::all());
+    run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn of_two_runs_that_write_the_same_file_the_second_is_refused_and_names_the_first() {
+    within_deadline(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let (out, part) = (folder.path().join("out.jsonl"), folder.path().join(".out.jsonl.part"));
+        let begin = || {
+            let mut run = writes(&out);
+            // More than a reader takes before it gives a line.
+            writeln!(run.stdin.as_mut().unwrap(), "{}", "heron\n".repeat(1 << 20)).unwrap();
+            run
+        };
+        let mut first = begin();
+        while !part.exists() {
+            std::thread::yield_now();
+        }
+        let mut second = writes(&out);
+        let _ = second.stdin.as_mut().unwrap().write_all(b"stork\n"); // It may be over by then.
+        let refused = second.wait_with_output().unwrap();
+        let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(1), "{error}");
+        assert!(error.contains(&format!("process {} has been writing this file", first.id())), "{error}");
+        assert!(!out.exists(), "the second published something");
+        // A run that died holds nothing.
+        first.kill().unwrap();
+        first.wait().unwrap();
+        assert!(part.exists());
+        let last = begin().wait_with_output().unwrap();
+        assert!(last.status.success(), "{last:?}");
+        let lines = fs::read_to_string(&out).unwrap();
+        assert!(lines.lines().count() > 1 << 20 && lines.lines().all(|line| !line.contains("stork")));
+        assert_eq!(files(folder.path()).len(), 1, "nothing else is left");
+    });
+}

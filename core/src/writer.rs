@@ -1,5 +1,7 @@
 //! Pipes that write files: one file after the other, each whole or not at all, and the same ones after a resume.
 
+mod part;
+
 use std::{
     fs::{self, File},
     io::{self, Read, Write as _},
@@ -163,7 +165,8 @@ impl Pattern {
 /// A pipe that writes its samples to files by some [format](Encode), and gives a sample for each file that is whole: `path`, `samples` and
 /// `bytes`.
 ///
-/// A file is written under another name in the same folder (`.NAME.part`), brought to the disk, and only then named. A file that is there already
+/// A file is written under another name in the same folder (`.NAME.part`), brought to the disk, and only then named. That name is locked,
+/// so of two runs that would write the same file at once the second is refused. A file that is there already
 /// and holds the same bytes counts as written, so that a run after a crash goes on; one with other bytes is an error, unless it may be
 /// overwritten. State: the number of files; the samples of the one that is not whole come again.
 #[derive(Debug)]
@@ -191,8 +194,11 @@ struct Place {
 struct Open {
     path: PathBuf,
     part: PathBuf,
-    /// None once the disk failed.
-    file: Option<File>,
+    file: File,
+    /// Once the disk failed.
+    lost: bool,
+    /// Once it has its name alone: another run may have a file of the other name by then.
+    moved: bool,
     block: Vec<u8>,
     samples: u64,
     bytes: u64,
@@ -300,39 +306,47 @@ impl<E: Encode> Writer<E> {
 impl Open {
     fn create(path: PathBuf) -> Result<Self> {
         let create = || {
-            let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+            let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
             let part = path.with_file_name(format!(".{}.part", name.to_string_lossy()));
             if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
                 fs::create_dir_all(folder)?;
             }
-            io::Result::Ok((File::create(&part)?, part))
+            Ok((part::create(&part)?, part))
         };
-        let (file, part) = create().map_err(|error| Error::from(error).context("file", path.display()))?;
-        Ok(Self { path, part, file: Some(file), block: Vec::new(), samples: 0, bytes: 0 })
+        let (file, part) = create().map_err(|error: Error| error.context("file", path.display()))?;
+        Ok(Self {
+            path,
+            part,
+            file,
+            lost: false,
+            moved: false,
+            block: Vec::new(),
+            samples: 0,
+            bytes: 0,
+        })
     }
 
     fn flush(&mut self) -> Result<()> {
         let lost =
             || Error::new(crate::ErrorKind::Io, "a write failed before, so the file cannot be finished");
-        let written = match &mut self.file {
-            Some(file) => file.write_all(&self.block).map_err(Error::from),
-            None => Err(lost()),
+        let written = match self.lost {
+            false => self.file.write_all(&self.block).map_err(Error::from),
+            true => Err(lost()),
         };
         self.bytes += self.block.len() as u64;
         self.block.clear();
         written.map_err(|error| {
-            self.file = None;
+            self.lost = true;
             error.context("file", self.path.display())
         })
     }
 
     /// Brings the file to the disk, and gives it its name.
     fn publish(&mut self, overwrite: bool) -> Result<()> {
-        if let Some(file) = &self.file {
-            file.sync_all()?;
-        }
+        self.file.sync_all()?;
         if overwrite {
             fs::rename(&self.part, &self.path)?;
+            self.moved = true;
         } else if let Err(error) = fs::hard_link(&self.part, &self.path) {
             match error.kind() {
                 io::ErrorKind::AlreadyExists if alike(&self.part, &self.path)? => {}
@@ -342,7 +356,10 @@ impl Open {
                     return Err(Error::invalid(error));
                 }
                 // Some file systems have no links.
-                _ if !self.path.exists() => fs::rename(&self.part, &self.path)?,
+                _ if !self.path.exists() => {
+                    fs::rename(&self.part, &self.path)?;
+                    self.moved = true;
+                }
                 _ => return Err(error.into()),
             }
         }
@@ -357,8 +374,10 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // Of a file that was given its name, or was moved, nothing of this name is left to lose.
-        let _ = fs::remove_file(&self.part);
+        if !self.moved {
+            let _ = fs::remove_file(&self.part); // Nobody can be told.
+        }
+        part::give_up(&self.file);
     }
 }
 
