@@ -178,7 +178,8 @@ macro_rules! export_plugin {
                 p::make(STORES, |entry| entry.described.info.name, |entry| entry.make, LABEL, (name, options), place)
             }
 
-            const PLUGIN: &p::WithMetadata<p::Plugin> = &p::WithMetadata::new(p::Plugin { pipe, decoder, store });
+            const PLUGIN: &p::WithMetadata<p::Plugin> = &
+                p::WithMetadata::new(p::Plugin { pipe, decoder, store, maps: p::attach });
 
             extern "C" fn root() -> p::RootResult {
                 p::RootResult::ROk(p::erased(p::PluginRef(PLUGIN.static_as_prefix())))

@@ -45,6 +45,7 @@ pub mod export;
 mod kept;
 mod length;
 pub mod manifest;
+mod maps;
 pub mod names;
 pub mod nearest;
 pub mod options;
@@ -75,6 +76,7 @@ pub use crate::{
     export::{Registrar, StaticPlugin},
     kept::{Keep, Stamp, local_path},
     length::Length,
+    maps::{WatchedMap, maps_cut},
     options::{Any, NoOptions, OneOrMany, OptionType, Options},
     others::Others,
     pipe::{DataPipe, FlatMap, Indexed, Io, Items, Map, Output, Source, Step, Stream},
@@ -104,6 +106,7 @@ pub mod __private {
         descriptor::PluginInfo,
         export::{CPU, DecoderEntry, PipeEntry, StaticPlugin, StoreEntry, make},
         manifest::{Manifest, json_len},
+        maps::attach,
         shim::{self, erased},
     };
 }

@@ -11,7 +11,7 @@ use std::{
 use forebay_abi::{Key, Sample, Schema, State, Str};
 
 use crate::{
-    Context, DataPipe, Error, Io, On, Options, PipeInfo, Result, StateExt as _, Step, Stream, Uids,
+    Context, DataPipe, Error, Io, On, Options, PipeInfo, Result, StateExt as _, Step, Stream, Uids, maps_cut,
     random::mix,
 };
 
@@ -202,6 +202,8 @@ struct Open {
     block: Vec<u8>,
     samples: u64,
     bytes: u64,
+    /// How many maps had been cut short when it was begun.
+    cut: u64,
 }
 
 impl<E: Encode> DataPipe for Writer<E> {
@@ -323,6 +325,7 @@ impl Open {
             block: Vec::new(),
             samples: 0,
             bytes: 0,
+            cut: maps_cut(),
         })
     }
 
@@ -343,6 +346,10 @@ impl Open {
 
     /// Brings the file to the disk, and gives it its name.
     fn publish(&mut self, overwrite: bool) -> Result<()> {
+        if maps_cut() != self.cut {
+            let error = "a file was cut short while it was read, so what is to be written may hold zeros";
+            return Err(Error::new(crate::ErrorKind::Io, error));
+        }
         self.file.sync_all()?;
         if overwrite {
             fs::rename(&self.part, &self.path)?;

@@ -297,6 +297,7 @@ impl LoaderBuilder {
             limit: self.limit,
             deaths: 0,
             trouble: None,
+            cut: crate::host::maps::count(),
             waited: Duration::ZERO,
             failures: self.failures,
         })

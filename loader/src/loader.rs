@@ -15,7 +15,7 @@ use crate::{
     executor::{Origin, Run},
     failure::Failures,
     graph::{Graph, Node},
-    host::{Host, LostSample},
+    host::{Host, LostSample, maps},
     launch::Recipe,
     length::Lengths,
     plan::Plan,
@@ -67,6 +67,8 @@ pub struct Loader {
     pub(crate) deaths: usize,
     /// An error that had no other way out; what is asked for next fails with it.
     pub(crate) trouble: Option<Error>,
+    /// How many maps of files this process had seen cut short when the loader was built.
+    pub(crate) cut: u64,
     /// How long the consumer waited for runs that another took the place of.
     pub(crate) waited: Duration,
     pub(crate) failures: Failures,
@@ -158,8 +160,10 @@ impl Loader {
     /// Cost: well under a millisecond, while the pipes go on; the first time the plugins' files are hashed.
     ///
     /// # Errors
-    /// `Io`, when a plugin's file cannot be read.
+    /// `Io`, when a plugin's file cannot be read, and once a file was cut short while it was mapped.
     pub fn snapshot(&self) -> Result<Snapshot> {
+        // Pipes may remember what was read of it.
+        maps::error_after(self.cut).map_or(Ok(()), Err)?;
         let At { epoch, delivered, ended, .. } = self.at;
         let locate = || if ended { self.course.fresh() } else { self.course.origins(epoch, delivered) };
         let (number, origins) = match &self.audit {
@@ -369,12 +373,15 @@ impl Loader {
     /// Stops, frees every pipe, and tells when a plugin failed at that.
     ///
     /// # Errors
-    /// The first error of a pipe's end, such as a panic in its drop; else the [`failure`](Loader::failure) that no epoch ended with.
+    /// The first error of a pipe's end, such as a panic in its drop; that of a file that was cut short while it was mapped; else the
+    /// [`failure`](Loader::failure) that no epoch ended with.
     pub fn finish(mut self) -> Result<()> {
         let failed = self.untold();
         self.host.cancel();
         let flushed = self.flush();
-        self.run.finish().and(flushed).and(failed.map_or(Ok(()), Err))
+        let ended = self.run.finish();
+        let cut = maps::error_after(self.cut).filter(|_| !self.at.failed);
+        cut.map_or(ended, Err).and(flushed).and(failed.map_or(Ok(()), Err))
     }
 
     /// Puts what was written of the run into its files.
@@ -419,6 +426,10 @@ impl Iterator for Epoch<'_> {
         let of_audit = loader.audit.as_ref().and_then(|audit| audit.take_error());
         if let Some(error) = loader.records.written.as_ref().and_then(|file| file.take_error()).or(of_audit) {
             next = Some(Err(error));
+        }
+        if let Some(error) = maps::error_after(loader.cut) {
+            // Zeros may be in anything that came since, also where nothing comes any more.
+            next = (!loader.at.failed).then_some(Err(error));
         }
         match &next {
             Some(Ok(sample)) => {

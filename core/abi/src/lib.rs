@@ -21,6 +21,7 @@ mod context;
 mod dtype;
 mod key;
 mod layout;
+mod maps;
 mod outcome;
 mod parts;
 mod plugin;
@@ -43,6 +44,7 @@ pub use crate::{
     context::{Context, HostServices, HostServicesRef, Limits, Noting},
     dtype::DType,
     key::Key,
+    maps::{Maps, MapsRef},
     outcome::{Fault, Outcome, State, code},
     parts::ArrowParts,
     plugin::{ABI_MAJOR, ABI_MINOR, Plugin, PluginRef, RootResult, header},

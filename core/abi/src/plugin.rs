@@ -8,7 +8,7 @@ use abi_stable::{
     std_types::{ROption, RResult, RStr},
 };
 
-use crate::{Decoder, Outcome, Pipe, Store};
+use crate::{Decoder, MapsRef, Outcome, Pipe, Store};
 
 /// A plugin of another major number is refused.
 pub const ABI_MAJOR: u32 = 1;
@@ -29,6 +29,9 @@ pub struct Plugin {
     /// Makes a Store.
     #[sabi(last_prefix_field)]
     pub store: unsafe extern "C" fn(RStr<'_>, RStr<'_>, &mut ROption<Store>) -> Outcome,
+    /// Since 1.1: takes what the host offers to plugins that map files. Called once, before anything is made.
+    #[sabi(missing_field(option))]
+    pub maps: extern "C" fn(MapsRef),
 }
 
 impl RootModule for PluginRef {

@@ -5,8 +5,8 @@ use std::mem::{align_of, offset_of, size_of};
 
 use forebay_abi::{
     ArrowArray, ArrowData, ArrowSchema, Buffer, BufferMut, Chunk, Context, DType, Decoder, DecoderTable,
-    Fault, HostServices, Key, Limits, Listing, Outcome, Owner, Pipe, PipeTable, Plugin, Port, Row, Schema,
-    State, Store, StoreTable, Str, Struct, Tensor, Value, Waker, Wanted,
+    Fault, HostServices, Key, Limits, Listing, Maps, Outcome, Owner, Pipe, PipeTable, Plugin, Port, Row,
+    Schema, State, Store, StoreTable, Str, Struct, Tensor, Value, Waker, Wanted,
     abi_stable::{StableAbi, type_layout::TypeLayout},
 };
 
@@ -147,7 +147,8 @@ macro_rules! assert_table {
 
 #[test]
 fn tables() {
-    assert_table!(Plugin: pipe, decoder, store);
+    assert_table!(Plugin: pipe, decoder, store, maps);
+    assert_table!(Maps: begin, end, cut);
     assert_table!(PipeTable: free, reset, poll, map, state, restore, len, expand, probe, length);
     assert_table!(DecoderTable: retain, release, probe, decode);
     assert_table!(StoreTable: retain, release, list, size, read, map);

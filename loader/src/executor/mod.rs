@@ -44,7 +44,7 @@ pub(crate) use self::{
     lane::Lane,
     link::{Blame, Link},
     order::{Places, after, agree, append, count},
-    parallel::{Lost, Parallel},
+    parallel::{Lost, Mapped, Parallel},
     solo::{Death, Interrupt, unsendable},
     threads::Threads,
     trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},

@@ -8,6 +8,7 @@ pub(crate) mod decoding;
 pub(crate) mod home;
 mod lent;
 mod losses;
+pub(crate) mod maps;
 mod notes;
 mod pool;
 pub(crate) mod signals;

@@ -8,6 +8,7 @@ use std::{io, ptr, sync::OnceLock};
 use super::{
     call::{self, Told, tell},
     crash::stop_if_guarded,
+    maps,
 };
 use crate::{executor::signal_name, worker::WORKER};
 
@@ -86,6 +87,9 @@ pub(super) fn install() -> io::Result<()> {
 ///
 /// It may come between any two instructions, so it takes no lock and no memory.
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    if signal == libc::SIGBUS && maps::mend(info) {
+        return;
+    }
     // SAFETY: the system gives one with each signal.
     let told = unsafe { (*info).si_code } == libc::SI_USER;
     // One by another program comes to whichever thread.

@@ -48,6 +48,7 @@ use crate::{
     handles::{self, Loaded, PipeHandle},
     host::{
         call::{Callee, NO_SAMPLES, call},
+        maps,
         signals::watch_plugins,
     },
 };
@@ -473,7 +474,7 @@ impl Record {
         };
         let load = || {
             watch_plugins();
-            call(&self.callee(""), NO_SAMPLES, load)
+            call(&self.callee(""), NO_SAMPLES, || load().inspect(attach_maps))
         };
         self.loaded.get_or_init(load).clone()
     }
@@ -507,5 +508,15 @@ impl Record {
 
     fn is_in(&self, place: &Path) -> bool {
         self.path().is_some_and(|path| path == place || path.parent() == Some(place))
+    }
+}
+
+/// Tells a plugin, before it makes anything, whom to tell of its maps of files.
+fn attach_maps(plugin: &Loaded) {
+    if let Loaded::Rust(plugin) = plugin
+        && let Some(attach) = plugin.maps()
+    {
+        maps::install();
+        attach(maps::MAPS);
     }
 }

@@ -21,9 +21,9 @@ use self::{
 use crate::{
     Executor, Graph, Isolation, Registry, Search,
     audit::Log,
-    executor::{Body, Chain, Lost, Parallel},
+    executor::{Body, Chain, Lost, Mapped, Parallel},
     graph::{COMMON, Catalog as _, Node, PipeSpec},
-    host::{Destination, Host, Lent, call::Seated},
+    host::{Destination, Host, Lent, call::Seated, maps},
     launch::{Parts, Recipe},
     ledger::Ledger,
     make::{Maker, course},
@@ -193,6 +193,10 @@ fn serve_maps(mut worker: Worker, mut connection: Connection) -> Result<()> {
                 tell(&mut connection, &Reply::Unsendable)?
             }
             Err(error) if error.kind() == ErrorKind::Worker => return Ok(()),
+            Err(error) if maps::count() > 0 => {
+                let failed = Some(error.into());
+                tell(&mut connection, &Reply::Done(Done { failed, ..Done::default() }))?;
+            }
             sent => sent?,
         }
     }
@@ -368,9 +372,14 @@ impl Worker {
                 let _ = tell(connection, &Reply::Begins(map));
             }
         };
-        let mapped = segment.maps.run_telling(order.first, &mut chunk, &mut out, begins);
+        let mut mapped = segment.maps.run_telling(order.first, &mut chunk, &mut out, begins);
         host.keep_home(host.home());
         let work = segment.maps.work().into_iter().zip(before);
+        let cut = maps::error_after(0);
+        if cut.is_some() {
+            // Any of them may be made of zeros.
+            (mapped, out) = (Mapped { failed: cut, ..Mapped::default() }, Chunk::new());
+        }
         let done = Done {
             bytes: mapped.bytes,
             lost: mapped

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     executor::{Bell, Chain, Origin, Stop, unsendable},
-    host::Host,
+    host::{Host, maps},
     queue::{
         Message, Receiver as _, Sender as _,
         process::{Connection, ProcessReceiver, ProcessSender},
@@ -104,6 +104,11 @@ impl Solo {
     fn run(&mut self) -> Result<()> {
         let before: Vec<_> = self.chain.links().iter().map(|link| work(&link.counters)).collect();
         let mut stop = self.run_or_wait()?;
+        if let Some(error) = maps::error_after(0) {
+            // Any of it may be made of zeros, and remembered.
+            self.chain.outs.iter_mut().for_each(|out| *out = Chunk::new());
+            stop = Stop::Failed(error);
+        }
         for port in 0..self.chain.outs.len() {
             let chunk = std::mem::take(&mut self.chain.outs[port]);
             if chunk.is_empty() {
@@ -114,15 +119,19 @@ impl Solo {
                     let last = self.chain.links().last().map(|link| &link.blame);
                     stop = Stop::Failed(last.map_or_else(|| error.clone(), |last| unsendable(&error, last)));
                 }
+                Err(error) if maps::count() > 0 && error.kind() != ErrorKind::Worker => {
+                    stop = Stop::Failed(error);
+                }
                 sent => sent?,
             }
         }
+        let is_cut = maps::count() > 0;
         let news = self.chain.links().iter().zip(before).map(|(link, (before, lost))| {
             let now = work(&link.counters);
             News {
                 work: (now.0.0 - before.0, now.0.1 - before.1, now.0.2 - before.2),
                 lost: now.1 - lost,
-                marks: link.trail.take().into_iter().map(Spot::from).collect(),
+                marks: link.trail.take().into_iter().filter(|_| !is_cut).map(Spot::from).collect(),
             }
         });
         let host = &self.worker.host;

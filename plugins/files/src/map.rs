@@ -1,8 +1,8 @@
 //! The memory map: the only unsafe code of this crate.
 //!
 //! A map shows the file, not a copy of it. If another program changes the file while samples of it are alive, they
-//! change with it; if it cuts the file short, touching the bytes beyond ends the process with SIGBUS. Data that is
-//! written to while it is read needs `open = "read"`.
+//! change with it. If it cuts the file short, touching the bytes beyond is a SIGBUS: the host shows zeros there, and the run fails with
+//! an error that names the file. Data that is written to while it is read needs `open = "read"`.
 
 use std::{
     fs::{self, File, Metadata},
@@ -10,14 +10,14 @@ use std::{
     path::Path,
 };
 
-use forebay_core::{Buffer, Error, FileView, Result};
+use forebay_core::{Buffer, Error, FileView, Result, WatchedMap};
 use memmap2::Mmap;
 
 /// The bytes of the file at `path`, mapped, so that nothing is read before it is touched. An empty file gives
 /// no bytes.
 ///
-/// The file must not be cut short while the buffer, or any slice of it, is alive: touching bytes that are gone ends
-/// the process.
+/// If the file is cut short while the buffer, or any slice of it, is alive, bytes that are gone show as zeros and the run fails. Where no
+/// host loaded this plugin, touching them ends the process.
 ///
 /// # Errors
 /// `Io`, naming the file; `Invalid`, when it is a folder or a device.
@@ -38,11 +38,14 @@ pub fn map_file(path: &Path) -> Result<Buffer> {
     // file meanwhile cannot be enforced by any system call here; it is the documented duty of who runs the pipeline.
     let map = unsafe { Mmap::map(&file) };
     let bytes = map.map_err(|error| at(path, error))?;
-    Ok(Buffer::from_file_view(MappedFile { bytes, path: path.into(), is: identity(&metadata) }))
+    let watched = Some(WatchedMap::new(&bytes, &path.to_string_lossy()));
+    Ok(Buffer::from_file_view(MappedFile { watched, bytes, path: path.into(), is: identity(&metadata) }))
 }
 
 /// A map, and how to find its file again: an open file for each map would be too many when a shuffle holds their samples.
 struct MappedFile {
+    /// None once it is dropped.
+    watched: Option<WatchedMap>,
     bytes: Mmap,
     path: Box<Path>,
     is: (u64, u64),
@@ -58,6 +61,15 @@ impl FileView for MappedFile {
     fn open(&self) -> Option<File> {
         let file = open(&self.path).ok()?;
         (identity(&file.metadata().ok()?) == self.is).then_some(file)
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        let now = fs::metadata(&self.path).ok().filter(|now| identity(now) == self.is);
+        if let Some((watched, now)) = self.watched.take().zip(now) {
+            watched.ends_with_file_of(now.len());
+        }
     }
 }
 

@@ -19,7 +19,10 @@ use super::{
     packet::{HEADER, Header, PACKET, Place},
     shared::Block,
 };
-use crate::queue::{Bounds, Load, Message, Offer, Sender, closed, ending, lost};
+use crate::{
+    host::maps,
+    queue::{Bounds, Load, Message, Offer, Sender, closed, ending, lost},
+};
 
 /// The sending end of a connection between two processes.
 pub struct ProcessSender {
@@ -34,6 +37,8 @@ pub struct ProcessSender {
     encoder: Encoder,
     packet: Vec<u8>,
     body: Vec<u8>,
+    /// How many maps of files had been cut short when it was made.
+    cut: u64,
 }
 
 /// The places of one message, with the holds that go over to the receiver when it is sent.
@@ -64,6 +69,7 @@ impl ProcessSender {
             encoder: Encoder::default(),
             packet: Vec::new(),
             body: Vec::new(),
+            cut: maps::count(),
         }
     }
 
@@ -136,6 +142,12 @@ impl ProcessSender {
         header.write(&mut self.packet);
         if header.body.is_none() {
             self.packet.extend_from_slice(&self.body);
+        }
+        // Of a map that was cut short zeros may have been copied.
+        if !message.chunk.is_empty()
+            && let Some(error) = maps::error_after(self.cut)
+        {
+            return Err(error);
         }
         if !self.announce(&self.packet, wait)? {
             return Ok(false);

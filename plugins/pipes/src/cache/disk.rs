@@ -11,6 +11,7 @@ use std::{
 use forebay_core::{
     Chunk, Context, Error, ErrorKind, Level, Result,
     codec::{Decoder, Encoder},
+    maps_cut,
 };
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -55,6 +56,8 @@ struct Open {
     /// The number of the first that is not written yet.
     flushed: u64,
     total: Option<u64>,
+    /// How many maps of files had been cut short when it was opened.
+    cut: u64,
     /// A piece that is being read: the number of its first sample, and all of them.
     read: (u64, Chunk),
     coder: Coder,
@@ -151,6 +154,7 @@ impl Open {
             pending_bytes: 0,
             flushed,
             total: Some(total),
+            cut: maps_cut(),
             read: (0, Chunk::new()),
             coder: Coder::default(),
         }
@@ -263,7 +267,11 @@ impl Kept for Disk {
 
     fn close(&mut self, cx: &Context) {
         let Some(open) = self.open.as_mut().filter(|open| open.total.is_none()) else { return };
-        let mut written = open.flush(&self.cache, self.limit);
+        let whole = match maps_cut() == open.cut {
+            true => Ok(()),
+            false => Err(Error::new(ErrorKind::Io, "a file was cut short while it was read")),
+        };
+        let mut written = whole.and_then(|()| open.flush(&self.cache, self.limit));
         open.total = Some(open.end());
         if written.is_ok() {
             let pieces = open.pieces.iter().copied().collect();
