@@ -2,14 +2,22 @@
 
 use std::{
     collections::HashSet,
-    fs::{self, File},
+    fs::{self, File, Metadata, TryLockError},
     io::{self, Write},
+    os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     process,
 };
 
 use forebay_loader::{Error, Loader, LostSample, Result, Snapshot};
+use rustix::{
+    fs::{OFlags, fcntl_getfl, fcntl_setfl},
+    io::Errno,
+};
 use serde::Serialize;
+
+/// The most links that are followed, one behind the other; the system follows as many.
+const LINKS: usize = 40;
 
 /// Reads a snapshot, as JSON or as the bytes that the library makes.
 pub(crate) fn read(path: &Path) -> Result<Snapshot> {
@@ -35,17 +43,55 @@ fn beside(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Finds out whether a file can be [replaced](replace), before hours are spent on what it is to hold.
-fn try_replace(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
+fn try_replace(path: &Path) -> Result<()> {
+    if let Ok(there) = fs::metadata(path)
+        && let Some(found) = no_file_of_its_own(&there)
+    {
+        let error = format!(
+            "found {found}, expected a regular file or a new name, since the file is replaced as a whole"
+        );
+        return Err(Error::invalid(error));
     }
-    let beside = beside(path)?;
+    let beside = beside(&behind_links(path)?)?;
     File::create(&beside)?;
-    fs::remove_file(&beside)
+    Ok(fs::remove_file(&beside)?)
 }
 
-/// Puts `bytes` into a file so that nobody ever finds half of them there, not after a crash either.
+/// The file that links at `path` lead to, which need not be there yet.
+fn behind_links(path: &Path) -> io::Result<PathBuf> {
+    let mut path = std::path::absolute(path)?;
+    for _ in 0..LINKS {
+        let Ok(target) = fs::read_link(&path) else { return Ok(path) };
+        path = match path.parent() {
+            Some(folder) => folder.join(target),
+            None => target,
+        };
+    }
+    Err(io::Error::other("too many links, one behind the other"))
+}
+
+/// What is at a path where a file of this run's own should be: none for a regular file that the run does not write to otherwise.
+fn no_file_of_its_own(there: &Metadata) -> Option<&'static str> {
+    let kind = there.file_type();
+    let is_stream = |stream: &std::io::Result<Metadata>| {
+        let same = |stream: &Metadata| (stream.dev(), stream.ino()) == (there.dev(), there.ino());
+        stream.as_ref().is_ok_and(same)
+    };
+    if kind.is_dir() {
+        Some("a folder")
+    } else if kind.is_fifo() || kind.is_socket() {
+        Some("a pipe or socket")
+    } else if !kind.is_file() {
+        Some("a device")
+    } else {
+        let streams = ["/dev/stdout", "/dev/stderr"].map(fs::metadata);
+        streams.iter().any(is_stream).then_some("the standard output or error of this run")
+    }
+}
+
+/// Puts `bytes` into a file so that nobody ever finds half of them there, not after a crash either. A link stays, and leads to them.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let path = &behind_links(path)?;
     let beside = beside(path)?;
     let write = || {
         let mut file = File::create(&beside)?;
@@ -83,7 +129,7 @@ impl Saves {
         resumed: Option<(&Path, &Snapshot)>,
     ) -> Result<Self> {
         if let Some(path) = &snapshot {
-            try_replace(path).map_err(|error| in_file(error.into(), path))?;
+            try_replace(path).map_err(|error| in_file(error, path))?;
         }
         let quarantine = quarantine.map(|path| Quarantine::open(path, resumed.is_some())).transpose()?;
         let saved = resumed.filter(|(file, _)| snapshot.as_deref() == Some(*file));
@@ -128,15 +174,23 @@ struct Quarantine {
 
 impl Quarantine {
     fn open(path: &Path, go_on: bool) -> Result<Self> {
-        let open = || {
-            let file = File::options().create(true).append(true).open(path)?;
-            if !go_on {
-                file.set_len(0)?;
+        let open = || match fs::metadata(path).ok().and_then(|there| no_file_of_its_own(&there)) {
+            // What was written there before is somebody else's, or cannot be read again.
+            Some(_) => Ok((open_stream(path)?, HashSet::new())),
+            None => {
+                let file = File::options().create(true).append(true).open(path)?;
+                if let Err(TryLockError::WouldBlock) = file.try_lock() {
+                    let error =
+                        "another run writes its lost samples to this file; give each run one of its own";
+                    return Err(Error::invalid(error));
+                }
+                if !go_on {
+                    file.set_len(0)?;
+                }
+                Ok((file, fs::read_to_string(path)?.lines().map(str::to_owned).collect()))
             }
-            let lines = fs::read_to_string(path)?.lines().map(str::to_owned).collect();
-            io::Result::Ok((file, lines))
         };
-        let (file, lines) = open().map_err(|error| in_file(error.into(), path))?;
+        let (file, lines) = open().map_err(|error| in_file(error, path))?;
         Ok(Self { path: path.to_owned(), file, lines, seen: 0 })
     }
 
@@ -152,6 +206,21 @@ impl Quarantine {
         self.seen = lost.len();
         self.file.write_all(text.as_bytes()).map_err(|error| in_file(error.into(), &self.path))
     }
+}
+
+/// Opens a pipe or a device to write to; a pipe that nobody reads is an error at once.
+fn open_stream(path: &Path) -> Result<File> {
+    let now = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().append(true).custom_flags(now).open(path).map_err(|error| {
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::NXIO) => Error::invalid("found a pipe that nobody reads, expected one that is read"),
+            _ => error.into(),
+        }
+    })?;
+    // From here on a write waits for its reader.
+    let flags = fcntl_getfl(&file).map_err(io::Error::from)?;
+    fcntl_setfl(&file, flags.difference(OFlags::NONBLOCK)).map_err(io::Error::from)?;
+    Ok(file)
 }
 
 /// One lost sample.

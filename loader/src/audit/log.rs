@@ -1,7 +1,7 @@
 //! Where a run writes its audit.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{BufWriter, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::{
@@ -289,6 +289,12 @@ pub(crate) fn unlock(file: &File) {
 
 /// Opens a file for more lines of `what` a run writes. A run that was killed may have left half of one, which goes.
 pub(crate) fn open_to_append(path: &Path, what: &str) -> Result<File> {
+    // It is read again, and cut where a line ends.
+    if fs::metadata(path).is_ok_and(|there| !there.is_file() || is_stream(&there)) {
+        return Err(Error::invalid(format!(
+            "found a folder, pipe, device or standard stream, expected a regular file for the {what}"
+        )));
+    }
     let mut file = File::options().create(true).read(true).append(true).open(path)?;
     #[cfg(unix)]
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -311,6 +317,20 @@ pub(crate) fn open_to_append(path: &Path, what: &str) -> Result<File> {
     }
     file.set_len(end)?;
     Ok(file)
+}
+
+/// Whether this file is the standard output or error of the process, sent to a file.
+#[cfg(unix)]
+fn is_stream(there: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let mut streams = ["/dev/stdout", "/dev/stderr"].into_iter().filter_map(|path| fs::metadata(path).ok());
+    streams.any(|stream| (stream.dev(), stream.ino()) == (there.dev(), there.ino()))
+}
+
+#[cfg(not(unix))]
+fn is_stream(_: &fs::Metadata) -> bool {
+    false
 }
 
 /// The nodes of a graph, as an audit sees them.
