@@ -166,3 +166,22 @@ fn what_a_pipe_cannot_give_is_said() {
         assert!(error.to_string().contains("was read before"), "{error}");
     });
 }
+
+#[test]
+fn files_that_say_they_are_empty_and_are_not_give_all_their_lines() {
+    within_deadline(|| {
+        let wanted = fs::read_to_string("/proc/cpuinfo").unwrap().lines().count();
+        assert!(wanted > 0 && fs::metadata("/proc/cpuinfo").unwrap().len() == 0);
+        for graph in
+            ["files /proc/cpuinfo", "files /proc/cpuinfo open=read", "files /proc/cpuinfo open=none | read"]
+        {
+            for executor in ALL {
+                let setting = Setting { executor, ..Setting::INLINE };
+                let graph = forebay_tests::line(&format!("{graph} | text_lines"));
+                let found =
+                    build(&graph, &registry(), setting).unwrap().epoch(0).collect::<Result<Vec<_>, _>>();
+                assert_eq!(found.unwrap().len(), wanted, "{graph}, {executor}");
+            }
+        }
+    });
+}

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     listing::{Found, Listing, Place},
-    map::{at, map_file, open},
+    map::{at, map_file, open, read_to_end},
     stream::stream_or,
     url::{self, read_far},
 };
@@ -187,6 +187,9 @@ pub(crate) fn read_file(
 ) -> Result<Buffer> {
     let mut file = open(path)?;
     let len = file.metadata().map_err(|error| at(path, error))?.len();
+    if len == 0 {
+        return read_to_end(path, &file, limit);
+    }
     let fits = usize::try_from(len).ok().filter(|_| len <= limit);
     let Some(size) = fits else {
         let error = Error::limit(format!("the file has {len} bytes, at most {limit} are read into memory"));
@@ -270,5 +273,7 @@ mod tests {
         let read = |limit| read_file(Path::new("Cargo.toml"), limit, |len| Ok(BufferMut::zeroed(len)));
         assert!(read(1 << 20).unwrap().starts_with(b"[package]"));
         assert_eq!(read(10).unwrap_err().kind(), forebay_core::ErrorKind::Limit);
+        let proc = read_file(Path::new("/proc/self/limits"), 1 << 20, |len| Ok(BufferMut::zeroed(len)));
+        assert_eq!(&*proc.unwrap(), std::fs::read("/proc/self/limits").unwrap());
     }
 }

@@ -42,7 +42,12 @@ impl Store for FileStore {
     fn size(&self, path: &str) -> Result<u64> {
         let path = local(path);
         let metadata = fs::metadata(path).map_err(|error| at(path, error))?;
-        Ok(if is_streamed(&metadata) { ENDLESS } else { metadata.len() })
+        if is_streamed(&metadata) {
+            return Ok(ENDLESS);
+        }
+        // One that says it is empty may be of `/proc`.
+        let says_nothing = metadata.is_file() && metadata.len() == 0;
+        if says_nothing { map_file(path).map(|bytes| bytes.len() as u64) } else { Ok(metadata.len()) }
     }
 
     fn read_range(&self, path: &str, offset: u64, len: u64) -> Result<Buffer> {
