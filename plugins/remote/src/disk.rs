@@ -364,6 +364,20 @@ mod tests {
     }
 
     #[test]
+    fn names_that_lead_elsewhere_stay_in_the_folder() {
+        let (folder, disk) = disk(1 << 20);
+        let odd = ["http://h/../../../../tmp/x", "/etc/passwd", "..", "a\0b", "s3://b/\n"];
+        for (number, url) in odd.iter().enumerate() {
+            let identity = Identity { size: 1, tag: Some("../../x\0/".into()) };
+            disk.put(key(url, &identity, number as u64).unwrap(), b"x");
+        }
+        let all = files(folder.path());
+        assert_eq!(all.len(), odd.len());
+        let below = folder.path().join(FOLDER);
+        assert!(all.iter().all(|path| path.starts_with(&below) && is_hex(path, 32)), "{all:?}");
+    }
+
+    #[test]
     fn keys_differ_by_url_identity_and_place() {
         let identity = |size, tag: &str| Identity { size, tag: Some(tag.into()) };
         let keys = [

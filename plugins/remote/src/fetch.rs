@@ -1,6 +1,12 @@
 //! Bytes of an object, over as many requests as it takes: each goes on where the one before broke off.
 
-use std::{collections::BTreeSet, ops::Range, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    mem,
+    ops::Range,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use forebay_core::{Error, ErrorKind, Result, shown};
@@ -69,6 +75,7 @@ impl Failed {
 /// The attempts at one thing: how many there were and may be.
 pub(crate) struct Tries<'a> {
     url: &'a str,
+    settings: &'a Settings,
     most: u32,
     pause: Duration,
     made: u32,
@@ -77,9 +84,9 @@ pub(crate) struct Tries<'a> {
 }
 
 impl<'a> Tries<'a> {
-    pub(crate) fn new(url: &'a str, settings: &Settings) -> Self {
+    pub(crate) fn new(url: &'a str, settings: &'a Settings) -> Self {
         let seed = u64::from(std::process::id()) << 32;
-        Self { url, most: settings.attempts, pause: settings.pause, made: 0, seed }
+        Self { url, settings, most: settings.attempts, pause: settings.pause, made: 0, seed }
     }
 
     /// After a failure: waits until it is time for the next attempt, or gives the error.
@@ -104,6 +111,42 @@ impl<'a> Tries<'a> {
     }
 }
 
+/// How fast a server sends, so that one that sends a little now and then is not waited for without end.
+struct Pace {
+    /// What must come in how long a time.
+    least: u64,
+    over: Duration,
+    came: u64,
+    waited: Duration,
+}
+
+impl Pace {
+    fn new(settings: &Settings) -> Self {
+        let over = settings.timeout;
+        let least = (settings.rate as f64 * over.as_secs_f64()) as u64;
+        Self { least, over, came: 0, waited: Duration::ZERO }
+    }
+
+    /// So many bytes came after so long a wait.
+    fn add(&mut self, bytes: usize, waited: Duration) -> Result<(), Failed> {
+        self.came += bytes as u64;
+        self.waited += waited;
+        if self.waited < self.over {
+            return Ok(());
+        }
+        let (came, waited) = (mem::take(&mut self.came), mem::take(&mut self.waited).as_secs_f64());
+        if came >= self.least {
+            return Ok(());
+        }
+        let (least, over) = (self.least, self.over.as_secs_f64());
+        let why = format!(
+            "the server sent {came} bytes in {waited:.1} s, expected {least} in {over:.1} s at least\n\
+             FOREBAY_REMOTE_RATE sets how many bytes a second a server must send"
+        );
+        Err(Failed::Again(Error::new(ErrorKind::Io, why), None))
+    }
+}
+
 /// A part of an object, as it comes.
 pub(crate) struct Incoming<'a> {
     source: &'a Source,
@@ -112,6 +155,7 @@ pub(crate) struct Incoming<'a> {
     /// What is still to come.
     range: Range<u64>,
     body: Option<BoxStream<'static, object_store::Result<Bytes>>>,
+    pace: Pace,
     /// Where the last failure was.
     failed_at: u64,
     changed: bool,
@@ -127,7 +171,8 @@ impl<'a> Incoming<'a> {
     ) -> Self {
         let failed_at = range.start;
         let tries = Tries { seed: tries.seed.wrapping_add(range.start << 8), ..tries };
-        Self { source, tries, identity, range, body: None, failed_at, changed: false }
+        let pace = Pace::new(tries.settings);
+        Self { source, tries, identity, range, body: None, pace, failed_at, changed: false }
     }
 
     /// What the server said of the object, once something has come or the end.
@@ -151,6 +196,7 @@ impl<'a> Incoming<'a> {
                 Ok(None) => return Ok(None),
                 Err(failed) => {
                     self.body = None;
+                    self.pace = Pace::new(self.tries.settings);
                     if self.range.start - self.failed_at >= PROGRESS {
                         self.tries.made = 0;
                     }
@@ -175,8 +221,14 @@ impl<'a> Incoming<'a> {
             return Ok(None);
         }
         let left = self.range.end - self.range.start;
+        let begun = Instant::now();
         match body.next().await {
-            Some(Ok(bytes)) if bytes.len() as u64 <= left => Ok(Some(bytes)),
+            // The last ones are here, however long they took.
+            Some(Ok(bytes)) if bytes.len() as u64 == left => Ok(Some(bytes)),
+            Some(Ok(bytes)) if (bytes.len() as u64) < left => {
+                let pace = self.pace.add(bytes.len(), begun.elapsed());
+                pace.map(|()| Some(bytes))
+            }
             Some(Ok(bytes)) => Err(Failed::Over(Error::new(
                 ErrorKind::Io,
                 format!("the server sent {} bytes more than it said", bytes.len() as u64 - left),

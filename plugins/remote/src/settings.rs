@@ -23,6 +23,8 @@ pub struct Settings {
     pub pause: Duration,
     /// How long a server may send nothing.
     pub timeout: Duration,
+    /// How many bytes a second a server must send at least, on average over the time that it may send nothing; 0 for none.
+    pub rate: u64,
     /// The folder of the cache on disk, if there is to be one.
     pub cache: Option<PathBuf>,
     /// About how many bytes that folder may hold.
@@ -39,6 +41,7 @@ impl Default for Settings {
             attempts: 8,
             pause: Duration::from_millis(100),
             timeout: Duration::from_secs(30),
+            rate: 1000,
             cache: None,
             cache_bytes: 16 << 30,
             variables: Vec::new(),
@@ -49,7 +52,7 @@ impl Default for Settings {
 /// The services' variables by name alone: some hold secrets.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { memory, ahead, attempts, pause, timeout, cache, cache_bytes, variables } = self;
+        let Self { memory, ahead, attempts, pause, timeout, rate, cache, cache_bytes, variables } = self;
         let names: Vec<_> = variables.iter().map(|(name, _)| name).collect();
         f.debug_struct("Settings")
             .field("memory", memory)
@@ -57,6 +60,7 @@ impl fmt::Debug for Settings {
             .field("attempts", attempts)
             .field("pause", pause)
             .field("timeout", timeout)
+            .field("rate", rate)
             .field("cache", cache)
             .field("cache_bytes", cache_bytes)
             .field("variables", &names)
@@ -97,6 +101,7 @@ impl Settings {
                 "FOREBAY_REMOTE_ATTEMPTS" => {
                     this.attempts = u32::try_from(number()?).unwrap_or(u32::MAX).max(1);
                 }
+                "FOREBAY_REMOTE_RATE" => this.rate = number()?,
                 "FOREBAY_REMOTE_TIMEOUT" => this.timeout = Duration::from_secs(number()?.max(1)),
                 _ if SERVICES.iter().any(|service| name.starts_with(service)) => {
                     this.variables.push((name, value));

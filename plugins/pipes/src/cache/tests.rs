@@ -227,3 +227,17 @@ fn runs_that_died_leave_nothing_and_two_at_a_time_write_one() {
     assert_eq!(locks(folder.path()), 2);
     assert!(before.iter().any(|path| !after.contains(path)), "its pieces are gone");
 }
+
+#[test]
+fn identities_that_lead_elsewhere_stay_in_the_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    for identity in ["../../../../tmp/x", "/etc/passwd", "..", "a/b", "a\0b"] {
+        check(|| disk(folder.path(), identity, u64::MAX), &numbers(3));
+    }
+    let below = folder.path().join("forebay-samples");
+    let all = files(folder.path());
+    assert!(!all.is_empty() && all.iter().all(|path| path.starts_with(&below)), "{all:?}");
+    // An index that somebody else wrote names runs by numbers alone.
+    let caches = fs::read_dir(&below).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir());
+    assert_eq!(caches.count(), 5);
+}

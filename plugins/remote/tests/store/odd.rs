@@ -37,6 +37,52 @@ fn public(server: &Server, more: &[(&str, &str)]) -> RemoteStore {
     bucket::store(&[&known, more].concat())
 }
 
+/// A connection that sends a little at a time, once the head of an answer is out.
+struct Drip(std::net::TcpStream, usize);
+
+impl std::io::Read for Drip {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.1 = 0;
+        self.0.read(into)
+    }
+}
+
+impl std::io::Write for Drip {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let few = if self.1 < 400 { bytes.len().min(400) } else { bytes.len().min(50) };
+        if self.1 >= 400 {
+            thread::sleep(Duration::from_millis(5)); // It is what such a server does.
+        }
+        let sent = self.0.write(&bytes[..few])?;
+        self.1 += sent;
+        Ok(sent)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[test]
+fn a_server_that_drips_is_left_after_its_attempts() {
+    let server = Server::over(Manner::default(), |stream| Drip(stream, 0));
+    server.put("a.bin", bytes(200_000));
+    // 10 kB a second, where twenty times as much is wanted.
+    let slow = Settings { timeout: Duration::from_millis(200), rate: 200_000, attempts: 3, ..settings() };
+    let (store, url) = (RemoteStore::with(slow).unwrap(), server.url("a.bin"));
+    let error = in_time(move || store.size(&url)).unwrap_err();
+    assert!(error.message().starts_with("the server sent "), "{error}");
+    assert_eq!((error.kind(), error.get("attempts")), (ErrorKind::Io, Some("3")), "{error}");
+    let first = error.message().lines().next().unwrap();
+    assert!(first.len() <= 100 && error.message().contains("FOREBAY_REMOTE_RATE"), "{error}");
+    // Each attempt went on where the one before ended.
+    assert!(server.requests().len() >= 3);
+    // A few bytes are no slow answer.
+    server.put("b.bin", bytes(1000));
+    let patient = Settings { timeout: Duration::from_millis(200), rate: 1000, attempts: 3, ..settings() };
+    assert_eq!(RemoteStore::with(patient).unwrap().size(&server.url("b.bin")).unwrap(), 1000);
+}
+
 #[test]
 fn all_who_ask_for_a_block_that_fails_are_told() {
     let (server, _) = with_file(Manner::default(), 2 * MIB);
