@@ -1,7 +1,7 @@
 //! A snapshot taken at any sample, on any executor, goes on anywhere with exactly what would have come.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use forebay_loader::{Error, Graph, Loader, Registry, Rng, Snapshot};
+use forebay_loader::{Error, ErrorKind, Graph, Loader, Registry, Rng, Snapshot};
 use forebay_tests::{ALL, Setting, build, line, placed, read, registry, with_random_graphs};
 
 fn setting(rng: &mut Rng) -> Setting {
@@ -93,9 +93,10 @@ fn another_seed_graph_or_form_is_refused_with_every_difference() {
     let registry = registry();
     let snapshot = stopped("range 100 | shuffle 10 | batch 4", &registry, 5);
     let error = refusal("range 100 | shuffle 10 | batch 4", &registry, 8, &snapshot);
-    assert_eq!(error.message(), "the snapshot has seed 7, the loader 8");
-    let error = refusal("range 90 | shuffle 10 | increment | batch 5", &registry, 7, &snapshot);
+    assert!(error.message().contains("seed: was 7, is 8"), "{error}");
+    let error = refusal("range 90 | shuffle 10 | increment | batch 5", &registry, 8, &snapshot);
     for says in [
+        "seed: was 7, is 8",
         "node range: was `range stop=100`, is `range stop=90`",
         "node batch: was `batch size=4`, is `batch size=5`",
         "node increment: new, is `increment`",
@@ -109,8 +110,128 @@ fn another_seed_graph_or_form_is_refused_with_every_difference() {
     for length in 0..bytes.len() {
         assert!(Snapshot::from_bytes(&bytes[..length]).is_err(), "{length} of {}", bytes.len());
     }
-    let other = snapshot.to_json().replace("\"version\":1,\"seed\"", "\"version\":9,\"seed\"");
-    assert!(Snapshot::from_json(&other).unwrap_err().message().contains("version 9"));
+}
+
+#[test]
+fn a_snapshot_of_which_a_digit_was_changed_is_refused() {
+    let registry = registry();
+    let text = stopped("range 100 | shuffle 10 | batch 4", &registry, 5).to_json();
+    let digits: Vec<_> = text.bytes().enumerate().filter(|(_, byte)| byte.is_ascii_digit()).collect();
+    assert!(digits.len() > 90, "{text}");
+    for (at, digit) in digits {
+        let mut changed = text.clone().into_bytes();
+        changed[at] = b'0' + (digit - b'0' + 1) % 10;
+        let changed = String::from_utf8(changed).unwrap();
+        assert!(Snapshot::from_json(&changed).is_err(), "byte {at} of {changed}");
+    }
+    // How it is laid out does not matter.
+    let laid_out: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let laid_out = serde_json::to_string_pretty(&laid_out).unwrap();
+    assert_eq!(Snapshot::from_json(&laid_out).unwrap(), Snapshot::from_json(&text).unwrap());
+    let mut bare: serde_json::Value = serde_json::from_str(&text).unwrap();
+    bare.as_object_mut().unwrap().remove("checksum");
+    let error = Snapshot::from_json(&bare.to_string()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+}
+
+/// As version 1 wrote it.
+const OLD: &str = r#"{"version":1,"seed":7,"epoch":0,"delivered":5,"ended":false,"rank":0,"world_size":1,
+    "graph":"GRAPH","plugins":{"forebay-pipes":{"version":"0.1.0","hash":"HASH"}},
+    "nodes":[{"name":"range","what":"range stop=100","fingerprint":"RANGE","taken":[],"given":[20],"state":{"version":1,"text":"STATE"}},
+    {"name":"batch","what":"batch size=4","fingerprint":"BATCH","taken":[20],"given":[5]}]}"#;
+
+#[test]
+fn a_snapshot_of_the_version_before_is_read_and_others_say_what_to_do() {
+    let registry = registry();
+    let now = stopped("range 100 | batch 4", &registry, 5);
+    let pipes = registry.plugins().iter().find(|plugin| plugin.manifest().name == "forebay-pipes").unwrap();
+    let state = now.nodes[0].state.as_ref().unwrap();
+    let old = OLD
+        .replace("GRAPH", &now.graph)
+        .replace("RANGE", &now.nodes[0].fingerprint)
+        .replace("BATCH", &now.nodes[1].fingerprint)
+        .replace("STATE", &String::from_utf8_lossy(&state.bytes).replace('"', "\\\""))
+        .replace("0.1.0", &pipes.manifest().version);
+    let hash = pipes.hash().unwrap();
+    let read_old = Snapshot::from_json(&old.replace("HASH", &hash)).unwrap();
+    let mut loader = build(&line("range 100 | batch 4"), &registry, Setting::INLINE).unwrap();
+    assert_eq!(read(loader.resume(&read_old).unwrap()).0.len(), 20);
+    // It knows the file alone.
+    let other = Snapshot::from_json(&old.replace("HASH", &"0".repeat(32))).unwrap();
+    let error = refusal("range 100 | batch 4", &registry, 7, &other);
+    assert!(
+        error.message().contains("plugin forebay-pipes: ") && error.message().contains("another build"),
+        "{error}"
+    );
+    // One of a plugin that was linked in then.
+    let linked = Snapshot::from_json(&old.replace("HASH", "")).unwrap();
+    assert_eq!(read(loader.resume(&linked).unwrap()).0.len(), 20);
+    for (version, says) in [(0, "begin anew without one"), (3, "a later one"), (9, "a later one")] {
+        let other =
+            now.to_json().replacen("\"version\":2", &format!("\"version\":{version},\"parts\":[]"), 1);
+        let error = Snapshot::from_json(&other).unwrap_err();
+        assert!(
+            error.message().contains(&format!("version {version}, this program reads 1 to 2")),
+            "{error}"
+        );
+        assert!(error.get("next").unwrap().ends_with(says), "{error}");
+    }
+}
+
+#[test]
+fn a_node_that_looks_the_same_says_what_differs() {
+    let registry = registry();
+    let graph = |of: &str| {
+        format!(
+            "range @a 100 ; range @b 100 ; batch @batch <{of}> 4 ; take @other <{}> 1 ; zip <batch, other>",
+            if of == "a" { "b" } else { "a" }
+        )
+    };
+    let snapshot = stopped(&graph("a"), &registry, 0);
+    let error = refusal(&graph("b"), &registry, 7, &snapshot);
+    assert!(
+        error.message().contains("node batch: is `batch size=4` as before; read `a`, reads `b`"),
+        "{error}"
+    );
+    let long = |last: &str| {
+        format!(
+            "range 9 | filter '{} || value == {last}'",
+            "value > 1 || ".repeat(20).trim_end_matches(" || ")
+        )
+    };
+    let snapshot = stopped(&long("1"), &registry, 0);
+    let error = refusal(&long("2"), &registry, 7, &snapshot);
+    assert!(
+        error.message().contains("; option `") && error.message().contains("` has another value"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_linked_in_and_what_is_found_as_a_file_go_on_from_each_other() {
+    let (found, linked) = (registry(), Registry::linked(forebay_pipes::register).unwrap());
+    assert!(linked.plugins().iter().all(|plugin| plugin.path().is_none()));
+    let text = "range 100 | shuffle 10 | batch 4";
+    for (from, to) in [(&found, &linked), (&linked, &found)] {
+        let snapshot = Snapshot::from_json(&stopped(text, from, 5).to_json()).unwrap();
+        let mut loader = build(&line(text), to, Setting::INLINE).unwrap();
+        assert_eq!(read(loader.resume(&snapshot).unwrap()).0.len(), 20);
+    }
+}
+
+#[test]
+fn a_plugin_is_known_by_the_version_of_its_states() {
+    let registry = registry();
+    let snapshot = stopped("range 100 | batch 4", &registry, 5);
+    let mark = &snapshot.plugins["forebay-pipes"];
+    assert_eq!((mark.state_version, mark.hash.as_str()), (Some(1), ""));
+    let mut newer = snapshot.clone();
+    newer.plugins.get_mut("forebay-pipes").unwrap().version = "0.0.9".to_owned();
+    let mut loader = build(&line("range 100 | batch 4"), &registry, Setting::INLINE).unwrap();
+    assert_eq!(read(loader.resume(&newer).unwrap()).0.len(), 20, "of another version with the same states");
+    newer.plugins.get_mut("forebay-pipes").unwrap().state_version = Some(2);
+    let error = refusal("range 100 | batch 4", &registry, 7, &newer);
+    assert!(error.message().contains("was 0.0.9 with states of version 2, is "), "{error}");
 }
 
 #[test]
@@ -128,12 +249,19 @@ fn what_is_allowed_by_name_may_differ() {
     let error = resumed("range 90 | shuffle 10 | batch 5", &["batch"]).unwrap_err();
     assert!(error.message().contains("node range") && !error.message().contains("node batch"), "{error}");
     assert_eq!(resumed("range 90 | shuffle 10 | batch 5", &["batch", "range"]).unwrap(), 14);
-    let mut built_anew = snapshot.clone();
-    built_anew.plugins.get_mut("forebay-pipes").unwrap().hash = "0".repeat(32);
-    let mut loader = build(&line("range 100 | shuffle 10 | batch 4"), &registry, Setting::INLINE).unwrap();
+    // It declares no version of its states.
+    let text = "range 100 | rogue_lag hold=3 state=true | batch 4";
+    let mut built_anew = stopped(text, &registry, 5);
+    let rogue = built_anew.plugins.get_mut("forebay-rogue").unwrap();
+    assert_eq!((rogue.state_version, rogue.hash.len()), (None, 32));
+    rogue.hash = "0".repeat(32);
+    let mut loader = build(&line(text), &registry, Setting::INLINE).unwrap();
     let error = loader.resume(&built_anew).err().unwrap();
-    assert!(error.message().contains("plugin forebay-pipes 0.1.0: its file was built anew"), "{error}");
-    let allowed = ["forebay-pipes".to_owned()];
+    assert!(
+        error.message().contains("plugin forebay-rogue: ") && error.message().contains("of another build"),
+        "{error}"
+    );
+    let allowed = ["forebay-rogue".to_owned()];
     assert_eq!(read(loader.resume_allowing(&built_anew, &allowed).unwrap()).0.len(), 20);
 }
 

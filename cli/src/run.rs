@@ -76,7 +76,7 @@ pub(crate) struct Args {
     /// Go on where this snapshot was taken, with its seed and in its epoch
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// A node or plugin that may differ from what it was at the snapshot; can be given several times
+    /// A node, plugin or file that may differ from what it was at the snapshot, a source with all its files; can be given several times
     #[arg(long, value_name = "NAME", requires = "resume")]
     allow: Vec<String>,
     /// End a worker process that takes longer than so many seconds over one sample of its maps: it counts as one that crashed it
@@ -256,8 +256,11 @@ fn build(
     for name in &args.allow {
         let is_node = loader.graph().node(name).is_some();
         let is_plugin = resume.as_ref().is_some_and(|snapshot| snapshot.plugins.contains_key(name));
-        if !is_node && !is_plugin {
-            let error = Error::invalid(format!("neither a node nor a plugin is called `{name}`"));
+        let mut files = resume.iter().flat_map(|snapshot| &snapshot.nodes).flat_map(|node| &node.files);
+        if !is_node && !is_plugin && !files.any(|file| file.path == *name) {
+            let message =
+                format!("no node or plugin, and no file that the snapshot lies in, is called `{name}`");
+            let error = Error::invalid(message);
             return Err(Stop::Usage(error.context("option", "--allow")));
         }
     }
@@ -285,7 +288,9 @@ fn drive(
     let mut resume = settings.resume.as_ref();
     tally.started = Instant::now();
     let refused = |error: Error| {
-        Stop::early(error.context("snapshot", args.resume.as_deref().unwrap_or(Path::new("")).display()))
+        let file = args.resume.as_deref().unwrap_or(Path::new(""));
+        let next = "to go on all the same, allow each difference by its name: --allow NAME";
+        Stop::early(error.context("snapshot", file.display()).context("next", next))
     };
     if settings.all_over()
         && let Some(snapshot) = resume

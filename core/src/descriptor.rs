@@ -316,6 +316,9 @@ pub struct PluginInfo {
     pub entry: &'static str,
     /// CPU features that the plugin was compiled to need.
     pub cpu: &'static [&'static str],
+    /// The version of what its pipes save and give: builds that say the same number go on from each other's snapshots. Without one
+    /// only the same file does.
+    pub state_version: Option<u32>,
     /// DataPipes.
     pub pipes: &'static [(Class, Described<PipeInfo>)],
     /// Decoders.

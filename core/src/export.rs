@@ -89,7 +89,20 @@ pub const CPU: &[&str] = {
     }
 };
 
+/// The version of a plugin's states, if it declares one.
+#[must_use]
+pub const fn declared(version: &[u32]) -> Option<u32> {
+    match version {
+        [version, ..] => Some(*version),
+        [] => None,
+    }
+}
+
 /// Makes this crate a plugin that offers these types.
+///
+/// `state_version: 1` comes first, if at all. It promises: any build that declares this number reads the states that another such build
+/// saved, and makes the same samples of the same input. Then a snapshot goes on after the plugin was built anew or updated. Count it up when
+/// a state's form or the samples change. Without it a snapshot goes on with the very file that it was taken with.
 ///
 /// Lists, each optional, in this order: `sources`, `indexed` (sources with [random access](crate::Indexed), which are not listed among the
 /// others again), `maps`, `flat_maps`, `streams`, `decoders`, `stores`. The crate needs `crate-type = ["cdylib", "rlib"]`. It writes the manifest into the section `.forebay`, one
@@ -98,6 +111,7 @@ pub const CPU: &[&str] = {
 #[macro_export]
 macro_rules! export_plugin {
     (
+        $(state_version: $state_version:literal $(,)?)?
         $(sources: [$($source:ty),* $(,)?] $(,)?)?
         $(indexed: [$($indexed:ty),* $(,)?] $(,)?)?
         $(maps: [$($map:ty),* $(,)?] $(,)?)?
@@ -134,6 +148,7 @@ macro_rules! export_plugin {
                 repository: env!("CARGO_PKG_REPOSITORY"),
                 entry: concat!("forebay_plugin_", env!("CARGO_CRATE_NAME")),
                 cpu: p::CPU,
+                state_version: p::declared(&[$($state_version)?]),
                 pipes: &[
                     $($({ const E: p::PipeEntry = p::shim::source_entry::<$source>(); (E.class, E.described) },)*)?
                     $($({ const E: p::PipeEntry = p::shim::source_entry::<$indexed>(); (E.class, E.described) },

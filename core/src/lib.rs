@@ -104,7 +104,7 @@ pub mod __private {
 
     pub use crate::{
         descriptor::PluginInfo,
-        export::{CPU, DecoderEntry, PipeEntry, StaticPlugin, StoreEntry, make},
+        export::{CPU, DecoderEntry, PipeEntry, StaticPlugin, StoreEntry, declared, make},
         manifest::{Manifest, json_len},
         maps::attach,
         shim::{self, erased},

@@ -104,6 +104,10 @@ const fn write(info: &PluginInfo, out: &mut [u8]) -> usize {
     w.member("target", TARGET);
     w.raw(",");
     w.strings("cpu", info.cpu);
+    if let Some(version) = info.state_version {
+        w.raw(",\"state_version\":");
+        w.number(version);
+    }
     w.raw(",\"pipes\":[");
     let mut at = 0;
     while at < info.pipes.len() {
@@ -431,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_escaped() {
+    fn names_are_escaped_and_the_version_of_states_is_there() {
         const INFO: PluginInfo = PluginInfo {
             name: "a \"quoted\" \\ name\n",
             version: "1",
@@ -439,6 +443,7 @@ mod tests {
             repository: "",
             entry: "e",
             cpu: &["avx2"],
+            state_version: Some(12),
             pipes: &[],
             decoders: &[],
             stores: &[],
@@ -448,5 +453,6 @@ mod tests {
         let json: serde_json::Value = serde_json::from_slice(&bytes[HEAD..]).unwrap();
         assert_eq!(json["name"], INFO.name);
         assert_eq!(json["cpu"][0], "avx2");
+        assert_eq!(json["state_version"], 12);
     }
 }

@@ -90,6 +90,15 @@ pub trait Indexed: Source + Sync {
     /// Any; the run ends with it.
     fn count(&self, cx: &Context) -> Result<u64>;
 
+    /// A number that changes when numbers come to mean other samples, such as a hash of the names of files. A snapshot keeps it and the count: a
+    /// resume among other samples is refused, since some would come twice and others never. The options are compared anyway.
+    ///
+    /// # Errors
+    /// As [`count`](Indexed::count).
+    fn identity(&self, _cx: &Context) -> Result<u64> {
+        Ok(0)
+    }
+
     /// Adds the samples with these numbers, in this order: each as an epoch would give it, with its uid and key.
     ///
     /// # Errors

@@ -60,7 +60,7 @@ pub use crate::{
     plan::{Edge, Plan, Segment},
     quality::{Measure, Quality, quality},
     registry::{Isolation, Level, Registry, Search, Trust},
-    snapshot::{NodeMark, PipeState, PluginMark, Snapshot},
+    snapshot::{FileMark, NodeMark, PipeState, PluginMark, Snapshot},
     stall::{AtWork, Stall},
     stats::{NodeStats, Stats},
     worker::{serve_if_worker, worker_program},

@@ -157,7 +157,8 @@ impl Loader {
     /// Where the run is: after the samples of this epoch that were taken from the loader so far, whatever the pipes are
     /// at. Before the first sample it is the start of the epoch; after the last one, the end of it.
     ///
-    /// Cost: well under a millisecond, while the pipes go on; the first time the plugins' files are hashed.
+    /// Cost: well under a millisecond, while the pipes go on; the first time the files of plugins are hashed that do not declare the version of
+    /// their states.
     ///
     /// # Errors
     /// `Io`, when a plugin's file cannot be read, and once a file was cut short while it was mapped.
@@ -185,7 +186,8 @@ impl Loader {
     /// Cost: pipes that save their state go on from there; others are run again from the start, which the log says.
     ///
     /// # Errors
-    /// `Invalid` for a snapshot of another graph, seed or build of a plugin: it names every difference.
+    /// `Invalid` for a snapshot of another graph or seed, of plugins that do not go on from each other's states, or within files that were
+    /// changed since: it names every difference.
     pub fn resume(&mut self, snapshot: &Snapshot) -> Result<Epoch<'_>> {
         self.resume_allowing(snapshot, &[])
     }
@@ -216,8 +218,8 @@ impl Loader {
         }))
     }
 
-    /// As [`resume`](Loader::resume), for a graph that was changed on purpose: nodes and plugins named in `allowed` may
-    /// differ. A changed pipe is given the old one's state, and may refuse it.
+    /// As [`resume`](Loader::resume), for a graph or data that were changed on purpose: nodes, plugins and files named in `allowed` may
+    /// differ. A source's name allows all of its files. A changed pipe is given the old one's state, and may refuse it.
     ///
     /// # Errors
     /// As [`resume`](Loader::resume).
@@ -226,7 +228,6 @@ impl Loader {
         if snapshot.ended {
             return Ok(self.epoch(snapshot.epoch + 1));
         }
-        snapshot::check_ranks(snapshot, &self.graph, &self.course, self.recipe.ranks)?;
         if let Some(recorded) = &self.records.followed {
             let mut begin =
                 self.graph.nodes().iter().zip(&origins).filter(|(_, origin)| origin.order.is_some());
@@ -239,12 +240,17 @@ impl Loader {
 
     /// Where each node goes on, if the snapshot is one of this graph.
     fn check(&self, snapshot: &Snapshot, allowed: &[String]) -> Result<Vec<Origin>> {
-        if snapshot.seed != self.recipe.seed {
-            let (was, is) = (snapshot.seed, self.recipe.seed);
-            return Err(Error::invalid(format!("the snapshot has seed {was}, the loader {is}")));
-        }
-        let plugins = self.plugins(|record| snapshot.plugins.contains_key(&record.manifest().name))?;
-        let origins = snapshot::origins(snapshot, &self.graph, &self.course, (&plugins, allowed))?;
+        let plugins = self.registry.plugins().iter().map(|record| (record.manifest().name.clone(), record));
+        let now = snapshot::Now {
+            graph: &self.graph,
+            course: &self.course,
+            registry: &self.registry,
+            plugins: &plugins.collect(),
+            seed: self.recipe.seed,
+            ranks: self.recipe.ranks,
+            allowed,
+        };
+        let origins = snapshot::origins(snapshot, &now)?;
         for node in snapshot.nodes.iter().filter(|node| allowed.contains(&node.name)) {
             let again: u64 = node.skip.iter().sum();
             if again > 0 {
@@ -275,18 +281,8 @@ impl Loader {
         };
         let elsewhere = self.host.plugins_elsewhere();
         let used = |record: &Record| record.is_loaded() || elsewhere.contains(&record.manifest().name);
-        self.plugins(|record| used(record) || serves(record))
-    }
-
-    fn plugins(&self, which: impl Fn(&Record) -> bool) -> Result<BTreeMap<String, PluginMark>> {
-        let records = self.registry.plugins().iter().filter(|record| which(record));
-        records
-            .map(|record| {
-                let manifest = record.manifest();
-                let mark = PluginMark { version: manifest.version.clone(), hash: record.hash()? };
-                Ok((manifest.name.clone(), mark))
-            })
-            .collect()
+        let records = self.registry.plugins().iter().filter(|record| used(record) || serves(record));
+        records.map(|record| Ok((record.manifest().name.clone(), PluginMark::of(record)?))).collect()
     }
 
     /// The graph as it runs, with every option under its name.

@@ -6,13 +6,16 @@ use std::{
     time::Duration,
 };
 
-use forebay_core::{Error, Result};
+use forebay_core::{Error, Result, sampling::COUNTS};
 
 use crate::{
     Registry,
     audit::{Log, Tap},
-    executor::{Arrivals, Blame, Body, Chain, Grain, Link, Origin, Pace, Parallel, Trail, Usher},
-    graph::{Catalog, Graph, Node, On, PipeSpec, above},
+    executor::{
+        Arrivals, Blame, Body, Chain, Expected, Grain, Link, Looks, Names, Origin, Pace, Parallel, Trail,
+        Usher,
+    },
+    graph::{Catalog, Class, Graph, Node, On, PipeSpec, above},
     handles::PipeHandle,
     host::{Destination, Host, NodeContext, Stacker},
     plan::{Plan, Segment, replaces},
@@ -137,7 +140,12 @@ impl Maker<'_> {
             trail: Arc::clone(&stop.trail),
             pace: if exact { Pace::exact(self.marks) } else { Pace::new(self.marks) },
             skip: origin.skip,
+            lenient: false,
+            looks: stop.cuts.then(Looks::default),
+            names: stop.inputs.is_empty().then(Names::default),
+            expected: Expected::default(),
             restore: None,
+            was: None,
             tap,
         })
     }
@@ -174,6 +182,8 @@ pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[b
             inputs: inputs.filter_map(|input| Some((place(&input.node)?, input.port as usize))).collect(),
             outputs: spec.outputs_of(node) as usize,
             map: spec.is_even(),
+            cuts: spec.class == Class::FlatMap,
+            counts: node.inputs.is_empty() && node.pipe.ends_with(COUNTS),
             rewinds: spec.rewinds,
             dealt: dealt.get(at) == Some(&true),
             kept: kept[at],

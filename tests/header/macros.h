@@ -6,7 +6,8 @@
  * plugin's. Then its decoders and its sources: each an array of pointers with NULL behind the last, or NULL for none. The rest is the
  * manifest, as JSON without the outermost braces, which the host reads before any code of the plugin runs:
  *
- *     "name", "version", "license": texts; "repository": a text, may be left out
+ *     "name", "version", "license": texts; may be left out: "repository", a text, and "state_version", a number: a snapshot goes on with
+ *         every build that gives the same, and without one with the very same file
  *     "decoders": a list of
  *         "name", "summary"; may be left out: "priority" (128; of decoders that are equally sure the higher wins),
  *         "extensions" (lower case, without the dot), "media_types", "magic" ([{"offset": 0, "bytes": "hexadecimal"}]), "options"

@@ -45,9 +45,10 @@ fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
     }
     line("graph", snapshot.graph.clone());
     table.write(out, "")?;
-    let mut plugins = Table::new(&["plugin", "version", "hash"]);
+    let mut plugins = Table::new(&["plugin", "version", "states", "hash"]);
     for (name, mark) in &snapshot.plugins {
-        plugins.row([name.clone(), mark.version.clone(), mark.hash.clone()]);
+        let states = mark.state_version.map_or_else(String::new, |version| format!("version {version}"));
+        plugins.row([name.clone(), mark.version.clone(), states, mark.hash.clone()]);
     }
     writeln!(out)?;
     plugins.write(out, "")?;

@@ -72,11 +72,13 @@ const fn text(bytes: &'static [u8; MOST], len: usize) -> &'static str {
 struct CountOf<T> {
     source: T,
     given: bool,
+    /// How many there were, and what tells them from others.
+    known: Option<(u64, u64)>,
 }
 
 impl<T> From<T> for CountOf<T> {
     fn from(source: T) -> Self {
-        Self { source, given: false }
+        Self { source, given: false, known: None }
     }
 }
 
@@ -90,8 +92,8 @@ impl<T: Indexed> Calls for CountOf<T> {
         let out = outs.first_mut().filter(|_| !self.given);
         let Some(out) = out else { return Outcome::of(code::END, 0) };
         self.given = true;
-        match self.source.count(cx) {
-            Ok(count) => {
+        match self.look(cx) {
+            Ok((count, _)) => {
                 let key = Key::whole(Str::from_static(T::INFO.name));
                 out.push(0, key, &Schema::new([COUNT]), [count.cast_signed().into()]);
                 Outcome::of(code::END, 0)
@@ -101,12 +103,39 @@ impl<T: Indexed> Calls for CountOf<T> {
     }
 
     fn state(&self) -> Result<State> {
-        State::json(1, &self.given)
+        State::json(VERSION, &(self.given, self.known))
     }
 
-    fn restore(&mut self, _: &Context, state: &State) -> Result<()> {
-        self.given = state.parse(1)?;
-        Ok(())
+    fn restore(&mut self, cx: &Context, state: &State) -> Result<()> {
+        if state.version == 1 {
+            // Without what the samples were.
+            self.given = state.parse(1)?;
+            return Ok(());
+        }
+        let (given, known): (bool, Option<(u64, u64)>) = state.parse(VERSION)?;
+        self.given = given;
+        let Some((count, identity)) = known else { return Ok(()) };
+        let now = self.look(cx)?;
+        if now == (count, identity) {
+            return Ok(());
+        }
+        let found = match now.0 == count {
+            true => format!("found {count} samples, and other ones"),
+            false => format!("found {} samples", now.0),
+        };
+        let error = Error::invalid(format!("{found}, the saved position is among {count}"));
+        Err(error.context("next", "resume on the same data, or begin anew without the snapshot"))
+    }
+}
+
+/// The version of a saved position's form.
+const VERSION: u32 = 2;
+
+impl<T: Indexed> CountOf<T> {
+    fn look(&mut self, cx: &Context) -> Result<(u64, u64)> {
+        let now = (self.source.count(cx)?, self.source.identity(cx)?);
+        self.known = Some(now);
+        Ok(now)
     }
 }
 

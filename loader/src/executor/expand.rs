@@ -6,12 +6,13 @@ use super::{lane::Lane, parallel::Mapped, trail::Mark};
 use crate::host::Host;
 
 impl Lane {
-    /// Leaves word for an audit of the samples from the place `at` on that a flat map is given.
-    pub(super) fn take(&self, at: u64, chunk: &Chunk) {
-        if let (true, [map]) = (self.expands, &self.maps[..])
-            && let Some(tap) = map.tap.as_ref().filter(|_| !chunk.is_empty())
-        {
-            tap.took(map.place.pass, at, chunk);
+    /// Notes which files the samples from the place `at` on are about that a flat map is given, and leaves word of them for an audit.
+    pub(super) fn take(&mut self, at: u64, chunk: &Chunk) {
+        if let (true, [map]) = (self.expands && !chunk.is_empty(), &self.maps[..]) {
+            map.trail.note_files((map.place.pass, at), chunk, &mut self.field);
+            if let Some(tap) = &map.tap {
+                tap.took(map.place.pass, at, chunk);
+            }
         }
     }
 

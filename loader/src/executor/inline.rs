@@ -289,7 +289,7 @@ impl Inline {
             let input = &mut self.edges[plan.inputs[0]];
             let Some((chunk, _)) = input.chunks.front_mut() else {
                 return match input.ended {
-                    true => maps.lane.end().map_or(Stop::End, Stop::Failed),
+                    true => maps.lane.end(&self.host).map_or(Stop::End, Stop::Failed),
                     false => Stop::NeedInput(0),
                 };
             };

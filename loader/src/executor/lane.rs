@@ -5,9 +5,10 @@ use std::sync::Arc;
 use forebay_core::{Chunk, Error, Sample, State, StateExt as _};
 
 use super::{
-    link::{Blame, Link},
+    link::{Blame, Link, ends_early},
     order::Span,
     parallel::{Lost, Mapped},
+    seen::Field,
     trail::{Mark, Origin, Place, Trail},
     usher::Usher,
 };
@@ -30,8 +31,11 @@ pub(crate) struct Lane {
     pub(super) even: bool,
     /// For the last map, if others take the place of its losses.
     stand_in: Option<StandIn>,
-    /// How many of the next samples were delivered before a resume.
+    /// How many of the next samples were delivered before a resume, and whether it may end before all came again.
     pub(super) skip: u64,
+    lenient: bool,
+    /// For a flat map: where its input names files.
+    pub(super) field: Field,
     /// For an unordered segment: whose turn it is.
     usher: Option<Box<Usher>>,
 }
@@ -71,7 +75,16 @@ impl Lane {
         let stand_in = replaces.then(StandIn::default);
         let expands = links.iter().any(|link| link.expands);
         let even = links.iter().all(|link| link.even);
-        Self { maps: links.iter().map(map).collect(), expands, even, stand_in, skip: 0, usher }
+        Self {
+            maps: links.iter().map(map).collect(),
+            expands,
+            even,
+            stand_in,
+            skip: 0,
+            lenient: false,
+            field: Field::default(),
+            usher,
+        }
     }
 
     /// Starts an epoch; gives the place in the input that it goes on from.
@@ -83,7 +96,7 @@ impl Lane {
         for map in &mut self.maps {
             map.place = origins[map.node].mark.place.clone();
             map.place.taken[0] = had.take().unwrap_or(map.place.taken[0]);
-            map.trail.start(epoch);
+            map.trail.start(epoch, &origins[map.node]);
             map.tap.iter_mut().for_each(Tap::start);
             // Only of maps that lost nothing does the number given say what was taken.
             if self.expands || map.place.taken != map.place.given || map.place.lost > 0 {
@@ -92,6 +105,7 @@ impl Lane {
         }
         self.stand_in = self.stand_in.take().map(|_| StandIn::default());
         self.skip = self.maps.last().map_or(0, |map| origins[map.node].skip[0]);
+        self.lenient = self.maps.iter().any(|map| origins[map.node].lenient);
         if let (Some(map), true) = (self.maps.last(), self.stand_in.is_some() && self.skip > 0) {
             // For a snapshot before those were made again: of them, all but the first stood in for others.
             let (mut place, run) = (map.place.clone(), self.skip - 1);
@@ -123,7 +137,14 @@ impl Lane {
 
     /// Notes that all was handed on of an input that has ended; gives an error if more was to come by a known order, or if more
     /// samples failed than may.
-    pub(super) fn end(&self) -> Option<Error> {
+    pub(super) fn end(&mut self, host: &Host) -> Option<Error> {
+        let missing = std::mem::take(&mut self.skip);
+        if let Some(map) = self.maps.last().filter(|_| missing > 0) {
+            let error = ends_early(map.place.given[0], missing, self.lenient, &map.blame, host);
+            if error.is_some() {
+                return error;
+            }
+        }
         if let Some(error) = self.maps.iter().find_map(|map| map.judge(self.expands)) {
             return Some(error);
         }

@@ -10,6 +10,8 @@ use forebay_core::{
 
 use super::{
     grain::Grain,
+    names::{Expected, Names},
+    seen::Looks,
     trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},
 };
 use crate::{
@@ -54,8 +56,18 @@ pub(crate) struct Link {
     pub(crate) pace: Pace,
     /// How many of the next samples for each output were delivered before.
     pub(crate) skip: Vec<u64>,
+    /// Whether it may end before all of them came again.
+    pub(crate) lenient: bool,
+    /// For a serial flat map: the files that it is given.
+    pub(crate) looks: Option<Looks>,
+    /// For a source: which samples it gives that are about files.
+    pub(crate) names: Option<Names>,
+    /// Which sample the last one must be of those that come again.
+    pub(crate) expected: Expected,
     /// What its next reset is followed by.
     pub(crate) restore: Option<State>,
+    /// What its first reset is followed by, and then by another: it is to see whether it still is what it was.
+    pub(crate) was: Option<State>,
     /// Leaves word of what it takes and gives, in a run that is audited.
     pub(crate) tap: Option<Tap>,
 }
@@ -91,13 +103,20 @@ impl Link {
         let Mark { place, state } = &origin.mark;
         self.cx.start(epoch, place.pass);
         self.tap.iter_mut().for_each(Tap::start);
-        self.trail.start(epoch);
+        self.trail.start(epoch, origin);
         if state.is_some() {
             self.trail.keep(origin.mark.clone()); // For a snapshot before its own first mark.
         }
         self.skip.clone_from(&origin.skip);
+        self.lenient = origin.lenient;
+        self.expected = Expected::new(origin.last);
         self.place = place.clone();
         self.restore.clone_from(state);
+        self.was.clone_from(&origin.was);
+        if self.was.is_some() {
+            let place = Place { given: vec![1], ..place.clone() };
+            self.trail.keep(Mark { place, state: origin.was.clone() }); // For a snapshot before it gave its sample again.
+        }
         self.clear();
     }
 
@@ -112,6 +131,9 @@ impl Link {
 
     fn clear(&mut self) {
         self.deferred = None;
+        if let (Some(looks), Some(&taken)) = (&mut self.looks, self.place.taken.first()) {
+            looks.start(taken);
+        }
         if let Some(destination) = &self.destination {
             destination.clear();
         }
@@ -119,6 +141,10 @@ impl Link {
 
     /// Tells the pipe that an epoch or a pass begins, and where.
     pub(crate) fn reset(&mut self) -> Result<()> {
+        if let Some(was) = self.was.take().filter(|_| !self.lenient) {
+            self.restore = Some(was);
+            self.reset()?;
+        }
         self.pipe.reset(self.cx.raw()).map_err(|error| self.blame.on(error))?;
         let Some(state) = self.restore.take() else { return Ok(()) };
         let restored = self.pipe.restore(self.cx.raw(), &state);
@@ -145,6 +171,9 @@ impl Link {
         let wanted = self.wanted.saturating_sub(self.place.given.first().copied().unwrap_or(0)).max(1);
         let room = self.grain.size().min(usize::try_from(wanted).unwrap_or(usize::MAX));
         let mut took = 0;
+        if let (Some(looks), Some(&taken)) = (&mut self.looks, self.place.taken.first()) {
+            looks.look(taken, ports);
+        }
         for (taken, port) in self.place.taken.iter_mut().zip(&*ports) {
             let waits = port.chunk.len() as u64;
             *taken += waits; // Less what is left, below.
@@ -154,6 +183,7 @@ impl Link {
             *given = given.wrapping_sub(out.len() as u64);
         }
         let had = held(outs);
+        let first = self.place.given.first().map_or(0, |given| given.wrapping_add(had as u64));
         let before = self.tap.as_ref().map(|tap| tap.before(ports, outs));
         let begin = Instant::now();
         let call = self.poll(ports, outs, room, waker);
@@ -164,6 +194,9 @@ impl Link {
             let left = port.chunk.len() as u64;
             *taken -= left;
             took -= left;
+        }
+        if let (Some(looks), Some(&taken)) = (&mut self.looks, self.place.taken.first()) {
+            looks.note(self.place.pass, taken, &self.trail, host);
         }
         self.counters.took(took);
         for (given, out) in self.place.given.iter_mut().zip(&*outs) {
@@ -176,11 +209,37 @@ impl Link {
         if let (Some(tap), Some(before)) = (&self.tap, before) {
             tap.after(&before, &self.place, ports, outs, matches!(call, Call::End));
         }
-        if self.pace.is_due(now, &self.place) || self.stacks && samples > 0 {
+        let ends = self.names.is_some() && matches!(call, Call::End);
+        if self.pace.is_due(now, &self.place) || self.stacks && samples > 0 || ends {
             self.mark(&call, host);
         }
+        if let (Some(names), Some(out)) = (&mut self.names, outs.first()) {
+            names.note(&self.trail, (self.place.pass, first), out, had);
+        }
         moved |= self.drop_delivered(outs);
-        (call, moved)
+        (self.end_behind_skipped(call, host), moved)
+    }
+
+    /// What it comes to that a node ends before all came again that was delivered before a resume.
+    fn end_behind_skipped(&mut self, call: Call, host: &Host) -> Call {
+        if let Some(message) = self.expected.take_difference() {
+            if !self.lenient {
+                let error = Error::invalid(message)
+                    .context("next", "resume on the same data, or begin anew without the snapshot");
+                return Call::Failed(self.blame.on(error));
+            }
+            host.note(2, format!("node {}: {message}", self.blame.pipe));
+        }
+        let missing = self.skip.iter().copied().max().unwrap_or(0);
+        if missing == 0 || !matches!(call, Call::End) {
+            return call;
+        }
+        let given = self.place.given.iter().copied().max().unwrap_or(0);
+        self.skip.fill(0);
+        match ends_early(given, missing, self.lenient, &self.blame, host) {
+            Some(error) => Call::Failed(error),
+            None => call,
+        }
     }
 
     /// Turns an error that the node's policy forgives into another try.
@@ -218,6 +277,9 @@ impl Link {
         for (skip, out) in self.skip.iter_mut().zip(outs).filter(|(skip, _)| **skip > 0) {
             // Everything in `out` is to be dropped, until nothing is any more.
             while *skip > 0 && !out.is_empty() {
+                if *skip == 1 {
+                    self.expected.compare(out);
+                }
                 out.advance();
                 *skip -= 1;
                 dropped = true;
@@ -290,6 +352,24 @@ impl Link {
             _ => format!("the pipe gave an answer with the unknown number {code}"),
         })
     }
+}
+
+/// The error of a node that ends `missing` samples before the saved position, or what is noted of one that may.
+pub(super) fn ends_early(
+    given: u64,
+    missing: u64,
+    lenient: bool,
+    blame: &Blame,
+    host: &Host,
+) -> Option<Error> {
+    let wanted = given.saturating_add(missing);
+    let message = format!("the saved position is after {wanted} samples, and the data ends after {given}");
+    if lenient {
+        host.note(2, format!("node {}: {message}", blame.pipe));
+        return None;
+    }
+    let error = Error::invalid(message).context("expected", "the data that the snapshot was taken of");
+    Some(blame.on(error.context("next", "resume on that data, or begin anew without the snapshot")))
 }
 
 fn held(chunks: &[Chunk]) -> usize {

@@ -15,9 +15,11 @@ mod guard;
 mod inline;
 mod lane;
 mod link;
+mod names;
 mod order;
 mod parallel;
 mod remote;
+mod seen;
 mod segment;
 mod skew;
 mod solo;
@@ -43,8 +45,10 @@ pub(crate) use self::{
     inline::{Bell, Inline},
     lane::Lane,
     link::{Blame, Link},
+    names::{Expected, Names},
     order::{Places, after, agree, append, count},
     parallel::{Lost, Mapped, Parallel},
+    seen::{Looks, Seen},
     solo::{Death, Interrupt, unsendable},
     threads::Threads,
     trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},

@@ -10,10 +10,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use forebay_core::{State, random::mix};
+use forebay_core::{Chunk, State, random::mix};
 use serde::{Deserialize, Serialize};
 
-use super::{epochs::Epochs, order::MapOrder};
+use super::{
+    epochs::Epochs,
+    names::Uids,
+    order::MapOrder,
+    seen::{Field, Files, Seen},
+};
+use crate::snapshot::FileMark;
 
 /// The most marks that are kept; beyond, every second one is forgotten.
 const MOST: usize = 64;
@@ -68,6 +74,14 @@ pub(crate) struct Origin {
     pub(crate) again: Vec<u64>,
     /// For a node that begins an unordered segment: in which order it goes on.
     pub(crate) order: Option<MapOrder>,
+    /// The files that its place lies in.
+    pub(crate) files: Vec<FileMark>,
+    /// Of a source: the uid of the last of the samples that come again.
+    pub(crate) last: Option<u64>,
+    /// Of a source that gives the count of what is drawn from it, and gives it again: what it saved behind that.
+    pub(crate) was: Option<State>,
+    /// Whether something before it was allowed to differ: then it may end before all of `skip` came again.
+    pub(crate) lenient: bool,
 }
 
 impl Origin {
@@ -78,7 +92,7 @@ impl Origin {
             mark: Mark { place, state: None },
             skip: vec![0; outputs],
             again: vec![0; inputs],
-            order: None,
+            ..Self::default()
         }
     }
 }
@@ -86,26 +100,120 @@ impl Origin {
 /// The marks of one node, in the order it made them: of the epoch it is in, and of the one before while the consumer may
 /// still be there.
 #[derive(Debug, Default)]
-pub(crate) struct Trail(Mutex<Epochs<VecDeque<Mark>>>);
+pub(crate) struct Trail {
+    marks: Mutex<Epochs<VecDeque<Mark>>>,
+    /// Of a flat map: the files that it was given.
+    files: Mutex<Epochs<Files>>,
+    /// Of a source of files: the samples that it gave.
+    uids: Mutex<Epochs<Uids>>,
+}
 
 impl Trail {
     fn marks(&self) -> MutexGuard<'_, Epochs<VecDeque<Mark>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The node starts an epoch.
-    pub(crate) fn start(&self, epoch: u64) {
+    fn uids(&self) -> MutexGuard<'_, Epochs<Uids>> {
+        self.uids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn files(&self) -> MutexGuard<'_, Epochs<Files>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The node starts an epoch at its origin.
+    pub(crate) fn start(&self, epoch: u64, origin: &Origin) {
         self.marks().start(epoch, VecDeque::new());
+        let mut files = Files::default();
+        let place = &origin.mark.place;
+        files.begin((place.pass, place.taken.first().copied().unwrap_or(0)), &origin.files);
+        self.files().start(epoch, files);
+        let mut uids = Uids::default();
+        if let (Some(last), [given]) = (origin.last, &place.given[..]) {
+            uids.add((place.pass, (given + origin.skip[0]).saturating_sub(1)), std::iter::once(last));
+        }
+        self.uids().start(epoch, uids);
     }
 
     /// Forgets all before the epoch that the node is in.
     pub(crate) fn settle(&self) {
         self.marks().settle();
+        self.files().settle();
+        self.uids().settle();
     }
 
     /// Takes all marks, for another process that keeps them.
     pub(crate) fn take(&self) -> VecDeque<Mark> {
         std::mem::take(self.marks().now())
+    }
+
+    /// Takes all files, as above.
+    pub(crate) fn take_files(&self) -> Vec<Seen> {
+        *self.uids().now() = Uids::default(); // Only where the source runs are they compared.
+        self.files().now().take()
+    }
+
+    /// Adds a file that was noted in another process.
+    pub(crate) fn add_file(&self, seen: Seen) {
+        let (place, path, is) = seen.parts();
+        self.files().now().note(place, &path, is);
+    }
+
+    /// Notes that the sample of the input at this place, pass and number, is about a file; `look` says what that is now.
+    pub(crate) fn note_file(&self, place: (u64, u64), path: &str, look: impl FnOnce() -> Option<FileMark>) {
+        let (last, known) = self.files().now().known(place.0, path);
+        if !last {
+            let is = known.or_else(look); // A snapshot does not wait for that.
+            self.files().now().note(place, path, is);
+        }
+    }
+
+    /// What a node saved behind its only sample of a pass.
+    pub(crate) fn saved_behind(&self, (epoch, pass): (u64, u64)) -> Option<State> {
+        let behind = |mark: &&Mark| mark.place.pass == pass && mark.place.given == [1];
+        self.marks().of(epoch)?.iter().find(behind)?.state.clone()
+    }
+
+    /// Notes which samples a source gave, from this place on: pass and number.
+    pub(crate) fn note_uids(&self, place: (u64, u64), uids: impl Iterator<Item = u64>) {
+        self.uids().now().add(place, uids);
+    }
+
+    /// Which sample was the last of the first `count` that a source gave in a pass, if it was noted.
+    pub(crate) fn last_of(&self, (epoch, pass): (u64, u64), count: u64) -> Option<u64> {
+        self.uids().of(epoch)?.last_of(pass, count)
+    }
+
+    /// Notes which files the samples of a chunk are about, which begins at this place of the input.
+    pub(crate) fn note_files(&self, (pass, first): (u64, u64), chunk: &Chunk, field: &mut Field) {
+        let mut files = None;
+        for (at, (_, _, schema, values)) in (first..).zip(chunk.samples()) {
+            if let Some(path) = field.path(schema, values) {
+                let files = files.get_or_insert_with(|| self.files());
+                files.now().note((pass, at), path, None);
+            }
+        }
+    }
+
+    /// The files that a place lies in: those of the samples from `low` on that come again, and, where so many more samples than the
+    /// mark had `given` are made again, those up to the next mark behind that.
+    pub(crate) fn files_in(
+        &self,
+        (epoch, pass): (u64, u64),
+        (low, again): (u64, u64),
+        (given, skip): (u64, u64),
+    ) -> Vec<FileMark> {
+        let wanted = given.saturating_add(skip);
+        let behind = |mark: &&Mark| mark.place.pass == pass && mark.place.given.first() >= Some(&wanted);
+        let high = match skip {
+            0 => low.saturating_add(again),
+            _ => {
+                let mut marks = self.marks();
+                let next = marks.of(epoch).and_then(|marks| marks.iter().find(behind));
+                next.and_then(|mark| mark.place.taken.first().copied()).unwrap_or(u64::MAX)
+            }
+        };
+        self.files().of(epoch).map_or_else(Vec::new, |files| files.between(pass, low, high))
     }
 
     /// Adds a mark that must not be lost: between two of them the node gives one sample for each it takes.
@@ -154,6 +262,17 @@ impl Trail {
         let Some(marks) = marks.of(epoch) else { return false };
         let at = marks.iter().position(|mark| mark.place == *before);
         marks.drain(..at.unwrap_or(0));
+        if let (Some(mark), Some(&taken)) = (marks.front().filter(|_| at.is_some()), before.taken.first())
+            && let Some(files) = self.files().of(epoch)
+        {
+            let again = mark.state.as_ref().and_then(|state| state.again.first().copied());
+            files.forget(before.pass, taken.saturating_sub(again.unwrap_or(0)));
+        }
+        if let (Some(_), Some(&given)) = (at, before.given.first())
+            && let Some(uids) = self.uids().of(epoch)
+        {
+            uids.forget(before.pass, given);
+        }
         at.is_some()
     }
 }
@@ -244,12 +363,12 @@ mod tests {
         let trail = Trail::default();
         let found = |epoch| trail.before((epoch, 0), &[100], 0).place.given[0];
         trail.push(mark(0, 5));
-        trail.start(1);
+        trail.start(1, &Origin::default());
         trail.push(mark(0, 7));
         assert_eq!([found(0), found(1), found(2)], [5, 7, 0]);
         trail.settle();
         assert_eq!([found(0), found(1)], [0, 7]);
-        trail.start(1);
+        trail.start(1, &Origin::default());
         assert_eq!(found(1), 0);
     }
 

@@ -26,7 +26,7 @@ impl<E: FnMut(&str)> Text<E> {
         self.part.clear();
     }
 
-    fn value(&mut self, value: &Value) {
+    pub(super) fn value(&mut self, value: &Value) {
         if self.part.len() >= PART {
             self.flush();
         }

@@ -1,7 +1,8 @@
 //! One number for what a graph is, the same whatever form it came from.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
+use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Graph, Input, Node, ON, canonical::Text};
@@ -60,6 +61,20 @@ impl Node {
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         self.digest(|_| ())
+    }
+
+    /// Eight hex digits for each option that counts, which tell which ones differ.
+    pub(crate) fn option_hashes(&self) -> BTreeMap<String, String> {
+        let options = self.options.iter().filter(|(name, _)| *name != ON);
+        let hash = |value: &Value| {
+            let mut hash = Xxh3::new();
+            let mut text = Text::new(|part: &str| hash.update(part.as_bytes()));
+            text.value(value);
+            text.flush();
+            drop(text);
+            format!("{:08x}", hash.digest() >> 32)
+        };
+        options.map(|(name, value)| (name.clone(), hash(value))).collect()
     }
 
     /// As [`fingerprint`](Node::fingerprint); `each` sees the text, part by part.

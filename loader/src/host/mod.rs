@@ -153,6 +153,10 @@ impl Host {
         self.registry.decoder_noted(id)
     }
 
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }

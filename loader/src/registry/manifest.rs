@@ -44,6 +44,9 @@ pub struct Manifest {
     pub target: String,
     /// CPU features it was compiled to need.
     pub cpu: Vec<String>,
+    /// The version of what its pipes save and give, if it declares one: see [`PluginMark`](crate::PluginMark).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_version: Option<u32>,
     /// DataPipes.
     #[serde(default)]
     pub pipes: Vec<PipeSpec>,

@@ -1,14 +1,19 @@
 //! Whether a snapshot fits a graph, and how they differ.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use forebay_core::{Error, Result, without_secrets};
 use serde_json::Value;
 
-use super::{Course, NodeMark, PluginMark, Snapshot};
+use super::{Course, FileMark, NodeMark, Snapshot};
 use crate::{
+    Registry,
     executor::Origin,
-    graph::{Fingerprint, Graph, Node},
+    graph::{Fingerprint, Graph, Node, above},
+    registry::Record,
 };
 
 /// The most characters of a node that a snapshot quotes.
@@ -27,25 +32,62 @@ pub(crate) struct NodeWords {
     pub(super) name: String,
     /// For people.
     pub(super) what: String,
+    /// Which outputs it reads.
+    pub(super) reads: Vec<String>,
+    /// Where `what` is shortened: a few digits of the hash of each option.
+    pub(super) options: BTreeMap<String, String>,
     pub(super) fingerprint: String,
 }
 
 impl Words {
     pub(super) fn new(graph: &Graph) -> Self {
         let (whole, nodes) = graph.fingerprints();
-        let words = |(node, fingerprint): (&Node, Fingerprint)| NodeWords {
-            name: node.name.clone(),
-            what: shown(node),
-            fingerprint: fingerprint.to_string(),
+        let words = |(node, fingerprint): (&Node, Fingerprint)| {
+            let (what, whole) = shown(node);
+            NodeWords {
+                name: node.name.clone(),
+                what,
+                reads: node.inputs.iter().map(ToString::to_string).collect(),
+                options: if whole { BTreeMap::new() } else { node.option_hashes() },
+                fingerprint: fingerprint.to_string(),
+            }
         };
         Self { graph: whole.to_string(), nodes: graph.nodes().iter().zip(nodes).map(words).collect() }
     }
 }
 
-/// The node in one line, and of a long list no more than could be seen.
-fn shown(node: &Node) -> String {
-    let cut = |value: &Value| match value {
-        Value::Array(items) => items.iter().take(SHOWN).cloned().collect(),
+impl NodeWords {
+    /// How this node differs from the one of a snapshot.
+    fn difference(&self, before: &NodeMark) -> String {
+        let mut parts = Vec::new();
+        if before.what != self.what {
+            parts.push(format!("was `{}`, is `{}`", before.what, self.what));
+        } else {
+            parts.push(format!("is `{}` as before", self.what));
+        }
+        if !before.reads.is_empty() && before.reads != self.reads {
+            parts.push(format!("read `{}`, reads `{}`", before.reads.join(", "), self.reads.join(", ")));
+        }
+        if !before.options.is_empty() && !self.options.is_empty() {
+            let names: BTreeSet<_> = before.options.keys().chain(self.options.keys()).collect();
+            let differ = names.into_iter().filter(|&name| before.options.get(name) != self.options.get(name));
+            parts.extend(differ.map(|name| format!("option `{name}` has another value")));
+        }
+        if parts.len() == 1 && before.what == self.what {
+            parts.push("and something differs that this older snapshot does not hold".to_owned());
+        }
+        parts.join("; ")
+    }
+}
+
+/// The node in one line, and of a long list no more than could be seen; and whether that is all of it.
+fn shown(node: &Node) -> (String, bool) {
+    let mut whole = true;
+    let mut cut = |value: &Value| match value {
+        Value::Array(items) => {
+            whole &= items.len() <= SHOWN;
+            items.iter().take(SHOWN).cloned().collect()
+        }
         other => other.clone(),
     };
     let line = Node {
@@ -58,92 +100,161 @@ fn shown(node: &Node) -> String {
     // Before it is cut, since half of a URL does not show where its secrets end.
     let line = without_secrets(&line);
     match line.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.into_owned(),
+        Some((end, _)) => (format!("{}…", &line[..end]), false),
+        None => (line.into_owned(), whole),
     }
 }
 
-/// Where each node of `graph` begins, to go on after `snapshot`. `allowed` names the nodes and plugins that may differ.
-pub(crate) fn origins(
-    snapshot: &Snapshot,
-    graph: &Graph,
-    course: &Course,
-    (plugins, allowed): (&BTreeMap<String, PluginMark>, &[String]),
-) -> Result<Vec<Origin>> {
-    let is_allowed = |name: &str| allowed.iter().any(|allowed| allowed == name);
+/// What goes on after a snapshot.
+pub(crate) struct Now<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) course: &'a Course,
+    pub(crate) registry: &'a Registry,
+    /// The plugins that the snapshot names.
+    pub(crate) plugins: &'a BTreeMap<String, &'a Record>,
+    pub(crate) seed: u64,
+    /// This rank and how many there are.
+    pub(crate) ranks: (u32, u32),
+    /// The nodes, plugins and files that may differ, by name.
+    pub(crate) allowed: &'a [String],
+}
+
+/// Where each node of a graph begins, to go on after `snapshot`.
+///
+/// # Errors
+/// `Invalid`, with every difference that is not allowed.
+pub(crate) fn origins(snapshot: &Snapshot, now: &Now<'_>) -> Result<Vec<Origin>> {
     let mut differences = Vec::new();
-    for (name, before) in &snapshot.plugins {
-        let Some(now) = plugins.get(name) else {
-            if !is_allowed(name) {
-                differences.push(format!("plugin {name}: was {}, is gone", before.version));
-            }
-            continue;
-        };
-        if now != before && !is_allowed(name) {
-            let (was, is) = (&before.version, &now.version);
-            differences.push(match was == is {
-                true => format!("plugin {name} {is}: its file was built anew"),
-                false => format!("plugin {name}: was {was}, is {is}"),
-            });
-        }
+    if snapshot.seed != now.seed {
+        differences.push(format!("seed: was {}, is {}", snapshot.seed, now.seed));
     }
-    let saved: BTreeMap<&str, &NodeMark> =
-        snapshot.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
-    let mut origins = Vec::new();
-    for (node, stop) in course.words(graph).nodes.iter().zip(&course.stops) {
-        let NodeWords { name, what, fingerprint } = node;
-        match saved.get(name.as_str()) {
-            None => differences.push(format!("node {name}: new, is `{what}`")),
-            Some(before) => {
-                if before.fingerprint != *fingerprint && !is_allowed(name) {
-                    differences.push(format!("node {name}: was `{}`, is `{what}`", before.what));
-                }
-                if stop.map && !stop.replaces && before.skip.iter().any(|&count| count > 0) {
-                    differences.push(format!(
-                        "node {name}: was `{}`, which made samples again that this map would give twice",
-                        before.what
-                    ));
-                }
-                if stop.arrivals.is_some() != before.order.is_some() {
-                    differences.push(format!(
-                        "node {name}: was `{}`, is `{what}`: what goes on in order cannot become unordered, nor the reverse",
-                        before.what
-                    ));
-                }
-                origins.push(before.origin(stop.inputs.len(), stop.outputs, stop.map)?);
-            }
-        }
-    }
-    let gone = snapshot.nodes.iter().filter(|node| graph.node(&node.name).is_none());
+    now.plugins_differ(snapshot, &mut differences)?;
+    let origins = now.nodes_differ(snapshot, &mut differences)?;
+    let gone = snapshot.nodes.iter().filter(|node| now.graph.node(&node.name).is_none());
     differences.extend(gone.map(|node| format!("node {}: was `{}`, is gone", node.name, node.what)));
-    if differences.is_empty() {
-        return Ok(origins);
+    let lenient = now.files_differ(snapshot, &mut differences) || !now.allowed.is_empty();
+    if !snapshot.ended {
+        differences.extend(ranks_differ(snapshot, now));
     }
-    let mut message = String::from("the snapshot is of another graph, or of other plugins:");
+    if differences.is_empty() {
+        return Ok(origins.into_iter().map(|origin| Origin { lenient, ..origin }).collect());
+    }
+    let mut message = String::from("the snapshot does not fit what is to go on:");
     for difference in differences {
         let _ = write!(message, "\n  {difference}"); // Writing to a String cannot fail.
     }
-    message.push_str("\na node or a plugin that is still there may be allowed to differ, by name");
+    message.push_str("\nA node, plugin or file that is still there can be allowed to differ, by its name.");
     Err(Error::invalid(message))
 }
 
-/// Whether `rank` of `world_size` can go on after a snapshot of another: behind what deals samples out, every node must have
-/// given as many as any other rank's would have, and hold none.
-pub(crate) fn check_ranks(
-    snapshot: &Snapshot,
-    graph: &Graph,
-    course: &Course,
-    (rank, world_size): (u32, u32),
-) -> Result<()> {
-    let (was, of) = (snapshot.rank, snapshot.world_size);
-    if (was, of) == (rank, world_size) {
-        return Ok(());
+impl Now<'_> {
+    fn allows(&self, name: &str) -> bool {
+        self.allowed.iter().any(|allowed| allowed == name)
     }
-    let refuse = |why: String| {
-        Err(Error::invalid(format!(
-            "the snapshot is of rank {was} of {of}, the loader is rank {rank} of {world_size}: {why}"
-        )))
-    };
+
+    /// Adds the plugins that cannot go on from what those of the snapshot saved.
+    fn plugins_differ(&self, snapshot: &Snapshot, differences: &mut Vec<String>) -> Result<()> {
+        for (name, before) in snapshot.plugins.iter().filter(|(name, _)| !self.allows(name)) {
+            let Some(record) = self.plugins.get(name) else {
+                differences.push(format!("plugin {name}: was {}, is gone", before.version));
+                continue;
+            };
+            let (was, is) = (&before.version, &record.manifest().version);
+            let difference = match (before.state_version, record.manifest().state_version) {
+                (Some(saved), Some(reads)) if saved == reads => continue,
+                (Some(saved), Some(reads)) => {
+                    format!(
+                        "was {was} with states of version {saved}, is {is} with states of version {reads}"
+                    )
+                }
+                (Some(saved), None) => {
+                    format!(
+                        "was {was} with states of version {saved}, is {is}, which declares no version of its states"
+                    )
+                }
+                // The snapshot knows the file, or that there was none.
+                (None, _) if was != is => format!("was {was}, is {is}"),
+                (None, _) if before.hash.is_empty() || record.path().is_none() => continue,
+                (None, _) if before.hash == record.hash()? => continue,
+                (None, _) => format!(
+                    "was {was}, is {is} of another build, and the snapshot knows no version of its states"
+                ),
+            };
+            differences.push(format!("plugin {name}: {difference}"));
+        }
+        Ok(())
+    }
+
+    /// Where each node begins; adds those that are others.
+    fn nodes_differ(&self, snapshot: &Snapshot, differences: &mut Vec<String>) -> Result<Vec<Origin>> {
+        let saved: BTreeMap<&str, &NodeMark> =
+            snapshot.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
+        let mut origins = Vec::new();
+        for (node, stop) in self.course.words(self.graph).nodes.iter().zip(&self.course.stops) {
+            let NodeWords { name, what, fingerprint, .. } = node;
+            let Some(before) = saved.get(name.as_str()) else {
+                differences.push(format!("node {name}: new, is `{what}`"));
+                continue;
+            };
+            if before.fingerprint != *fingerprint && !self.allows(name) {
+                differences.push(format!("node {name}: {}", node.difference(before)));
+            }
+            if stop.map && !stop.replaces && before.skip.iter().any(|&count| count > 0) {
+                differences.push(format!(
+                    "node {name}: was `{}`, which made samples again that this map would give twice",
+                    before.what
+                ));
+            }
+            if stop.arrivals.is_some() != before.order.is_some() {
+                differences.push(format!(
+                    "node {name}: was `{}`, is `{what}`: what goes on in order cannot become unordered, nor the reverse",
+                    before.what
+                ));
+            }
+            let mut origin = before.origin(stop.inputs.len(), stop.outputs, stop.map)?;
+            // What is allowed to be another file is looked at anew.
+            origin.files.retain(|file| !self.allows_file(name, file));
+            origins.push(origin);
+        }
+        Ok(origins)
+    }
+
+    /// Adds the files in which a node goes on that are not what they were. Says whether one differs that may.
+    fn files_differ(&self, snapshot: &Snapshot, differences: &mut Vec<String>) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut allowed = false;
+        let files = snapshot.nodes.iter().flat_map(|node| node.files.iter().map(move |file| (node, file)));
+        for (node, file) in files.filter(|(_, file)| seen.insert(file.path.as_str())) {
+            match file.difference(self.registry) {
+                Some(_) if self.allows_file(&node.name, file) => allowed = true,
+                difference => differences.extend(difference),
+            }
+        }
+        allowed
+    }
+
+    /// Whether a file of this node may differ: by its own name, that of the node, or that of a source before it.
+    fn allows_file(&self, node: &str, file: &FileMark) -> bool {
+        if self.allowed.is_empty() {
+            return false;
+        }
+        let nodes = self.graph.nodes();
+        let at = nodes.iter().position(|known| known.name == node);
+        let before = at.map(|at| above(&self.graph.edges(), at)).unwrap_or_default();
+        let mut sources = before.into_iter().filter(|&at| nodes[at].inputs.is_empty());
+        self.allows(&file.path) || self.allows(node) || sources.any(|at| self.allows(&nodes[at].name))
+    }
+}
+
+/// Why this rank cannot go on after a snapshot of another: behind what deals samples out, every node must have given as many as any
+/// other rank's would have, and hold none.
+fn ranks_differ(snapshot: &Snapshot, now: &Now<'_>) -> Option<String> {
+    let Now { graph, course, ranks: (rank, world_size), .. } = now;
+    let (was, of) = (snapshot.rank, snapshot.world_size);
+    if (was, of) == (*rank, *world_size) {
+        return None;
+    }
+    let refuse = |why: String| Some(format!("rank: was {was} of {of}, is {rank} of {world_size}: {why}"));
     if !course.stops.iter().any(|stop| stop.dealt) {
         return refuse("nothing deals samples out".to_owned());
     }
@@ -186,73 +297,5 @@ pub(crate) fn check_ranks(
             ));
         }
     }
-    Ok(())
-}
-
-impl Snapshot {
-    /// How two snapshots differ, line by line; nothing for two of one place.
-    #[must_use]
-    pub fn differences(&self, other: &Self) -> Vec<String> {
-        let mut lines = Vec::new();
-        let mut line = |what: &str, one: String, two: String| {
-            if one != two {
-                lines.push(format!("{what}: {one} / {two}"));
-            }
-        };
-        line("seed", self.seed.to_string(), other.seed.to_string());
-        line("epoch", self.epoch.to_string(), other.epoch.to_string());
-        line("delivered", self.delivered.to_string(), other.delivered.to_string());
-        line("ended", self.ended.to_string(), other.ended.to_string());
-        line("rank", self.rank.to_string(), other.rank.to_string());
-        line("world size", self.world_size.to_string(), other.world_size.to_string());
-        for (name, one) in &self.plugins {
-            let two = other.plugins.get(name);
-            line(
-                &format!("plugin {name}"),
-                format!("{one:?}"),
-                two.map_or("none".into(), |two| format!("{two:?}")),
-            );
-        }
-        let names = |snapshot: &Self| snapshot.nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>();
-        let mut all = names(self);
-        all.extend(names(other).into_iter().filter(|name| !self.nodes.iter().any(|node| node.name == *name)));
-        for name in all {
-            let of = |snapshot: &Self| {
-                let node = snapshot.nodes.iter().find(|node| node.name == name);
-                node.map_or("none".to_owned(), NodeMark::summary)
-            };
-            line(&format!("node {name}"), of(self), of(other));
-        }
-        lines
-    }
-}
-
-impl NodeMark {
-    /// The node's place in one line.
-    #[must_use]
-    pub fn summary(&self) -> String {
-        let list = |numbers: &[u64]| {
-            let numbers: Vec<_> = numbers.iter().map(u64::to_string).collect();
-            numbers.join("+")
-        };
-        let mut text = format!("`{}`", self.what);
-        let mut part = |name: &str, numbers: &[u64], always: bool| {
-            if always && !numbers.is_empty() || numbers.iter().any(|&number| number > 0) {
-                let _ = write!(text, ", {name} {}", list(numbers)); // Writing to a String cannot fail.
-            }
-        };
-        part("pass", &[self.pass], false);
-        part("rewound", &self.rewound, false);
-        part("taken", &self.taken, true);
-        part("given", &self.given, true);
-        part("then skips", &self.skip, false);
-        if let Some(state) = self.state.as_ref().filter(|state| !state.bytes.is_empty()) {
-            let size = state.bytes.len();
-            let _ = match std::str::from_utf8(&state.bytes) {
-                Ok(short) if size <= 80 => write!(text, ", state {short}"),
-                _ => write!(text, ", state of {size} bytes"),
-            };
-        }
-        text
-    }
+    None
 }

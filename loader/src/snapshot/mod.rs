@@ -5,6 +5,8 @@
 //! snapshot says the same whatever executor ran, and resumes on any other.
 
 mod changes;
+mod diff;
+mod files;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -13,14 +15,20 @@ use forebay_core::{Error, Result, State};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+pub use self::files::FileMark;
 pub(crate) use self::{
-    changes::{NodeWords, Words, check_ranks, origins},
+    changes::{NodeWords, Now, Words, origins},
     walk::{Course, Stop},
 };
-use crate::executor::{MapOrder, Mark, Origin, Place, count};
+use crate::{
+    executor::{MapOrder, Mark, Origin, Place, count},
+    registry::Record,
+};
 
-/// The version of the form below.
-const VERSION: u32 = 1;
+/// The version of the form below: since 2 with a checksum, with the files that a place lies in, and with what nodes read.
+const VERSION: u32 = 2;
+/// The oldest version that can be read.
+const OLDEST: u32 = 1;
 /// What the bytes of a snapshot begin with.
 const MAGIC: &[u8; 8] = b"FBYSNAP1";
 
@@ -50,10 +58,13 @@ pub struct Snapshot {
     pub audit: Option<u64>,
     /// The graph's [fingerprint](crate::graph::Fingerprint).
     pub graph: String,
-    /// The plugins that served the graph: version and hash of the file.
+    /// The plugins that served the graph: version, and the version of their states or the hash of the file.
     pub plugins: BTreeMap<String, PluginMark>,
     /// Node by node, in the graph's order; at the start, when the epoch had ended.
     pub nodes: Vec<NodeMark>,
+    /// The 64-bit XXH3 in hex digits of this form's JSON without it; none before it is written, and in version 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) checksum: Option<String>,
 }
 
 /// Which build of a plugin ran.
@@ -63,7 +74,12 @@ pub struct Snapshot {
 pub struct PluginMark {
     /// Its version.
     pub version: String,
-    /// The 128-bit XXH3 in hex digits of what its file brings into memory; empty for one that is linked in.
+    /// The version of what it saves and gives, if it declares one: then any build that declares the same goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_version: Option<u32>,
+    /// The 128-bit XXH3 in hex digits of what its file brings into memory; empty for one that declares the version of its states, and for
+    /// one that is linked in.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hash: String,
 }
 
@@ -76,6 +92,12 @@ pub struct NodeMark {
     pub name: String,
     /// What it is, as in the one-line form; shortened if it is long.
     pub what: String,
+    /// Which outputs it reads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<String>,
+    /// Where `what` is shortened: a few hex digits of each option's hash.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
     /// The [fingerprint](crate::graph::Fingerprint) of the node alone.
     pub fingerprint: String,
     /// The pass it is in: 0, unless something starts it over.
@@ -103,6 +125,15 @@ pub struct NodeMark {
     /// For the first of maps that are unordered: in which order they go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<MapOrder>,
+    /// The files that its place lies in: 64 at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileMark>,
+    /// Of a source of files that makes samples again: the uid of the last of them, by which it is seen that they are the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<u64>,
+    /// Of a source that gives the count of what is drawn from it, and gives it again: what it saved behind that, to see whether all is as it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<PipeState>,
 }
 
 /// What a pipe saved.
@@ -114,6 +145,17 @@ pub struct PipeState {
     pub version: u32,
     /// The bytes.
     pub bytes: Vec<u8>,
+}
+
+/// What can be done about a snapshot that cannot be read.
+const REPLACE: &str = "resume from another snapshot, or begin anew without one";
+/// What can be done about a snapshot of a later version.
+const NEWER: &str = "resume with the version of forebay that wrote it, or a later one";
+
+/// What every version of a snapshot has.
+#[derive(Deserialize)]
+struct Form {
+    version: u32,
 }
 
 /// What a pipe saved, as it is written: only then, since a snapshot is taken while the consumer waits.
@@ -144,24 +186,57 @@ fn unless_zero(numbers: Vec<u64>) -> Vec<u64> {
 }
 
 impl Snapshot {
-    /// Reads the JSON that [`to_json`](Snapshot::to_json) wrote.
+    /// Reads the JSON that [`to_json`](Snapshot::to_json) wrote, of this version or the one before.
     ///
     /// # Errors
-    /// `Invalid`, for anything else.
+    /// `Corrupt` for one that was changed or cut short; `Invalid` for one of a version that this program does not read.
     pub fn from_json(text: &str) -> Result<Self> {
-        let snapshot: Self = serde_json::from_str(text)
-            .map_err(|error| Error::invalid(format!("the snapshot cannot be read: {error}")))?;
-        match snapshot.version {
-            VERSION => Ok(snapshot),
-            found => Err(Error::invalid(format!("found a snapshot of version {found}, expected {VERSION}"))),
+        let corrupt = |error: serde_json::Error| {
+            Error::corrupt("the snapshot cannot be read: it is no JSON of a snapshot, or not all of it")
+                .context("found", error)
+                .context("next", REPLACE)
+        };
+        // Another version may have other parts.
+        let Form { version } = serde_json::from_str(text).map_err(corrupt)?;
+        if !(OLDEST..=VERSION).contains(&version) {
+            let message =
+                format!("found a snapshot of version {version}, this program reads {OLDEST} to {VERSION}");
+            let next = if version > VERSION { NEWER } else { REPLACE };
+            return Err(Error::invalid(message).context("next", next));
         }
+        let mut snapshot: Self = serde_json::from_str(text).map_err(corrupt)?;
+        let found = snapshot.checksum.take();
+        if found.is_none() && version == OLDEST {
+            return Ok(Self { version: VERSION, ..snapshot });
+        }
+        let expected = snapshot.sum();
+        if found.as_ref() != Some(&expected) {
+            let found = found.unwrap_or_else(|| "none".to_owned());
+            return Err(Error::corrupt(
+                "the snapshot was changed since it was written: its checksum is another",
+            )
+            .context("found", found)
+            .context("expected", expected)
+            .context("next", REPLACE));
+        }
+        Ok(snapshot)
     }
 
-    /// The snapshot as JSON.
+    /// The snapshot as JSON, with a checksum.
     #[must_use]
     pub fn to_json(&self) -> String {
+        self.json(Some(self.sum()))
+    }
+
+    /// The checksum: of what is in it, however it is laid out.
+    fn sum(&self) -> String {
+        format!("{:016x}", xxh3_64(self.json(None).as_bytes()))
+    }
+
+    fn json(&self, checksum: Option<String>) -> String {
+        let whole = Self { checksum, ..self.clone() };
         // Invariant: strings, numbers and lists of them always have a JSON form.
-        serde_json::to_string(self).unwrap_or_default()
+        serde_json::to_string(&whole).unwrap_or_default()
     }
 
     /// Reads the bytes that [`to_bytes`](Snapshot::to_bytes) made; a snapshot cut short or changed is refused.
@@ -186,13 +261,28 @@ impl Snapshot {
     }
 }
 
+impl PluginMark {
+    /// What a snapshot says of a plugin.
+    ///
+    /// # Errors
+    /// `Io`, when its file has to be hashed and cannot be read.
+    pub(crate) fn of(record: &Record) -> Result<Self> {
+        let manifest = record.manifest();
+        let (version, state_version) = (manifest.version.clone(), manifest.state_version);
+        let hash = if state_version.is_some() { String::new() } else { record.hash()? };
+        Ok(Self { version, state_version, hash })
+    }
+}
+
 impl NodeMark {
     fn new(node: &NodeWords, origin: Origin) -> Self {
-        let Origin { mark: Mark { place, state }, skip, again, order } = origin;
-        let NodeWords { name, what, fingerprint } = node.clone();
+        let Origin { mark: Mark { place, state }, skip, again, order, files, last, was, lenient: _ } = origin;
+        let NodeWords { name, what, reads, options, fingerprint } = node.clone();
         Self {
             name,
             what,
+            reads,
+            options,
             fingerprint,
             pass: place.pass,
             rewound: unless_zero(place.rewound),
@@ -201,8 +291,11 @@ impl NodeMark {
             given: place.given,
             skip: unless_zero(skip),
             lost: place.lost,
-            state: state.map(|state| PipeState { version: state.version, bytes: state.bytes.into() }),
+            state: state.map(PipeState::from),
             order,
+            files,
+            last,
+            was: was.map(PipeState::from),
         }
     }
 
@@ -235,13 +328,31 @@ impl NodeMark {
             given: sized(&self.given, outputs),
             lost: self.lost,
         };
-        let state = self.state.as_ref().map(|state| State {
-            version: state.version,
-            bytes: state.bytes.clone().into(),
-            ..State::default()
-        });
+        let state = self.state.clone().map(State::from);
         let (skip, again) = (sized(&self.skip, outputs), sized(&self.again, inputs));
-        Ok(Origin { mark: Mark { place, state }, skip, again, order: self.order.clone() })
+        let (order, files) = (self.order.clone(), self.files.clone());
+        Ok(Origin {
+            mark: Mark { place, state },
+            skip,
+            again,
+            order,
+            files,
+            last: self.last,
+            was: self.was.clone().map(State::from),
+            lenient: false,
+        })
+    }
+}
+
+impl From<State> for PipeState {
+    fn from(state: State) -> Self {
+        Self { version: state.version, bytes: state.bytes.into() }
+    }
+}
+
+impl From<PipeState> for State {
+    fn from(state: PipeState) -> Self {
+        Self { version: state.version, bytes: state.bytes.into(), ..Self::default() }
     }
 }
 
@@ -301,5 +412,6 @@ pub(crate) fn assemble(
         graph: words.graph.clone(),
         plugins,
         nodes: words.nodes.iter().zip(origins).map(|(node, origin)| NodeMark::new(node, origin)).collect(),
+        checksum: None,
     }
 }

@@ -26,6 +26,10 @@ pub(crate) struct Stop {
     pub(crate) outputs: usize,
     /// Gives one sample for each it takes, and has no state.
     pub(crate) map: bool,
+    /// Makes several samples of one, so that its place may lie within a file.
+    pub(crate) cuts: bool,
+    /// A source that gives the count of what is drawn from it.
+    pub(crate) counts: bool,
     pub(crate) rewinds: bool,
     /// Sees one rank's samples.
     pub(crate) dealt: bool,
@@ -89,7 +93,27 @@ impl Course {
 
     /// Where each node goes on after so many samples of an epoch.
     pub(crate) fn origins(&self, epoch: u64, delivered: u64) -> Vec<Origin> {
-        self.locate(epoch, delivered).into_iter().map(|(_, origin)| origin).collect()
+        let mut origins: Vec<_> =
+            self.locate(epoch, delivered).into_iter().map(|(_, origin)| origin).collect();
+        for (stop, origin) in self.stops.iter().zip(&mut origins).filter(|(stop, _)| stop.cuts) {
+            let place = &origin.mark.place;
+            let [taken, again, given, skip] = [&place.taken, &origin.again, &place.given, &origin.skip]
+                .map(|numbers| numbers.first().copied().unwrap_or(0));
+            origin.files = stop.trail.files_in((epoch, place.pass), (taken, again), (given, skip));
+        }
+        for (stop, origin) in self.stops.iter().zip(&mut origins).filter(|(stop, _)| stop.inputs.is_empty()) {
+            if let ([given], [skip]) = (&origin.mark.place.given[..], &origin.skip[..])
+                && *skip > 0
+            {
+                origin.last = stop.trail.last_of((epoch, origin.mark.place.pass), given + skip);
+            }
+        }
+        for (stop, origin) in self.stops.iter().zip(&mut origins).filter(|(stop, _)| stop.counts) {
+            if origin.mark.place.given == [0] {
+                origin.was = stop.trail.saved_behind((epoch, origin.mark.place.pass));
+            }
+        }
+        origins
     }
 
     /// Forgets the epoch before: the consumer is in the one that runs.
@@ -137,8 +161,12 @@ impl Stop {
                 lost: mark.place.lost - run,
                 ..mark.place.clone()
             };
-            let mut origin =
-                Origin { mark: Mark { place, state: None }, skip: vec![back], again: vec![0], order: None };
+            let mut origin = Origin {
+                mark: Mark { place, state: None },
+                skip: vec![back],
+                again: vec![0],
+                ..Origin::default()
+            };
             if let Some(arrivals) = &self.arrivals {
                 // So many in the order in which they came; its input goes on at the first place that did not.
                 let taken = &mut origin.mark.place.taken[0];
@@ -160,6 +188,6 @@ impl Stop {
                 *taken -= *again;
             }
         }
-        (marked, Origin { mark, skip, again, order: None })
+        (marked, Origin { mark, skip, again, ..Origin::default() })
     }
 }

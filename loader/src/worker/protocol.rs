@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::sandbox::Sandbox;
 use crate::{
     PipeState,
-    executor::{Mark, Origin, Place, Stop},
+    executor::{Mark, Origin, Place, Seen, Stop},
     graph::PipeSpec,
     host::{LostSample, Note},
     ledger,
@@ -99,6 +99,8 @@ pub(crate) struct Spot {
     state: Option<PipeState>,
     again: Vec<u64>,
     skip: Vec<u64>,
+    lenient: bool,
+    last: Option<u64>,
 }
 
 /// What a worker says.
@@ -156,6 +158,8 @@ pub(crate) struct News {
     /// Failures that were forgiven.
     pub(crate) lost: u64,
     pub(crate) marks: Vec<Spot>,
+    /// The files that it was given.
+    pub(crate) files: Vec<Seen>,
 }
 
 /// A sample that was set aside.
@@ -214,7 +218,12 @@ impl Spot {
     pub(crate) fn new(place: Place, state: Option<State>, skip: Vec<u64>) -> Self {
         let again = state.as_ref().map(|state| state.again.to_vec()).unwrap_or_default();
         let state = state.map(|state| PipeState { version: state.version, bytes: state.bytes.into() });
-        Self { place, state, again, skip }
+        Self { place, state, again, skip, lenient: false, last: None }
+    }
+
+    /// Whether its node may end before all came again that it skips, and which sample the last of those must be.
+    pub(crate) fn expecting(self, lenient: bool, last: Option<u64>) -> Self {
+        Self { lenient, last, ..self }
     }
 }
 
@@ -238,7 +247,8 @@ impl From<Spot> for Mark {
 impl From<Spot> for Origin {
     fn from(mut spot: Spot) -> Self {
         let (skip, again) = (std::mem::take(&mut spot.skip), vec![0; spot.place.taken.len()]);
-        Self { mark: spot.into(), skip, again, order: None }
+        let (lenient, last) = (spot.lenient, spot.last);
+        Self { mark: spot.into(), skip, again, lenient, last, ..Self::default() }
     }
 }
 

@@ -132,6 +132,7 @@ impl Solo {
                 work: (now.0.0 - before.0, now.0.1 - before.1, now.0.2 - before.2),
                 lost: now.1 - lost,
                 marks: link.trail.take().into_iter().filter(|_| !is_cut).map(Spot::from).collect(),
+                files: link.trail.take_files(),
             }
         });
         let host = &self.worker.host;

@@ -44,4 +44,4 @@ pub use crate::{
     write_table::{WriteIpc, WriteIpcOptions, WriteParquet, WriteParquetOptions},
 };
 
-forebay_core::export_plugin! { flat_maps: [RowGroups, ReadRows, ReadColumns], streams: [WriteIpc, WriteParquet], decoders: [Arrow] }
+forebay_core::export_plugin! { state_version: 1, flat_maps: [RowGroups, ReadRows, ReadColumns], streams: [WriteIpc, WriteParquet], decoders: [Arrow] }

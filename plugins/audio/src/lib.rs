@@ -11,4 +11,4 @@ pub use crate::{
     wav::{Wav, parse_wav},
 };
 
-forebay_core::export_plugin! { decoders: [Flac, Wav] }
+forebay_core::export_plugin! { state_version: 1, decoders: [Flac, Wav] }

@@ -13,6 +13,7 @@ pub use crate::{
 };
 
 forebay_core::export_plugin! {
+    state_version: 1,
     maps: [Decompress],
     flat_maps: [Unzip],
     decoders: [Gzip, Zlib, Zstd, Xz, Bzip2, Lz4, Lzw],

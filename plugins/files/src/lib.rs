@@ -21,6 +21,7 @@ pub use crate::{
 };
 
 forebay_core::export_plugin! {
+    state_version: 1,
     indexed: [Files],
     maps: [Read],
     stores: [FileStore],

@@ -7,6 +7,7 @@ use forebay_core::{
     Source, State, StateExt, Str, Texts, Value, options, shown,
 };
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
     listing::{Found, Listing, Place},
@@ -95,6 +96,12 @@ impl Source for Files {
 impl Indexed for Files {
     fn count(&self, cx: &Context) -> Result<u64> {
         Ok(self.all(cx)?.len() as u64)
+    }
+
+    /// A hash of the files' uids, which are made of their paths.
+    fn identity(&self, cx: &Context) -> Result<u64> {
+        let uids = self.all(cx)?.iter().map(|found| found.uid);
+        Ok(uids.fold(0, |hash, uid| xxh3_64_with_seed(&uid.to_le_bytes(), hash)))
     }
 
     fn get(&self, keys: &[u64], out: &mut Output, cx: &Context) -> Result<()> {

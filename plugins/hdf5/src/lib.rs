@@ -26,4 +26,4 @@ pub use crate::{
     },
 };
 
-forebay_core::export_plugin! { flat_maps: [Hdf5Pieces, Hdf5Rows] }
+forebay_core::export_plugin! { state_version: 1, flat_maps: [Hdf5Pieces, Hdf5Rows] }

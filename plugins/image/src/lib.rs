@@ -38,6 +38,7 @@ pub use resize::{Filter, Resize, ResizeOptions, by_shorter_side, resize};
 pub use tiff::Tiff;
 
 forebay_core::export_plugin! {
+    state_version: 1,
     maps: [
         Resize, RandomResizedCrop, CenterCrop, Flip, Normalize, DecodeFrames, EncodeJpeg, EncodePng, EncodeWebP,
     ],

@@ -45,6 +45,7 @@ pub use crate::{
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 forebay_core::export_plugin! {
+    state_version: 1,
     flat_maps: [Csv, CsvBlocks, JsonArray, JsonLines, Lines, TextLines],
     streams: [WriteCsv, WriteJsonl],
     decoders: [Json, Number, Text],

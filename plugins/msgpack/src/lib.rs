@@ -4,4 +4,4 @@ mod msgpack;
 
 pub use crate::msgpack::{DEPTH, Msgpack, parse};
 
-forebay_core::export_plugin! { decoders: [Msgpack] }
+forebay_core::export_plugin! { state_version: 1, decoders: [Msgpack] }

@@ -141,6 +141,7 @@ pub use crate::{
 };
 
 forebay_core::export_plugin! {
+    state_version: 1,
     indexed: [Range],
     maps: [Cast, Collate, Decode, Drop, Flatten, InBatchShuffle, Label, Map, Rename, Select],
     flat_maps: [FlatMap, RepeatEach, Unbatch],

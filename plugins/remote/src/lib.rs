@@ -18,6 +18,7 @@ pub use crate::{
 };
 
 forebay_core::export_plugin! {
+    state_version: 1,
     streams: [Prefetch],
     stores: [RemoteStore],
 }

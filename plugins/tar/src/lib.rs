@@ -25,4 +25,4 @@ pub use crate::{
     write_tar::{TarFormat, WriteTar, WriteTarOptions},
 };
 
-forebay_core::export_plugin! { flat_maps: [Untar, TarPieces, UntarPieces], streams: [WriteTar] }
+forebay_core::export_plugin! { state_version: 1, flat_maps: [Untar, TarPieces, UntarPieces], streams: [WriteTar] }

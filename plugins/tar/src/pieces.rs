@@ -139,7 +139,13 @@ impl Items for TarPiecesItems {
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        self.next = state.parse(STATE)?;
+        let next = state.parse(STATE)?;
+        let count = self.index.starts.len();
+        if next > count {
+            let error = Error::invalid(format!("the saved place is sample {next} of {count}"));
+            return Err(error.context("file", &self.origin));
+        }
+        self.next = next;
         Ok(())
     }
 }

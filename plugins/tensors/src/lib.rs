@@ -25,4 +25,4 @@ pub use crate::{
     split_idx::{IdxRows, SplitIdx, SplitIdxOptions, idx_rows},
 };
 
-forebay_core::export_plugin! { flat_maps: [FixedLengthRecords, SplitIdx, SplitSafetensors], decoders: [Npy, Npz, Safetensors, Idx, Pickle] }
+forebay_core::export_plugin! { state_version: 1, flat_maps: [FixedLengthRecords, SplitIdx, SplitSafetensors], decoders: [Npy, Npz, Safetensors, Idx, Pickle] }

@@ -12,4 +12,4 @@ pub use crate::{
     tfrecords::{Records, TfRecords, TfRecordsOptions, records},
 };
 
-forebay_core::export_plugin! { maps: [ParseExample], flat_maps: [TfRecords] }
+forebay_core::export_plugin! { state_version: 1, maps: [ParseExample], flat_maps: [TfRecords] }

@@ -136,12 +136,12 @@ impl Table {
     /// some that never come.
     pub(super) fn settle(&mut self, at: usize) {
         let segment = &self.segments[at];
-        let Kind::Parallel { running: 0, lane, turns, .. } = &segment.kind else { return };
         let input = &self.edges[segment.inputs[0]];
         if !input.items.is_empty() || !input.ended || segment.ended {
             return;
         }
-        let error = turns.failed().or_else(|| lane.end());
+        let Kind::Parallel { running: 0, lane, turns, .. } = &mut self.segments[at].kind else { return };
+        let error = turns.failed().or_else(|| lane.end(&self.host));
         self.end(at, error);
     }
 }

@@ -1,0 +1,113 @@
+//! Which samples a source of files gave: a resume that makes some again must make the same ones.
+
+use std::collections::VecDeque;
+
+use forebay_core::Chunk;
+
+use super::{seen::Field, trail::Trail};
+
+/// The most samples that are remembered of a source; beyond, the first are forgotten.
+const MOST: usize = 1 << 20;
+
+/// Notes which samples of a source are about files.
+#[derive(Default)]
+pub(crate) struct Names(Field);
+
+impl Names {
+    /// Notes those of `out` after the first `had`, the next of which is sample `first` of this pass.
+    pub(super) fn note(&mut self, trail: &Trail, (pass, first): (u64, u64), out: &Chunk, had: usize) {
+        let about_files = |(_, _, schema, values)| self.0.path(schema, values).is_some();
+        if out.len() > had && out.samples().skip(had).take(1).all(about_files) {
+            trail.note_uids((pass, first), out.names().skip(had).map(|(uid, _)| uid));
+        }
+    }
+}
+
+/// The uids of samples in a row, within a pass.
+#[derive(Debug, Default)]
+pub(super) struct Uids {
+    pass: u64,
+    first: u64,
+    uids: VecDeque<u64>,
+}
+
+impl Uids {
+    /// Adds those from sample `first` on.
+    pub(super) fn add(&mut self, (pass, first): (u64, u64), uids: impl Iterator<Item = u64>) {
+        if (pass, first) != (self.pass, self.first + self.uids.len() as u64) {
+            (self.pass, self.first) = (pass, first);
+            self.uids.clear();
+        }
+        self.uids.extend(uids);
+        let most = self.uids.len().saturating_sub(MOST);
+        self.uids.drain(..most);
+        self.first += most as u64;
+    }
+
+    /// The uid of the last of the first `count` samples.
+    pub(super) fn last_of(&self, pass: u64, count: u64) -> Option<u64> {
+        let at = count.checked_sub(1)?.checked_sub(self.first).filter(|_| pass == self.pass)?;
+        self.uids.get(usize::try_from(at).ok()?).copied()
+    }
+
+    /// Forgets those before sample `first`.
+    pub(super) fn forget(&mut self, pass: u64, first: u64) {
+        if pass == self.pass {
+            let count = usize::try_from(first.saturating_sub(self.first)).unwrap_or(usize::MAX);
+            let count = count.min(self.uids.len());
+            self.uids.drain(..count);
+            self.first += count as u64;
+        }
+    }
+}
+
+/// Which sample the last one must be of those that come again after a resume.
+#[derive(Default)]
+pub(crate) struct Expected {
+    uid: Option<u64>,
+    difference: Option<String>,
+}
+
+impl Expected {
+    pub(super) fn new(uid: Option<u64>) -> Self {
+        Self { uid, difference: None }
+    }
+
+    /// Its uid, before it came.
+    pub(super) fn uid(&self) -> Option<u64> {
+        self.uid
+    }
+
+    /// Compares the first sample of `out`, the last that comes again.
+    pub(super) fn compare(&mut self, out: &Chunk) {
+        if let (Some(expected), Some((uid, key))) = (self.uid.take(), out.names().next())
+            && uid != expected
+        {
+            self.difference =
+                Some(format!("the samples before the saved position are others now, such as {key}"));
+        }
+    }
+
+    /// How it differs, if it does.
+    pub(super) fn take_difference(&mut self) -> Option<String> {
+        self.difference.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uids_are_found_by_their_place() {
+        let mut uids = Uids::default();
+        uids.add((0, 0), 10..15);
+        uids.add((0, 5), 15..20);
+        let found = |uids: &Uids| [0, 1, 6, 10, 11].map(|count| uids.last_of(0, count));
+        assert_eq!(found(&uids), [None, Some(10), Some(15), Some(19), None]);
+        uids.forget(0, 5);
+        assert_eq!(found(&uids), [None, None, Some(15), Some(19), None]);
+        uids.add((1, 0), 30..31);
+        assert_eq!((uids.last_of(1, 1), uids.last_of(0, 6)), (Some(30), None));
+    }
+}
