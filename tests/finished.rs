@@ -1,5 +1,4 @@
 //! A run whose epochs are all over delivers nothing more, and says so.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{fs, process::Output};
 

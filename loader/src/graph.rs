@@ -307,7 +307,7 @@ impl Node {
         changed: impl IntoIterator<Item = (&'a str, &'a Value)>,
     ) -> String {
         let options = self.options.iter().map(|(name, value)| (name.as_str(), value));
-        let own = |name: &str| !COMMON.contains(&name) && !(name == OPTIONS && spec.configures());
+        let own = |name: &str| !(COMMON.contains(&name) || name == OPTIONS && spec.configures());
         let mut options: BTreeMap<_, _> = options.filter(|(name, _)| own(name)).collect();
         options.extend(changed);
         let mut json = String::new();

@@ -65,7 +65,7 @@ impl Maker<'_> {
             link.destination = size.map(|size| Destination::Batch(Stacker::new(size, self.most)));
         }
         let (maps, lane) = Parallel::new(links, self.usher(segment));
-        Ok(Body::Parallel(maps, lane))
+        Ok(Body::Parallel(maps, Box::new(lane)))
     }
 
     /// Who says whose turn it is in an unordered segment.

@@ -53,7 +53,7 @@ enum Part {
 /// A run of maps, one chunk after the other.
 struct Maps {
     maps: Parallel,
-    lane: Lane,
+    lane: Box<Lane>,
     grain: Grain,
     /// Samples taken in this pass.
     taken: u64,

@@ -132,7 +132,7 @@ pub(crate) enum Body {
     /// One thread at a time.
     Serial(Box<Chain>),
     /// Any number of threads at once, and what sees its chunks in order.
-    Parallel(Parallel, Lane),
+    Parallel(Parallel, Box<Lane>),
 }
 
 /// All that an executor is given.

@@ -35,7 +35,6 @@ pub(super) struct Segment {
 }
 
 /// What runs in a segment, and how far it is.
-#[expect(clippy::large_enum_variant, reason = "a graph has few segments")]
 pub(super) enum Kind {
     Serial {
         /// Away while it runs.
@@ -48,7 +47,7 @@ pub(super) enum Kind {
     },
     Parallel {
         maps: Parallel,
-        lane: Lane,
+        lane: Box<Lane>,
         grain: Grain,
         /// Samples taken in this pass.
         taken: u64,

@@ -37,8 +37,8 @@ use forebay_core::{
 };
 
 pub use self::notes::Note;
-pub(crate) use self::{lent::Lent, pool::Pool, stacker::Stacker};
 use self::{home::Home, losses::Losses, notes::Notes};
+pub(crate) use self::{lent::Lent, pool::Pool, stacker::Stacker};
 use crate::{
     Registry,
     graph::{Action, OnError},

@@ -180,7 +180,7 @@ impl Manifest {
             .filter(|json| rest - json.len() < 8)
             .ok_or_else(|| corrupt(&format!("its manifest has {rest} bytes, and says {len}")))?;
         // One of a later version may say more.
-        let typed = word(12) == 2 && word(20) <= FOREBAY_MINOR;
+        let typed = word(12) == 2 && (0..=FOREBAY_MINOR).contains(&word(20));
         if typed {
             spelling::keys(json)?;
         }

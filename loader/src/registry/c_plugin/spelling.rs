@@ -85,8 +85,9 @@ pub(in crate::registry) fn values(manifest: &Manifest) -> Result<()> {
         if let Some(extension) = extensions.iter().find(|extension| extension.starts_with('.')) {
             return Err(wrong(format!("extension `{extension}` in `{name}`, expected it without the dot")));
         }
-        let is_hex =
-            |bytes: &str| bytes.len() % 2 == 0 && bytes.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let is_hex = |bytes: &str| {
+            bytes.len().is_multiple_of(2) && bytes.bytes().all(|digit| digit.is_ascii_hexdigit())
+        };
         if let Some(magic) = magic.iter().find(|magic| !is_hex(&magic.bytes)) {
             let bytes = &magic.bytes;
             return Err(wrong(format!("magic `{bytes}` in `{name}`, expected pairs of hexadecimal digits")));
