@@ -37,7 +37,8 @@ fn value(text: &str) -> Result<Value> {
     let expression = Expression::new(text)?;
     let places = expression.places(sample.schema());
     let host = small_host();
-    let draws = Draws::new(&host.context(), sample.uid());
+    let cx = host.context();
+    let draws = Draws::new(&cx, sample.uid());
     expression.value(&places, &Key::whole("a.tar"), sample.schema(), sample.values(), &draws)
 }
 
@@ -223,7 +224,8 @@ fn a_field_as_it_is_shares_its_memory() {
     let expression = Expression::new("image").unwrap();
     let places = expression.places(sample.schema());
     let host = small_host();
-    let draws = Draws::new(&host.context(), sample.uid());
+    let cx = host.context();
+    let draws = Draws::new(&cx, sample.uid());
     let found = expression.value(&places, sample.key(), sample.schema(), sample.values(), &draws).unwrap();
     let data = |value: &Value| value.as_tensor().unwrap().data().as_ptr();
     assert_eq!(data(&found), data(sample.get("image").unwrap()));
@@ -420,7 +422,8 @@ fn random_expression(rng: &mut Rng, depth: u32) -> String {
 fn the_short_way_gives_what_the_long_way_gives() {
     let mut rng = Rng::new(3, 1);
     let host = small_host();
-    let draws = Draws::new(&host.context(), 1);
+    let cx = host.context();
+    let draws = Draws::new(&cx, 1);
     let (mut short, mut none) = (0, 0);
     for _ in 0..20_000 {
         let text = random_expression(&mut rng, 3);
