@@ -24,7 +24,9 @@ impl Unit {
         let mut at: Option<&Node> = graph.nodes().iter().find(|node| !read(&node.name));
         while let Some(node) = at {
             let Some(spec) = registry.pipe(&node.pipe) else { break };
-            if let Some((one, many)) = spec.unit() {
+            // A plugin that was built before it could say so: whatever stacks gives batches.
+            let stacks = !spec.stacks.is_empty() || !spec.uids_option.is_empty();
+            if let Some((one, many)) = spec.unit().or(stacks.then_some(("batch", "batches"))) {
                 // Such a pipe may split a sample over several.
                 let splits = !spec.uids_option.is_empty() && spec.uids == Uids::Made;
                 let taker = splits.then(|| node.name.clone());

@@ -221,9 +221,7 @@ impl PipeSpec {
     /// What one of the samples it gives is called, and several, where each is made of several others.
     #[must_use]
     pub fn unit(&self) -> Option<(&str, &str)> {
-        // A plugin that was built before it could say so: whatever stacks gives batches.
-        let stacks = !self.stacks.is_empty() || !self.uids_option.is_empty();
-        self.gives.split_once(' ').or(stacks.then_some(("batch", "batches")))
+        self.gives.split_once(' ')
     }
 
     /// Whether several of its chunks may be worked on at once: a map, or a flat map that says so.

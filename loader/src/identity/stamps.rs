@@ -14,8 +14,6 @@ use crate::{
 const OPEN: &str = "open";
 const NONE: &str = "none";
 const PATH: &str = "path";
-/// The scheme of paths.
-const LOCAL: &str = "file";
 
 /// Adds to an identity what the files of a node are now; gives what people should know of those that it cannot tell.
 ///
@@ -25,7 +23,7 @@ pub(super) fn add_files(node: &Node, registry: &Registry, add: &mut dyn FnMut(&[
     let source = spec.class == Class::Source;
     let mut texts = Vec::new();
     node.options.values().for_each(|value| texts_in(value, &mut texts));
-    if source && let Some(url) = texts.iter().find(|text| scheme_of(text) != LOCAL) {
+    if source && let Some(url) = texts.iter().find(|text| scheme_of(text) != scheme_of("")) {
         let scheme = scheme_of(url);
         return Some(format!(
             "what `{}` reads by {scheme} is known by name alone: change the option `identity` when it changes",
