@@ -25,6 +25,7 @@ fn every_kind_is_built_outside_and_passes_every_check() {
         ("decoder", ["--data", "tests/data"]),
         ("source", ["--seconds", "60"]),
         ("pipe", ["--graph", "range 40 | my_pipe value by=3"]),
+        ("container", ["--data", "tests/data"]),
         ("store", ["--data", "my-store://tests/data/hello.txt"]),
     ] {
         let name = format!("my-{kind}");

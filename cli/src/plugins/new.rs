@@ -38,6 +38,8 @@ enum Kind {
     Source,
     /// A pipe that changes samples
     Pipe,
+    /// Two pipes for files with many samples: one cuts them into pieces, one reads those on all threads
+    Container,
     /// Where bytes are: URLs of a scheme
     Store,
 }
@@ -48,6 +50,7 @@ impl Kind {
             Self::Decoder => "decoder",
             Self::Source => "source",
             Self::Pipe => "pipe",
+            Self::Container => "container",
             Self::Store => "store",
         }
     }
@@ -98,8 +101,8 @@ const TAKEN: &str = "abstract alloc as async await become box break const contin
                      super test trait true try type typeof unsafe unsized use virtual where while yield";
 
 /// Types that the new crate's code uses.
-const USED: &str = "Buffer Context DType DataPipe Decoder DecoderInfo Error File Key Magic Map NoOptions Path PipeInfo Result Sample SeekFrom Self Some \
-                    Source State StateExt Store StoreInfo Tensor TensorExt Value Wanted Option Vec String Box Ok Err None";
+const USED: &str = "Blob Buffer Context Cuts DType DataPipe Decoder DecoderInfo Entries Error File FlatMap Items Key Magic Map NoOptions Opens Others Path PipeInfo Result Sample \
+                    SeekFrom Self Some Source State StateExt Store StoreInfo Str Tensor TensorExt Value View Wanted Option Vec String Box Ok Err None";
 
 impl Names {
     fn of(package: &str, kind: Kind) -> Result<Self> {
@@ -151,13 +154,16 @@ fn files(
             ("A source of numbers and their squares", include_str!("../../templates/source.rs.txt"))
         }
         Kind::Pipe => ("A map that multiplies a field", include_str!("../../templates/pipe.rs.txt")),
+        Kind::Container => {
+            ("A reader of files with many samples", include_str!("../../templates/container.rs.txt"))
+        }
         Kind::Store => ("A store for URLs of a scheme", include_str!("../../templates/store.rs.txt")),
     };
-    let piped = matches!(kind, Kind::Source | Kind::Pipe);
-    let more = if piped {
-        format!("# Pipes for the graphs of the tests.\nforebay-pipes = {}\n", dependency("plugins/pipes", ""))
-    } else {
-        String::new()
+    let more = match other_plugin(kind) {
+        Some((what, folder, name)) => {
+            format!("# {what} for the graphs of the tests.\n{name} = {}\n", dependency(folder, ""))
+        }
+        None => String::new(),
     };
     let here = std::path::absolute(folder)?;
     let (core, testkit) = (dependency("core", ""), dependency("testkit", ", features = [\"conformance\"]"));
@@ -193,10 +199,20 @@ fn files(
     ];
     match kind {
         Kind::Decoder => files.push(("tests/data/two-by-three.grid", grid())),
+        Kind::Container => files.push(("tests/data/three.shelf", shelf())),
         Kind::Store => files.push(("tests/data/hello.txt", b"Hello from a store.\n".to_vec())),
         Kind::Source | Kind::Pipe => {}
     }
     Ok(files)
+}
+
+/// The plugin of ours that its tests need: what of it, its folder and its name.
+fn other_plugin(kind: Kind) -> Option<(&'static str, &'static str, &'static str)> {
+    match kind {
+        Kind::Source | Kind::Pipe => Some(("Pipes", "plugins/pipes", "forebay-pipes")),
+        Kind::Container => Some(("Files", "plugins/files", "forebay-files")),
+        Kind::Decoder | Kind::Store => None,
+    }
 }
 
 /// A grid of two rows and three columns, as the new decoder reads it.
@@ -206,11 +222,22 @@ fn grid() -> Vec<u8> {
     b"GRID".iter().copied().chain(head).chain(numbers.into_iter().flat_map(f32::to_le_bytes)).collect()
 }
 
+/// A shelf of three entries, as the new container is.
+fn shelf() -> Vec<u8> {
+    let entries = ["heron", "", "a grey heron"];
+    let numbers = [entries.len()].into_iter().chain(entries.map(str::len));
+    let numbers = numbers.flat_map(|number| (number as u32).to_le_bytes());
+    b"SHLF".iter().copied().chain(numbers).chain(entries.concat().into_bytes()).collect()
+}
+
 /// What its conformance test gives the kit besides the plugin.
 fn with(kind: Kind, Names { library, scheme, .. }: &Names) -> String {
     match kind {
         Kind::Decoder => ".data(\"tests/data\")".to_owned(),
         Kind::Source => ".with(forebay_pipes::register)".to_owned(),
+        Kind::Container => {
+            "\n        .with(forebay_files::register)\n        .data(\"tests/data\")\n        ".to_owned()
+        }
         Kind::Pipe => {
             format!(
                 "\n        .with(forebay_pipes::register)\n        .graph(\"range 40 | {library} value by=3\")\n        "
@@ -226,7 +253,7 @@ fn with(kind: Kind, Names { library, scheme, .. }: &Names) -> String {
 /// The arguments of `forebay plugins test` for it.
 fn tested(kind: Kind, Names { library, scheme, .. }: &Names) -> String {
     match kind {
-        Kind::Decoder => "--data tests/data".to_owned(),
+        Kind::Decoder | Kind::Container => "--data tests/data".to_owned(),
         Kind::Source => String::new(),
         Kind::Pipe => format!("--graph 'range 40 | {library} value by=3'"),
         Kind::Store => format!("--data {scheme}://./tests/data/hello.txt"),
@@ -237,7 +264,7 @@ fn tested(kind: Kind, Names { library, scheme, .. }: &Names) -> String {
 fn used(kind: Kind, Names { library, scheme, .. }: &Names, here: &Path) -> String {
     let forebay = "forebay --plugin target/release head";
     match kind {
-        Kind::Decoder => format!("{forebay} tests/data"),
+        Kind::Decoder | Kind::Container => format!("{forebay} tests/data"),
         Kind::Source => format!("{forebay} '{library} 10'"),
         Kind::Pipe => format!("{forebay} 'range 10 | {library} value by=3'"),
         Kind::Store => format!("{forebay} {scheme}://{}/tests/data/", here.display()),
@@ -249,6 +276,9 @@ fn data(kind: Kind) -> &'static str {
     match kind {
         Kind::Decoder => {
             "Put small files of your own, as other programs write them, into `tests/data`: each is cut off and changed at every byte."
+        }
+        Kind::Container => {
+            "Put small files of your own into `tests/data`. Let the first pipe read as little as it can, and the second do the work; keep pieces to some MB. The guide says how uids go from file to piece to sample."
         }
         Kind::Source => {
             "`state` and `restore` are what a resume goes by: the kit stops and goes on after every sample."

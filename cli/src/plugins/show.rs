@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use forebay_loader::{
     Error, Registry,
-    graph::{List, OPTIONS, OptionSpec},
+    graph::{List, MagicSpec, OPTIONS, OptionSpec},
     nearest,
     registry::{Manifest, Record, StoreSpec},
 };
@@ -16,6 +16,9 @@ use crate::{
     print::{self, Table},
     report::near,
 };
+
+/// The most magic bytes of one decoder or pipe that are shown.
+const MAGIC: usize = 16;
 
 /// Shows a plugin, or the one thing of this name that some plugin offers, and loads the plugin to see whether it fits.
 pub(super) fn show(registry: &Registry, name: &str, json: bool) -> Result {
@@ -121,12 +124,18 @@ fn write_offers(manifest: &Manifest, name: Option<&str>, out: &mut dyn Write) ->
     let is = |known: &str| name.is_none_or(|name| name == known);
     for pipe in people(&manifest.pipes).filter(|pipe| is(&pipe.name)) {
         writeln!(out, "\npipe {}: {}", pipe.name, pipe.summary)?;
+        if let Some(opens) = &pipe.opens {
+            let then = if opens.then.is_empty() { String::new() } else { format!(", for {}", opens.then) };
+            writeln!(out, "  opens files{then}, extensions: {}", opens.extensions.join(", "))?;
+            write_magic(&opens.magic, out)?;
+        }
         write_options(&pipe.options, out)?;
     }
     for decoder in manifest.decoders.iter().filter(|decoder| is(&decoder.name)) {
         writeln!(out, "\ndecoder {}: {}", decoder.name, decoder.summary)?;
         let extensions = decoder.extensions.join(", ");
         writeln!(out, "  priority {}, extensions: {extensions}", decoder.priority)?;
+        write_magic(&decoder.magic, out)?;
         if let Some(first) = decoder.options.first() {
             let (decoder, option) = (&decoder.name, &first.name);
             writeln!(out, "  set by a pipe that decodes: {OPTIONS}={{{decoder}={{{option}=...}}}}")?;
@@ -139,6 +148,33 @@ fn write_offers(manifest: &Manifest, name: Option<&str>, out: &mut dyn Write) ->
         write_options(&store.options, out)?;
     }
     Ok(())
+}
+
+/// Writes how files begin: bytes in hexadecimal, and as text where they are.
+fn write_magic(magic: &[MagicSpec], out: &mut dyn Write) -> io::Result<()> {
+    if magic.is_empty() {
+        return writeln!(out, "  magic bytes: none, the extension decides");
+    }
+    let shown = magic.iter().take(MAGIC).map(|magic| {
+        let bytes: Vec<u8> = (0..magic.bytes.len() / 2)
+            .filter_map(|at| u8::from_str_radix(magic.bytes.get(2 * at..2 * at + 2)?, 16).ok())
+            .collect();
+        let hex: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = str::from_utf8(&bytes).ok().filter(|text| text.chars().all(|c| c.is_ascii_graphic()));
+        match (text, magic.offset) {
+            (Some(""), _) => "any, and its code decides".to_owned(),
+            (text, offset) => {
+                let text = text.map(|text| format!(" `{text}`")).unwrap_or_default();
+                let at = if offset > 0 { format!(" at byte {offset}") } else { String::new() };
+                hex.join(" ") + &text + &at
+            }
+        }
+    });
+    let mut shown: Vec<_> = shown.collect();
+    if magic.len() > MAGIC {
+        shown.push(format!("{} more, which --json lists", magic.len() - MAGIC));
+    }
+    writeln!(out, "  magic bytes: {}", shown.join("; "))
 }
 
 fn write_options(options: &[OptionSpec], out: &mut dyn Write) -> io::Result<()> {

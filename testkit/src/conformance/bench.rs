@@ -1,6 +1,11 @@
 //! What checks work with: the plugin's things, and what comes of them.
 
-use std::{fs, path::Path, time::Instant};
+use std::{
+    fs::{self, File},
+    os::unix::fs::FileExt as _,
+    path::Path,
+    time::Instant,
+};
 
 use forebay_core::{AnyDecoder, Buffer, Wanted};
 use forebay_loader::{
@@ -25,7 +30,12 @@ pub(super) struct Bench<'a> {
     pub(super) kit: &'a Kit,
     pub(super) subject: &'a Subject,
     pub(super) begun: Instant,
+    /// Where it is said what is worked on.
+    pub(super) doing: Option<File>,
 }
+
+/// So many bytes of that are kept.
+const DOING: usize = 200;
 
 /// What a graph gave.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +50,25 @@ impl Bench<'_> {
     /// All plugins, with nothing loaded or made yet.
     pub(super) fn registry(&self) -> Result<Registry> {
         self.kit.registry()
+    }
+
+    /// Says what is worked on now, so that it is known if the process dies over it.
+    pub(super) fn doing(&self, what: &str) {
+        let Some(file) = &self.doing else { return };
+        let mut text = [b' '; DOING];
+        let len = what.len().min(DOING);
+        text[..len].copy_from_slice(&what.as_bytes()[..len]);
+        // Nobody is told then, and nothing else goes wrong.
+        let _ = file.write_all_at(&text, 0);
+    }
+
+    /// The name of one of a decoder's files.
+    pub(super) fn file(&self, at: usize) -> String {
+        match self.subject {
+            Subject::Decoder { files, .. } => files.get(at).map(|path| path.display().to_string()),
+            _ => None,
+        }
+        .unwrap_or_default()
     }
 
     /// Whether half of the time for this check is over: what can be done in part is left at that.

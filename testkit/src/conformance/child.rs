@@ -23,6 +23,7 @@ use super::{
     Kit, Verdict,
     bench::Bench,
     checks::{CHECKS, Check, Miss},
+    state::State,
     subject::Subject,
 };
 
@@ -45,6 +46,8 @@ pub(super) struct Task {
     answer: PathBuf,
     /// What the process prints into.
     printed: PathBuf,
+    /// Where it says what it works on, for the case that it dies over it.
+    doing: PathBuf,
 }
 
 impl Task {
@@ -62,8 +65,8 @@ impl Task {
 /// `Io`, when no process can be started.
 pub(super) fn ask(kit: &Kit, subject: usize, check: &str) -> Result<(Verdict, String)> {
     let folder = tempfile::tempdir()?;
-    let (answer, printed) = (folder.path().join("answer"), folder.path().join("printed"));
-    let task = Task { subject, check: check.to_owned(), answer, printed };
+    let [answer, printed, doing] = ["answer", "printed", "doing"].map(|name| folder.path().join(name));
+    let task = Task { subject, check: check.to_owned(), answer, printed, doing };
     let output = File::create(&task.printed)?;
     let mut command = Command::new(env::current_exe()?);
     match kit.test {
@@ -75,11 +78,12 @@ pub(super) fn ask(kit: &Kit, subject: usize, check: &str) -> Result<(Verdict, St
     command.env(TASK, json).env("RUST_BACKTRACE", "0");
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
     let Some(status) = wait(command, kit.seconds * PATIENCE)? else {
-        return Ok((Verdict::Died, format!("no answer within {} s", kit.seconds * PATIENCE)));
+        let late = format!("no answer within {} s", kit.seconds * PATIENCE);
+        return Ok((Verdict::Died, late + &over(&task.doing)));
     };
     match fs::read(&task.answer).ok().and_then(|answer| serde_json::from_slice(&answer).ok()) {
         Some(answer) => Ok(answer),
-        None => Ok((Verdict::Died, last_words(status, &task.printed))),
+        None => Ok((Verdict::Died, last_words(status, &task.printed) + &over(&task.doing))),
     }
 }
 
@@ -103,6 +107,15 @@ fn wait(mut command: Command, seconds: u64) -> Result<Option<ExitStatus>> {
     Ok(ended.then_some(status))
 }
 
+/// What it worked on when it died, as far as that is known.
+fn over(doing: &Path) -> String {
+    let doing = fs::read_to_string(doing).unwrap_or_default();
+    match doing.trim_end() {
+        "" => String::new(),
+        doing => format!(" (over {doing})"),
+    }
+}
+
 fn last_words(status: ExitStatus, printed: &Path) -> String {
     let printed = String::from_utf8_lossy(&fs::read(printed).unwrap_or_default()).into_owned();
     let last = printed.lines().rfind(|line| !line.is_empty() && !line.starts_with("note: "));
@@ -116,12 +129,18 @@ pub(super) fn serve(kit: &Kit, subjects: &[Subject], task: &Task) -> ! {
     limit(Resource::Cpu, kit.seconds);
     // What the harness of a test has printed before.
     let before = printed(&task.printed).len();
+    let state = State::now();
     let answer =
         match subjects.get(task.subject).and_then(|subject| Some((subject, find(subject, &task.check)?))) {
             None => (Verdict::Failed, "the plugin is not what it was a moment ago".to_owned()),
             Some((subject, check)) => {
-                let bench = Bench { kit, subject, begun: Instant::now() };
+                let doing = File::create(&task.doing).ok();
+                let bench = Bench { kit, subject, begun: Instant::now(), doing };
                 let found = panic::catch_unwind(AssertUnwindSafe(|| (check.run)(&bench)));
+                drop(bench);
+                let found = found.map(|found| {
+                    found.and_then(|detail| state.changed().map_or(Ok(detail), |why| Err(Miss::Failed(why))))
+                });
                 match found.unwrap_or_else(|_| Err(Miss::Failed("the kit itself panicked".to_owned()))) {
                     Ok(detail) => quiet(&task.printed, before, detail),
                     Err(Miss::Skipped(why)) => (Verdict::Skipped, why),

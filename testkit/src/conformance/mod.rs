@@ -23,6 +23,7 @@ mod checks;
 mod child;
 mod heads;
 mod report;
+mod state;
 mod subject;
 
 use std::path::PathBuf;

@@ -34,7 +34,8 @@ pub(super) const PROBE: Check = Check {
     run: |bench| {
         let (decoder, files, magic) = (bench.decoder()?, bench.files()?, bench.magic()?);
         let mut least = u8::MAX;
-        for (extension, bytes) in &files {
+        for (at, (extension, bytes)) in files.iter().enumerate() {
+            bench.doing(&bench.file(at));
             least = least.min(probe(&decoder, extension, bytes)?);
         }
         expect(least > 0, || "does not know one of its own files".to_owned())?;
@@ -47,6 +48,7 @@ pub(super) const PROBE: Check = Check {
             if own || magic.iter().any(|magic| magic.begins(head)) {
                 continue;
             }
+            bench.doing(&format!("the first bytes of {what}"));
             let sure = probe(&decoder, extension, head)?;
             expect(sure <= least, || format!("is surer of {what} ({sure}) than of its own files ({least})"))?;
             foreign += 1;
@@ -64,17 +66,18 @@ pub(super) const DECODE: Check = Check {
         let (one, other, files) = (bench.decoder()?, bench.decoder()?, bench.files()?);
         let (mut refused, mut read) = (None, 0);
         for (at, (extension, bytes)) in files.iter().enumerate() {
+            bench.doing(&bench.file(at));
             let first = match decode(&one, extension, bytes) {
                 // Some formats are known, and told why they are not read.
                 Err(error) if error.kind() == ErrorKind::Unsupported => {
                     refused = Some(error);
                     continue;
                 }
-                first => first?,
+                first => first.map_err(|error| error.context("file", bench.file(at)))?,
             };
             for decoder in [&one, &other] {
                 let again = decode(decoder, extension, bytes)?;
-                expect(again == first, || format!("file {at} gives another value the second time"))?;
+                expect(again == first, || format!("{} gives another value the second time", bench.file(at)))?;
             }
             read += 1;
         }
@@ -94,18 +97,20 @@ pub(super) const DAMAGE: Check = Check {
         let (mut forms, mut refused) = (0, 0);
         for (at, (extension, bytes)) in files.iter().enumerate() {
             let damage = Damage::new(bytes.to_vec(), PLACES);
+            let name = bench.file(at);
             // Here and there, so that of a file that takes long some of each part is damaged.
             let count = damage.forms();
             let step = if count.is_multiple_of(STEP) { 1 } else { STEP };
             for form in
                 (0..count).take_while(|at| *at < SHARED || !bench.is_late()).map(|at| at * step % count)
             {
+                bench.doing(&format!("{name}, {}", damage.describe(form)));
                 let found = decode(&decoder, extension, &Buffer::from(damage.form(form)));
                 if let Err(error) = &found {
                     expect(refuses(error), || {
-                        format!("file {at}, {}: {error}: {}", damage.describe(form), advice(error.kind()))
+                        format!("{name}, {}: {error}: {}", damage.describe(form), advice(error.kind()))
                     })?;
-                    expect(!error.message().is_empty(), || format!("file {at}: an error without words"))?;
+                    expect(!error.message().is_empty(), || format!("{name}: an error without words"))?;
                 }
                 refused += usize::from(found.is_err());
                 forms += 1;
@@ -163,7 +168,8 @@ pub(super) const MEMORY: Check = Check {
         let (decoder, files) = (bench.decoder()?, bench.files()?);
         grows(|| {
             for _ in (0..TIMES).take_while(|at| *at == 0 || !bench.is_late()) {
-                for (extension, bytes) in &files {
+                for (at, (extension, bytes)) in files.iter().enumerate() {
+                    bench.doing(&bench.file(at));
                     let found = decode(&decoder, extension, bytes);
                     found.map(drop).or_else(|error| match error.kind() {
                         ErrorKind::Unsupported => Ok(()),

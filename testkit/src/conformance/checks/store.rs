@@ -22,6 +22,7 @@ pub(super) const READS: Check = Check {
     promise: "a file has as many bytes as it says, and any piece of it is that piece of the whole",
     run: |bench| {
         let (store, url) = store(bench)?;
+        bench.doing(url);
         let size = store.size(url)?;
         let whole = store.read(url, 0, size.min(MOST))?;
         let len = whole.len() as u64;
