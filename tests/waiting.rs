@@ -8,7 +8,7 @@ use std::{
 };
 
 use forebay_loader::Executor;
-use forebay_tests::{Gate, Setting, build, line, registry, run, within_deadline};
+use forebay_tests::{Gate, Setting, build, builder, line, registry, run, within_deadline};
 use rustix::time::{ClockId, clock_gettime};
 
 /// One test at a time.
@@ -75,6 +75,29 @@ fn a_source_that_nobody_reads_any_more_stops_b049() {
         for epoch in 0..3 {
             assert_eq!(run(&mut loader, epoch).unwrap().samples, 3);
             assert_idle("the epoch is over");
+        }
+    });
+}
+
+#[test]
+fn no_more_samples_are_made_ahead_than_allowed() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    within_deadline(|| {
+        let graph = line("range 100000 | increment | shuffle 1 | increment");
+        for executor in [Executor::Inline, Executor::Threads(4), Executor::Processes(2)] {
+            let truth = run(&mut build(&graph, &registry(), Setting::INLINE).unwrap(), 0).unwrap();
+            let setting = Setting { executor, ..Setting::INLINE };
+            let mut loader = builder(&graph, setting).ahead(8).build(&registry()).unwrap();
+            let mut epoch = loader.epoch(0);
+            // Sizes of calls have grown by then.
+            assert_eq!(epoch.by_ref().take(5000).filter(Result::is_ok).count(), 5000);
+            thread::park_timeout(Duration::from_millis(200)); // For it to fill up; if that takes longer, less is made.
+            let made: Vec<_> = epoch.stats().nodes.iter().map(|node| node.samples).collect();
+            // Behind each of the three edges 8 may wait, and a call gives at most 8 more; the consumer has up to 8 at hand.
+            assert!(made[3] <= 5000 + 16, "{executor}: {made:?}");
+            assert!(made[0] <= 5000 + 16 + 3 * 16, "{executor}: {made:?}");
+            drop(epoch);
+            assert_eq!(run(&mut loader, 0).unwrap(), truth, "{executor}");
         }
     });
 }

@@ -60,6 +60,9 @@ pub(crate) struct Args {
     /// The most memory of samples that wait, such as 64MiB or 64M; each thread works on one beside that [default: the graph's, else 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| parse_bytes(text).map_err(message))]
     budget: Option<u64>,
+    /// The most samples that wait between two parts of the graph, beside the budget [default: the graph's, else as many as fit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    ahead: Option<u64>,
     /// Give the samples of rank R among W that share the data: R/W, from 0/W on; `env` for what RANK and WORLD_SIZE say
     #[arg(long, value_name = "R/W", value_parser = rank)]
     rank: Option<(u32, u32)>,
@@ -227,6 +230,9 @@ fn build(
     }
     if let Some(budget) = args.budget {
         builder = builder.budget(budget);
+    }
+    if let Some(ahead) = args.ahead {
+        builder = builder.ahead(ahead);
     }
     if let Some(file) = &args.audit {
         builder = builder.audit(file);

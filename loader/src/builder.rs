@@ -33,6 +33,7 @@ pub struct LoaderBuilder {
     seed: Option<u64>,
     shuffles: bool,
     budget: Option<u64>,
+    ahead: Option<u64>,
     limits: Option<Limits>,
     chunk: Option<usize>,
     marks: Duration,
@@ -57,6 +58,7 @@ impl LoaderBuilder {
             seed: None,
             shuffles: true,
             budget: None,
+            ahead: None,
             limits: None,
             chunk: None,
             marks: DEFAULT_MARKS,
@@ -156,6 +158,17 @@ impl LoaderBuilder {
         self
     }
 
+    /// The most samples that wait between two segments, or are worked on to wait there; as many as the [budget](Self::budget) allows
+    /// unless set. Set it where a map is costly and the consumer may stop at any sample: no more than these are made in vain. Calls
+    /// get no more samples than that at once. It never changes what comes out.
+    ///
+    /// A batch is one sample. The consumer has a chunk of at most so many at hand, too.
+    #[must_use]
+    pub fn ahead(mut self, samples: u64) -> Self {
+        self.ahead = Some(samples.max(1));
+        self
+    }
+
     /// What decoders may take. Unless set, a value may have sixteen times the [budget](Self::budget), but 256 MiB at least, and at
     /// most 1 GiB or the budget, whichever is more; a picture may have 256 Mi pixels.
     #[must_use]
@@ -243,6 +256,7 @@ impl LoaderBuilder {
         let seed = self.seed.or(graph.run.seed).unwrap_or(0);
         let epochs = self.epochs.or(graph.run.epochs).unwrap_or(1);
         let budget = self.budget.or(graph.run.budget).unwrap_or(DEFAULT_BUDGET);
+        let ahead = self.ahead.or(graph.run.ahead);
         let limits = self.limits.unwrap_or_else(|| within(budget));
         let ranks = self.ranks.unwrap_or((0, 1));
         let plan = Plan::new(&graph, registry, executor)?;
@@ -257,6 +271,7 @@ impl LoaderBuilder {
             seed,
             ranks,
             budget,
+            ahead: ahead.map_or(usize::MAX, as_size),
             limits,
             chunk: self.chunk,
             marks: self.marks,

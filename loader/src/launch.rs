@@ -34,6 +34,8 @@ pub(crate) struct Recipe {
     pub(crate) seed: u64,
     pub(crate) ranks: (u32, u32),
     pub(crate) budget: u64,
+    /// The most samples that wait on an edge.
+    pub(crate) ahead: usize,
     pub(crate) limits: Limits,
     pub(crate) chunk: Option<usize>,
     pub(crate) marks: Duration,
@@ -141,6 +143,7 @@ impl Recipe {
             ranks: self.ranks,
             identities: &self.identities,
             chunk: self.chunk,
+            ahead: self.ahead,
             most: as_size(self.limits.bytes),
             marks: self.marks,
             course,
@@ -157,6 +160,7 @@ impl Recipe {
             bodies,
             host: Arc::clone(keeps.host),
             budget: as_size(self.budget),
+            ahead: self.ahead,
             chunk: self.chunk,
             names: graph.nodes().iter().map(|node| node.name.clone()).collect(),
             watch: self.watch.clone(),
@@ -198,6 +202,7 @@ impl Recipe {
         let solo = segment.map(|segment| SoloSetup {
             segment,
             chunk: self.chunk,
+            ahead: self.ahead,
             marks: self.marks,
             dealt: self.dealt.clone(),
             audited,

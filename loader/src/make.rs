@@ -36,6 +36,8 @@ pub(crate) struct Maker<'a> {
     pub(crate) identities: &'a BTreeMap<usize, String>,
     /// Pins the chunk size.
     pub(crate) chunk: Option<usize>,
+    /// The most samples that wait on an edge.
+    pub(crate) ahead: usize,
     /// The most bytes of one batch's output memory.
     pub(crate) most: usize,
     /// How often nodes with state leave marks.
@@ -133,7 +135,7 @@ impl Maker<'_> {
             counters,
             blame,
             on_error: node.on_error(),
-            grain: Grain::new(if exact { Some(1) } else { self.chunk }),
+            grain: Grain::new(if exact { Some(1) } else { self.chunk }).within(self.ahead),
             wanted: u64::MAX,
             deferred: None,
             place: origin.mark.place,

@@ -25,6 +25,12 @@ impl Grain {
         }
     }
 
+    /// The same, with no more than `most` samples in a call, unless it is pinned.
+    pub(crate) fn within(self, most: usize) -> Self {
+        let most = self.most.min(most.max(1));
+        Self { most, ..self }
+    }
+
     pub(crate) fn size(&self) -> usize {
         self.size
     }

@@ -176,7 +176,7 @@ impl Inline {
             Body::Parallel(maps, lane) => Part::Maps(Box::new(Maps {
                 maps,
                 lane,
-                grain: Grain::new(job.chunk),
+                grain: Grain::new(job.chunk).within(job.ahead),
                 taken: 0,
                 turns: Turns::default(),
                 failed: None,

@@ -143,6 +143,8 @@ pub(crate) struct Job {
     pub(crate) host: Arc<Host>,
     /// The most bytes that wait on all edges together.
     pub(crate) budget: usize,
+    /// The most samples that wait on an edge.
+    pub(crate) ahead: usize,
     /// Pins the chunk size.
     pub(crate) chunk: Option<usize>,
     /// The names of the nodes.

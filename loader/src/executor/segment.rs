@@ -72,6 +72,14 @@ pub(crate) enum Item {
 }
 
 impl Item {
+    /// How many samples it has.
+    pub(super) fn samples(&self) -> usize {
+        match self {
+            Self::Chunk(chunk, _) => chunk.len(),
+            Self::Failed(_) => 0,
+        }
+    }
+
     /// How many bytes of the budget it takes.
     pub(super) fn bytes(&self) -> usize {
         match self {
@@ -107,19 +115,14 @@ impl Edge {
 }
 
 impl Segment {
-    pub(super) fn new(plan: plan::Segment, body: Body, waker: Waker, chunk: Option<usize>) -> Self {
+    pub(super) fn new(plan: plan::Segment, body: Body, waker: Waker, grain: Grain) -> Self {
         let kind = match body {
             Body::Serial(chain) => {
                 Kind::Serial { chain: Some(chain), wants: None, pending: false, woken: false, missed: None }
             }
-            Body::Parallel(maps, lane) => Kind::Parallel {
-                maps,
-                lane,
-                grain: Grain::new(chunk),
-                taken: 0,
-                running: 0,
-                turns: Turns::default(),
-            },
+            Body::Parallel(maps, lane) => {
+                Kind::Parallel { maps, lane, grain, taken: 0, running: 0, turns: Turns::default() }
+            }
         };
         let (inputs, outputs, rewinds, takes) = (plan.inputs, plan.outputs, plan.rewinds, plan.takes);
         // A process is driven by the same threads whether it is in a sandbox or not.

@@ -13,7 +13,7 @@ use forebay_core::{Chunk, Error, Key, Waker};
 
 use self::output::Ahead;
 use super::{
-    Body, Chain, Job, Parallel,
+    Body, Chain, Grain, Job, Parallel,
     chain::Stop,
     guard::Fallen,
     segment::{Edge, Item, Kind, Segment},
@@ -31,6 +31,8 @@ pub(crate) struct Table {
     edges: Vec<Edge>,
     output: usize,
     budget: usize,
+    /// The most samples that wait on an edge.
+    samples: usize,
     most_ahead: MostAhead,
     workers: usize,
     /// How many chunks of a segment are worked on or wait for an earlier one: enough that one slow sample holds up nobody for
@@ -105,8 +107,9 @@ impl Table {
     pub(crate) fn new(job: Job, wakers: Vec<Waker>, workers: usize) -> Self {
         let keeps = job.plan.segments.iter().any(|segment| segment.keeps);
         let bounded = job.plan.is_bounded();
+        let grain = Grain::new(job.chunk).within(job.ahead);
         let bodies = job.plan.segments.into_iter().zip(job.bodies).zip(wakers);
-        let segments = bodies.map(|((plan, body), waker)| Segment::new(plan, body, waker, job.chunk));
+        let segments = bodies.map(|((plan, body), waker)| Segment::new(plan, body, waker, grain.clone()));
         let edges = job.plan.edges.into_iter();
         Self {
             segments: segments.collect(),
@@ -115,6 +118,7 @@ impl Table {
                 .collect(),
             output: job.output,
             budget: job.budget,
+            samples: job.ahead,
             most_ahead: MostAhead::new(job.budget),
             workers,
             window: (4 * workers).max(MOST_WAITING),

@@ -46,6 +46,11 @@ impl Turns {
         self.done.len()
     }
 
+    /// How many samples wait.
+    pub(super) fn samples(&self) -> usize {
+        self.done.values().map(|done| done.item.samples()).sum()
+    }
+
     /// Takes a chunk that is done, or gives it back: it may be of a pass that was given up, or an error holds its number.
     pub(super) fn put(&mut self, number: u64, done: Done) -> Result<(), Item> {
         if number < self.begun || self.done.contains_key(&number) {

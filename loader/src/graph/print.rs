@@ -83,6 +83,7 @@ impl Graph {
             ("seed", run.seed.map(Value::from)),
             ("epochs", run.epochs.map(Value::from)),
             ("budget", run.budget.map(Value::from)),
+            ("ahead", run.ahead.map(Value::from)),
         ];
         for (name, value) in settings {
             if let Some(value) = value {

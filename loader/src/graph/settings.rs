@@ -21,6 +21,9 @@ pub struct Settings {
     /// The most bytes in flight; written as a number, or as text with a unit (`"512MiB"`).
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "bytes")]
     pub budget: Option<u64>,
+    /// The most samples that wait between two segments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<u64>,
 }
 
 impl Settings {

@@ -315,6 +315,7 @@ impl Worker {
             ranks: self.setup.ranks,
             identities: &self.setup.identities,
             chunk: solo.and_then(|solo| solo.chunk),
+            ahead: solo.map_or(usize::MAX, |solo| solo.ahead),
             most: 0,
             marks: solo.map_or(Duration::MAX, |solo| solo.marks),
             course: &course,

@@ -54,6 +54,8 @@ pub(crate) struct SoloSetup {
     pub(crate) segment: usize,
     /// Pins the chunk size.
     pub(crate) chunk: Option<usize>,
+    /// The most samples that wait on an edge.
+    pub(crate) ahead: usize,
     /// How often nodes with state leave marks.
     pub(crate) marks: Duration,
     /// Of each node of the graph whether it sees one rank's samples; empty when there are no ranks.

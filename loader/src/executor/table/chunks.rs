@@ -27,6 +27,7 @@ struct Cut {
 impl Table {
     /// Takes a chunk of a parallel segment that can run.
     pub(super) fn take_chunk(&mut self, segment: usize) -> Task {
+        let left = self.samples_left(self.segments[segment].outputs[0]).max(1);
         let out = self.spares.pop().unwrap_or_default();
         let begin = Instant::now();
         let wanted = self.taken_by(segment);
@@ -42,8 +43,9 @@ impl Table {
         // The consumer waits for the first batch of an epoch, so all work on it.
         let (stacked, share) = (maps.stacked(), FIRST_SHARE * self.workers);
         let most = if at < stacked { (stacked as usize / share).max(1) } else { usize::MAX };
-        let left = usize::try_from(wanted.saturating_sub(at).max(1)).unwrap_or(usize::MAX);
-        let (parallel, (size, went)) = (maps.clone(), lane.portion(at, grain.at_most(most).min(left)));
+        let wanted = usize::try_from(wanted.saturating_sub(at).max(1)).unwrap_or(usize::MAX);
+        let most = most.min(left).min(wanted);
+        let (parallel, (size, went)) = (maps.clone(), lane.portion(at, grain.at_most(most)));
         let cut = self.cut(segment, size, went);
         if let Kind::Parallel { taken, turns, lane, .. } = &mut self.segments[segment].kind {
             lane.take(at, &cut.chunk);

@@ -3,7 +3,7 @@
 use crate::graph::On;
 
 use super::{
-    super::segment::{Edge, Kind, Segment, Wait},
+    super::segment::{Edge, Item, Kind, Segment, Wait},
     MOST_WAITING, Table,
 };
 
@@ -74,6 +74,22 @@ impl Table {
         !segment.outputs.is_empty() && segment.outputs.iter().map(reader).all(idles)
     }
 
+    /// How many more samples may wait on this edge, those included that its writer works on.
+    pub(super) fn samples_left(&self, edge: usize) -> usize {
+        if self.samples == usize::MAX {
+            return usize::MAX;
+        }
+        let Edge { items, plan, .. } = &self.edges[edge];
+        let in_turn = match &self.segments[plan.from].kind {
+            Kind::Parallel { turns, .. } => turns.samples(),
+            Kind::Serial { .. } => 0,
+        };
+        let in_hand = self.in_hand.iter().filter(|hand| hand.segment == plan.from);
+        let in_hand: usize = in_hand.map(|hand| hand.samples).sum();
+        let waiting: usize = items.iter().map(Item::samples).sum();
+        self.samples.saturating_sub(waiting + in_turn + in_hand)
+    }
+
     /// Whether each output takes one more chunk; `coming` says that one is on its way there.
     ///
     /// An empty one always does. Others do while all edges hold less than the budget, and they and all edges before them less
@@ -89,6 +105,7 @@ impl Table {
             let part = (self.budget / self.edges.len()).saturating_mul(out + 1);
             (coming || !items.is_empty())
                 && (items.len() >= MOST_WAITING
+                    || self.samples_left(out) == 0
                     || held(&self.edges[..=out]) >= part
                     || held(&self.edges) + self.ahead.bytes() >= self.budget)
         };
