@@ -154,6 +154,9 @@ impl<'a> Context<'a> {
     }
 
     /// Writes a line to the host's log.
+    ///
+    /// An [`Info`](Level::Info) line with more lines below it is counted: the first line says what, the rest says why. The host tells it once, at the end of the
+    /// run, with the number of times.
     pub fn log(&self, level: Level, line: &str) {
         crate::shim::services::log(self.raw, level as u32, RStr::from(line));
     }
