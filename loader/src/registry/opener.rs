@@ -194,7 +194,7 @@ impl Registry {
             // Of equals the first by name; of one name that which a graph means by it, the first found.
             openers.push(((Reverse(score), &spec.name, slot.plugin), opener));
         }
-        openers.sort_by_key(|(place, _)| *place);
+        openers.sort_by_key(|(order, _)| *order);
         Ok(openers.into_iter().map(|(_, opener)| opener).collect())
     }
 }
