@@ -5,16 +5,17 @@ use std::{
     fs,
     os::unix::process::ExitStatusExt as _,
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
     sync::{Arc, Mutex},
 };
 
 use forebay_loader::{ErrorKind, Executor, Loader, Stopper};
 use forebay_tests::{
-    Setting, build,
+    Gate, Setting, build,
     command::{all, command, forebay, json},
     error_of, line, outcome, plugins, registry, within_deadline, worker,
 };
+use rustix::process::{Pid, Signal, kill_process};
 
 const EXIT: &str = "range 9 | rogue_map fault=exit signal=0 at=5";
 const CRASH: &str = "range 9 | rogue_map fault=abort at=5";
@@ -212,6 +213,21 @@ fn no_threads_are_as_many_as_the_machine_has() {
     let cores = std::thread::available_parallelism().unwrap().get();
     let loader = build(&line("range 9 | increment"), &registry(), Setting::threads(0)).unwrap();
     assert_eq!(loader.stats().threads, cores);
+}
+
+#[test]
+fn the_first_ctrl_c_ends_an_inline_run_whose_pipe_never_comes_back() {
+    let gate = Gate::new();
+    let graph = format!("range 9 | rogue_map fault=loop at=5 gate='{}'", gate.path());
+    let mut command = Command::new(command());
+    command.args(["run", &graph, "--executor", "inline"]).env("FOREBAY_PLUGIN_PATH", all());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let arrived = gate.arrival();
+    kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), Signal::INT).unwrap();
+    drop(arrived);
+    let ended = within_deadline(move || child.wait_with_output().unwrap());
+    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
+    assert_says(&told(&ended), &["a pipe did not come back"]);
 }
 
 #[test]
