@@ -245,7 +245,7 @@ fn snapshots_that_do_not_fit_are_refused_and_say_which_file() {
         (vec!["run", graph, "--resume", &*none], vec![&*none, "No such file"]),
         (vec!["snapshot", "show", &*none], vec![&*none, "No such file"]),
         (vec!["run", "range 90 | batch 4", "--resume", &*good], vec![&*good, "node range"]),
-        (vec!["run", graph, "--resume", &*good, "--seed", "5"], vec![&*good, "seed 0"]),
+        (vec!["run", graph, "--resume", &*good, "--seed", "5"], vec![&*good, "seed: was 0, is 5"]),
         (vec!["run", graph, "--resume", &*good, "--allow", "nobody"], vec!["`nobody`"]),
         (vec!["run", graph, "--allow", "range"], vec!["--resume"]),
     ] {

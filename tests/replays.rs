@@ -188,6 +188,9 @@ fn a_snapshot_of_another_run_than_the_record_is_refused() {
         let rest = replay.resume(&snapshot).unwrap().map(|sample| sample.unwrap().uid());
         assert!(rest.eq(50..200));
         let text = snapshot.to_json().replace("\"order\":{", "\"order\":{\"ahead\":[[60,9]],");
+        // As of a version without a checksum.
+        let (text, _) = text.split_once(",\"checksum\"").unwrap();
+        let text = text.replacen("\"version\":2", "\"version\":1", 1) + "}";
         let other = Snapshot::from_json(&text).unwrap();
         let error = replay.resume(&other).err().unwrap().to_string();
         assert!(error.contains("in another order than in the record"), "{error}");

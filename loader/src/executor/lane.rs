@@ -35,7 +35,7 @@ pub(crate) struct Lane {
     pub(super) skip: u64,
     lenient: bool,
     /// For a flat map: where its input names files.
-    pub(super) field: Field,
+    pub(super) field: Box<Field>,
     /// For an unordered segment: whose turn it is.
     usher: Option<Box<Usher>>,
 }
@@ -82,7 +82,7 @@ impl Lane {
             stand_in,
             skip: 0,
             lenient: false,
-            field: Field::default(),
+            field: Box::default(),
             usher,
         }
     }
