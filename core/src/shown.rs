@@ -92,7 +92,8 @@ fn length(rest: &str, before: Option<char>) -> usize {
         && !authority.contains(['@', ']'])
         && !port.bytes().all(|byte| byte.is_ascii_digit())
     {
-        let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
+        let line = &rest[..rest.find(['\n', '…']).unwrap_or(rest.len())];
+        let line = &line[..line.find(MARK).unwrap_or(line.len())];
         if let Some(at) = line.rfind('@') {
             return at + line[at..].find(is_end).unwrap_or(line.len() - at);
         }
@@ -143,7 +144,7 @@ mod tests {
             ("GET http://me:pw@host/a?b: 404, x", "GET http://host/a?…: 404, x"),
             ("(https://host/a?b).", "(https://host/a?…)."),
             ("http://host/a.tar?…!/0001.jpg", "http://host/a.tar?…!/0001.jpg"),
-            ("http://me:a b@host/c?d e", "http://… e"),
+            ("http://me:a b@host/c?d e", "http://host/c?… e"),
             ("found http://host:abc/x, expected", "found http://…, expected"),
             ("{\"url\":\"http://u:p@h/a?b\"} :// x://", "{\"url\":\"http://h/a?…\"} :// x://"),
         ] {
