@@ -56,8 +56,8 @@ fn plain(c: char) -> char {
 mod tests {
     #[test]
     fn the_caret_stands_under_its_character() {
-        let secret = super::error("files http://me:pw@host/a?sig=x | nope", 35, "bad");
-        assert_eq!(secret.message(), "bad\n  files http://host/a?… | nope\n                            ^");
+        let secret = super::error("files http://me:pw@host/a?sig=x | nope", 34, "bad");
+        assert_eq!(secret.message(), "bad\n  files http://host/a?… | nope\n                          ^");
         let error = super::error("aé|\tb\nnext", 4, "bad");
         assert_eq!(error.message(), "bad\n  aé| b\n     ^");
         assert_eq!((error.get("line"), error.get("column")), (Some("1"), Some("4")));
