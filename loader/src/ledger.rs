@@ -318,14 +318,14 @@ mod tests {
             let heard = Heard::new();
             let first = heard.take(&ledger, 0, 100 * MIB);
             assert_eq!(heard.next(), (0, true));
-            let mut others = [1, 2].map(|seat| Some(heard.take(&ledger, seat, 10 * MIB)));
+            let mut others = [1, 2].map(|seat| Some(heard.take(&ledger, seat, 20 * MIB)));
             await_waiting(&ledger, 2);
             assert!(heard.1.try_recv().is_err());
             // Small ones are free.
             let _sitting = ledger.sit(3, 4);
             assert!(ledger.claim(LARGE - 1).unwrap().is_none());
             drop(first);
-            // Two of 10 MiB are more than the 8 or 16 that are allowed, so the one taken first goes on.
+            // One of them alone is more than the 16 MiB that are allowed, so the one taken first goes on.
             assert_eq!(heard.next(), (1, true));
             await_waiting(&ledger, 1);
             others[0] = None;

@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn blocks_never_overlap_and_everything_comes_back() {
         let mut random = Rng::new(1, 2);
-        let mut space = Space::new(4096..4096 + (1 << 20), 50, Tide::new(0, 0));
+        let mut space = Space::new(4096..4096 + (1 << 20), 50, Tide::shallow(64 << 10));
         let mut held: Vec<(u32, Range<usize>)> = Vec::new();
         let (mut refused, mut given_up) = (0, 0);
         for _ in 0..20_000 {
