@@ -106,10 +106,10 @@ fn samples_larger_than_the_budget_wait_for_each_other() {
         let folder = tempfile::tempdir().unwrap();
         (0..8).for_each(|at| packed(folder.path(), 300 * MIB + at));
         let graph = format!("files '{}/*.gz' | decompress", folder.path().display());
-        for executor in ["threads:8", "processes:4"] {
+        for executor in ["threads:4", "threads:8"] {
             let (output, most) = run_within_budget(&graph, executor);
             assert_eq!(json(&output)["samples"], 8, "{executor}");
-            // One is made, one is on its way, the consumer has one, and one may be on its way to the thread here.
+            // One is made, one waits, the consumer has one, and one may have come before its turn.
             assert!(most <= 1300 * MIB, "{executor}: {} MiB", most / MIB);
         }
     });
