@@ -109,8 +109,9 @@ fn samples_larger_than_the_budget_wait_for_each_other() {
         for executor in ["threads:4", "threads:8"] {
             let (output, most) = run_within_budget(&graph, executor);
             assert_eq!(json(&output)["samples"], 8, "{executor}");
-            // One is made, one waits, the consumer has one, and one may have come before its turn.
-            assert!(most <= 1300 * MIB, "{executor}: {} MiB", most / MIB);
+            // One is made, one waits, the consumer has one, and one or two may have come before their turn: without waiting 8 threads
+            // took 2,400 MiB.
+            assert!(most <= 1800 * MIB, "{executor}: {} MiB", most / MIB);
         }
     });
 }

@@ -180,7 +180,7 @@ fn a_picture_of_ten_thousand_million_pixels_is_refused_before_memory_is_taken() 
                 &error,
                 ErrorKind::Limit,
                 "decode",
-                "libforebay_pipes.so",
+                "libforebay_image.so",
                 &[&file, "0002", "png", "pixels"],
             );
         }

@@ -97,17 +97,19 @@ fn cycle(text: &str, registry: &Registry, rng: &mut Rng) {
             let snapshot = epoch.snapshot().unwrap();
             drop(epoch);
             if whole {
-                drop(loader.resume(&snapshot).unwrap().take(taken).count());
+                let _ = loader.resume(&snapshot).unwrap().take(taken).count();
             }
         }
         4 => {
             let stopper = loader.stopper();
             let mut epoch = loader.epoch(0);
-            drop(epoch.by_ref().take(taken).count());
+            let _ = epoch.by_ref().take(taken).count();
             stopper.stop();
-            drop(epoch.count());
+            let _ = epoch.count();
         }
-        _ => (0..3).for_each(|epoch| drop(loader.epoch(epoch).take(taken).count())),
+        _ => (0..3).for_each(|epoch| {
+            let _ = loader.epoch(epoch).take(taken).count();
+        }),
     }
     if rng.bool(0.5) {
         let _ = loader.finish(); // A pipe may fail at its end.

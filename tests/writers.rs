@@ -305,7 +305,7 @@ fn a_killed_writer_goes_on_and_the_files_are_those_of_an_unbroken_run() {
 
 /// A run of the command that writes numbers, which it is given by a pipe, to `out`.
 fn writes(out: &Path) -> std::process::Child {
-    let graph = format!("files - | text_lines | write_jsonl '{}'", out.display());
+    let graph = format!("files - | lines | text_lines | write_jsonl '{}'", out.display());
     let mut run = Command::new(forebay_tests::command::command());
     run.args(["run", "--quiet", &graph]).env("FOREBAY_PLUGIN_PATH", forebay_tests::command::all());
     run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

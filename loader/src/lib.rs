@@ -53,7 +53,7 @@ pub use crate::{
     digest::Digest,
     executor::{Executor, MapOrder, Span},
     graph::Graph,
-    host::{LostSample, Note},
+    host::{LostSample, Note, signals::install_signal_handlers},
     lint::{Lint, lints},
     loader::{Epoch, Loader, Stopper},
     open::{FileKind, Survey},

@@ -63,6 +63,7 @@ pub(crate) const FORMATS: &[Format] = &[
     opened("json_lines_packed", &["lines block=16", "json_lines"], PACKED),
     opened("read_columns", &["row_groups", "read_columns size=2"], COLUMNS).costs(framing::batches),
     opened("read_rows", &["row_groups", "read_rows"], COLUMNS).costs(framing::rows),
+    opened("split_idx", &["split_idx"], &["two.idx"]),
     opened("split_safetensors", &["split_safetensors"], &["two.safetensors"]).costs(framing::safetensors),
     opened("tar_pieces", &["tar_pieces samples=2", "untar_pieces"], &["gnu.tar", "pax.tar", "birds.tar"])
         .costs(framing::tar),

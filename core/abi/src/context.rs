@@ -55,7 +55,7 @@ pub struct Context {
     pub reserved: [u64; 7],
 }
 
-/// Gives the place, for the call of a pipe that runs on this thread, where the pipe says which sample it is at: the address of
+/// Since 1.2: gives the place, for the call of a pipe that runs on this thread, where the pipe says which sample it is at: the address of
 /// the sample's key, or null. The host reads it when the call crashes. Null outside of such a call.
 pub type Noting = extern "C" fn() -> *mut *const Key;
 

@@ -13,7 +13,7 @@ use crate::{Decoder, MapsRef, Outcome, Pipe, Store};
 /// A plugin of another major number is refused.
 pub const ABI_MAJOR: u32 = 1;
 /// Counts what was added since the major number moved; either side may be newer.
-pub const ABI_MINOR: u32 = 1;
+pub const ABI_MINOR: u32 = 2;
 
 /// What a plugin can make. Each function takes the name of one of the things in its manifest and
 /// that thing's options as a JSON object.
@@ -29,7 +29,7 @@ pub struct Plugin {
     /// Makes a Store.
     #[sabi(last_prefix_field)]
     pub store: unsafe extern "C" fn(RStr<'_>, RStr<'_>, &mut ROption<Store>) -> Outcome,
-    /// Since 1.1: takes what the host offers to plugins that map files. Called once, before anything is made.
+    /// Since 1.2: takes what the host offers to plugins that map files. Called once, before anything is made.
     #[sabi(missing_field(option))]
     pub maps: extern "C" fn(MapsRef),
 }

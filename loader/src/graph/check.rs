@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use forebay_core::{Error, Result};
 
-use super::{Catalog, Class, Graph, Input, Node, On, PipeSpec, above, decoders, nearest, options};
+use super::{Catalog, Class, Graph, Input, List, Node, On, PipeSpec, above, decoders, nearest, options};
 
 /// The most unread outputs of one node that an error names.
 const SHOWN: usize = 8;
@@ -247,8 +247,13 @@ fn lists_of_inputs(node: &Node, spec: &PipeSpec) -> Vec<Error> {
     let inputs = node.inputs.len();
     let lists =
         spec.per_input.split_whitespace().filter_map(|option| Some((option, spec.given(node, option)?)));
-    // What is no list is told as such.
-    let lens = lists.filter_map(|(option, value)| Some((option, value.as_array()?.len())));
+    // One value where a list must stand is told as that.
+    let one =
+        |option: &str| spec.options.iter().any(|known| known.name == option && known.list == List::Either);
+    let lens = lists.filter_map(|(option, value)| match value.as_array() {
+        Some(list) => Some((option, list.len())),
+        None => one(option).then_some((option, 1)),
+    });
     let wrong = lens.filter(|&(_, len)| len != inputs);
     let told = |(option, len)| {
         let found = plural(u32::try_from(len).unwrap_or(u32::MAX), "value");

@@ -367,7 +367,7 @@ fn options_are_checked_against_the_schema() {
     assert!(batch("3 drop_last=1").contains("expected true or false"));
     assert!(batch("3 ragged=lst").ends_with("expected text: `refuse`, `list`"));
     assert!(batch("3 ragged=5").ends_with("put it in quotes if it is text"));
-    assert!(batch("3 fields=a").ends_with("expected a list of texts"));
+    assert!(batch("3 fields=a").ends_with("expected a list of texts: fields=[\"a\"]"));
     assert!(batch("3 fields=[1]").contains("expected a list of texts"));
     assert_eq!(
         problems("files [a, b] | fork 3 ; zip <fork, fork.1>"),

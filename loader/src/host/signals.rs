@@ -24,6 +24,16 @@ const ON_EXIT: &str = "isolate the plugin: with `--isolate process` it ends a wo
 /// What the signals did before.
 static BEFORE: OnceLock<Vec<libc::sigaction>> = OnceLock::new();
 
+/// Installs the handlers of signals that the first plugin to be loaded installs: those that name the plugin that crashes, and the one
+/// that finds files which are cut short while they are mapped.
+///
+/// Each calls the handler that was there before. Call this first if handlers of your own must come before these; to call it again does
+/// nothing.
+pub fn install_signal_handlers() {
+    watch_plugins();
+    maps::install();
+}
+
 /// Has the program say which plugin it died in; before any code of a plugin runs.
 ///
 /// What cannot be had of this is done without.

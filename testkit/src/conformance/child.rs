@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use forebay_loader::{Error, Result};
+use forebay_loader::{Error, Result, install_signal_handlers};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{
@@ -129,6 +129,8 @@ pub(super) fn serve(kit: &Kit, subjects: &[Subject], task: &Task) -> ! {
     limit(Resource::Cpu, kit.seconds);
     // What the harness of a test has printed before.
     let before = printed(&task.printed).len();
+    // Those of the host are no plugin's.
+    install_signal_handlers();
     let state = State::now();
     let answer =
         match subjects.get(task.subject).and_then(|subject| Some((subject, find(subject, &task.check)?))) {
