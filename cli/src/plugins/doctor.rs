@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The variables that Forebay reads: the loader's, the command's, and those of the plugins in the box.
-const VARIABLES: [&str; 15] = [
+const VARIABLES: [&str; 16] = [
     "FOREBAY_CACHE",
     "FOREBAY_CACHE_BYTES",
     "FOREBAY_NO_PLUGINS",

@@ -25,8 +25,7 @@ mod tuned;
 use std::{
     collections::HashMap,
     fmt::Write,
-    fs::File,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
