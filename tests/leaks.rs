@@ -170,6 +170,7 @@ const ORPHANS: &str = "FOREBAY_TEST_ORPHANS";
 
 #[test]
 #[ignore = "it is the process that the next test starts, and that dies"]
+#[expect(clippy::print_stdout, reason = "what its parent reads")]
 fn parent() {
     let Ok(text) = std::env::var(ORPHANS) else { return };
     let setting = Setting { executor: Executor::Processes(2), ..Setting::INLINE };

@@ -138,9 +138,15 @@ impl Bench<'_> {
     }
 }
 
-/// What a loader gives in an epoch.
+/// What a loader gives in an epoch. A plugin that moved the process while it did is an error: the loader goes back, and logs it.
 pub(super) fn given(loader: &mut Loader, epoch: u64) -> Result<Given> {
-    take(loader.epoch(epoch), MOST)
+    let given = take(loader.epoch(epoch), MOST)?;
+    if loader.take_log().iter().any(|(_, line)| line.contains("changed the folder")) {
+        return Err(Error::invalid(
+            "changed the working directory: it belongs to the host; join paths instead",
+        ));
+    }
+    Ok(given)
 }
 
 /// So many samples of an epoch.

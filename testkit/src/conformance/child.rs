@@ -118,7 +118,10 @@ fn over(doing: &Path) -> String {
 
 fn last_words(status: ExitStatus, printed: &Path) -> String {
     let printed = String::from_utf8_lossy(&fs::read(printed).unwrap_or_default()).into_owned();
-    let last = printed.lines().rfind(|line| !line.is_empty() && !line.starts_with("note: "));
+    // What the host says of a crash, and the lines of it that say where, is known from the status.
+    let others = ["note: ", "  ", "error: a plugin "];
+    let own = |line: &&str| !line.is_empty() && !others.iter().any(|start| line.starts_with(start));
+    let last = printed.lines().rfind(own);
     format!("{status}: {}", last.unwrap_or("it printed nothing"))
 }
 
