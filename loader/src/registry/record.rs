@@ -74,7 +74,7 @@ impl Record {
         self.hash.get_or_init(hash).clone()
     }
 
-    /// The SHA-256 of its whole file in hex digits, as a [`Lock`] has it; `None` when it is linked in.
+    /// The SHA-256 of its whole file in hex digits, as a [`Lock`](super::Lock) has it; `None` when it is linked in.
     ///
     /// # Errors
     /// `Io`, when the file cannot be read.
