@@ -1,9 +1,12 @@
 //! A dataset: its shape and type, and its elements, row by row.
 
+mod kept;
+
 use std::{ops::Range, sync::Arc};
 
 use forebay_core::{Buffer, BufferMut, Error, Result, Value};
 
+use self::kept::Kept;
 use crate::{
     bytes::size,
     datatype::Datatype,
@@ -45,6 +48,7 @@ struct Inner {
     filters: Vec<Filter>,
     fill: Option<Buffer>,
     external: bool,
+    kept: Kept,
 }
 
 impl Dataset {
@@ -68,7 +72,9 @@ impl Dataset {
         let fill = fill::read(file, &header)?.filter(|fill| fill.len() == datatype.size);
         let external = header.find(kind::EXTERNAL_FILES).is_some();
         let (file, path, filters) = (file.clone(), path.to_owned(), filters.unwrap_or_default());
-        Ok(Self(Arc::new(Inner { file, header, path, datatype, dataspace, layout, filters, fill, external })))
+        let kept = Kept::default();
+        let inner = Inner { file, header, path, datatype, dataspace, layout, filters, fill, external, kept };
+        Ok(Self(Arc::new(inner)))
     }
 
     /// The path of the dataset.
@@ -216,11 +222,7 @@ impl Dataset {
             Layout::Contiguous(Some(address)) => {
                 inner.file.data(address.saturating_add(rows.start.saturating_mul(row_len)), len)
             }
-            Layout::Contiguous(None) | Layout::Virtual => {
-                let mut out = alloc(size(len)?)?;
-                self.fill(&mut out);
-                Ok(out.freeze())
-            }
+            Layout::Contiguous(None) | Layout::Virtual => self.unwritten(size(len)?, alloc),
             Layout::Chunked(chunked) => self.read_chunks(chunked, &rows, size(len)?, alloc),
         }
     }
@@ -274,6 +276,9 @@ impl Dataset {
         chunks.sort_unstable_by(|one, two| one.offset.cmp(&two.offset));
         if let Some(pair) = chunks.windows(2).find(|pair| pair[0].offset == pair[1].offset) {
             return Err(Error::corrupt(format!("two chunks at {:?}", pair[0].offset)));
+        }
+        if chunks.is_empty() {
+            return self.unwritten(len, alloc);
         }
         let part = Part { shape, rows, dims: &chunked.dims, element };
         if let [only] = chunks.as_slice()

@@ -7,7 +7,7 @@ use forebay_core::{
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
-    Dataset, File,
+    Dataset, File, Object,
     choice::{self, Chosen},
     origin::Origin,
     structure::superblock::{NETCDF, SIGNATURE},
@@ -16,9 +16,18 @@ use crate::{
 /// The field of a piece that says what it is.
 pub(crate) const PIECE: &str = "piece";
 /// The version of a saved position.
-const STATE: u32 = 2;
-/// Groups in a piece.
+const STATE: u32 = 3;
+/// Groups in a piece, at most.
 const GROUPS: u64 = 32;
+/// So many objects of a group say how large it is.
+const LOOKED: usize = 1024;
+/// About how many bytes a row takes as a sample, beside its elements: all rows of a piece are in memory at once.
+const SAMPLE: u64 = 128;
+/// And for each dataset.
+const FIELD: u64 = 32;
+/// A chunk whose rows take more bytes than this is cut over several pieces, each of which takes about so many.
+const TALL: u64 = 16 << 20;
+const CUT: u64 = 4 << 20;
 
 options! {
     /// Options of `hdf5_pieces`.
@@ -29,7 +38,7 @@ options! {
         root: String = "/";
         /// What a sample is: `row` takes row after row of datasets that have equally many, `group` the datasets of each group in `root`; `auto` what the file's structure says.
         by: String = "auto", one_of ["auto", "row", "group"];
-        /// About how many bytes the rows of a piece take; whole chunks, but at least one.
+        /// About how many bytes the rows of a piece take; whole chunks, but at least one, unless its rows take more than 16 MiB.
         piece_bytes: u64 = 4194304, in 1..=1073741824;
     }
 }
@@ -88,22 +97,24 @@ impl Hdf5Pieces {
         let file = File::open_limited(blob, cx.limits())?;
         let options = &self.options;
         let root = file.group(&options.root)?;
-        let (cut, root, left, count, step) = match choice::chosen(&file, &root, options, cx.limits().bytes)? {
+        let (cut, root, left, count, steps) = match choice::chosen(&file, &root, options, cx.limits().bytes)?
+        {
             Chosen::Groups { root, groups } => {
                 let count = groups.len() as u64;
                 let names = texts(&options.datasets.0);
-                (Cut::Groups { names, groups }, root, Vec::new(), count, GROUPS)
+                let step = groups_in_piece(&file, &groups, options.piece_bytes);
+                (Cut::Groups { names, groups }, root, Vec::new(), count, Steps::even(step))
             }
             Chosen::Rows { datasets, left, count } => {
-                let step = rows_in_piece(&datasets, options.piece_bytes);
+                let steps = Steps::of(&datasets, options.piece_bytes, matches!(origin, Origin::Path { .. }));
                 let names = texts(&choice::relative(&datasets, &root));
-                (Cut::Rows { names }, options.root.as_str().into(), left, count, step)
+                (Cut::Rows { names }, options.root.as_str().into(), left, count, steps)
             }
         };
         if matches!(origin, Origin::Path { .. }) {
             sample.take("bytes");
         }
-        Ok(Pieces { sample, origin, root, cut, left, told: 0, count, step, next: 0 })
+        Ok(Pieces { sample, origin, root, cut, left, told: 0, count, steps, next: 0 })
     }
 }
 
@@ -119,7 +130,7 @@ pub struct Pieces {
     told: usize,
     /// Rows or groups, in all and in a piece.
     count: u64,
-    step: u64,
+    steps: Steps,
     next: u64,
 }
 
@@ -137,7 +148,7 @@ impl Items for Pieces {
         if self.next >= self.count {
             return Ok(None);
         }
-        let (start, end) = (self.next, self.next.saturating_add(self.step).min(self.count));
+        let (start, end) = (self.next, self.steps.end_of(self.next).min(self.count));
         self.next = end;
         let (whole, key) = (self.sample.uid(), self.sample.key());
         let uid = xxh3_64_with_seed(&[b"piece".as_slice(), &start.to_le_bytes()].concat(), whole);
@@ -189,7 +200,7 @@ impl Items for Pieces {
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
         let (told, next) = state.parse::<(usize, u64)>(STATE)?;
-        if next > self.count || next % self.step != 0 && next != self.count {
+        if next > self.count || !self.steps.begins(next) && next != self.count {
             return Err(Error::invalid(format!("the saved place is {next} of {}", self.count)));
         }
         (self.told, self.next) = (told, next);
@@ -201,13 +212,55 @@ fn texts(names: &[String]) -> Value {
     Value::list(names.iter().map(|name| name.as_str().into()).collect())
 }
 
-/// Rows in a piece: whole chunks of the dataset with the highest ones, and about so many bytes.
-fn rows_in_piece(datasets: &[Dataset], bytes: u64) -> u64 {
-    let datasets = || datasets.iter().filter(|dataset| dataset.has_rows());
-    let heights = datasets().filter_map(|dataset| dataset.chunk_shape()?.first().copied());
-    let height = heights.max().unwrap_or(1).max(1);
-    let row = datasets().fold(0_u64, |sum, dataset| sum.saturating_add(dataset.row_len())).max(1);
-    (bytes / row / height).max(1).saturating_mul(height)
+/// As many groups as the first one's size lets about so many bytes hold: to look at all would read a file of a million groups.
+fn groups_in_piece(file: &File, groups: &[(Str, u64)], bytes: u64) -> u64 {
+    let first = groups.first().and_then(|(name, address)| match Object::at(file, *address, name) {
+        Ok(Object::Group(group)) => file.walk(&group, LOOKED, &mut |_| Ok(())).ok(),
+        // What cannot be read is told by whoever reads it.
+        _ => None,
+    });
+    let size = |set: &Dataset| set.rows().saturating_mul(set.row_len());
+    let size = first.unwrap_or_default().iter().map(size).fold(1_u64, u64::saturating_add);
+    (bytes.max(CUT) / size).clamp(1, GROUPS)
+}
+
+/// Where pieces begin.
+struct Steps {
+    /// Rows, or groups, in a piece.
+    step: u64,
+    /// A piece ends where so many do: chunks that are higher than a piece are cut, and pieces have rows of one alone.
+    within: u64,
+}
+
+impl Steps {
+    fn even(step: u64) -> Self {
+        Self { step, within: step }
+    }
+
+    /// Whole chunks of the dataset with the highest ones, and about so many bytes; parts of them where their rows take very many, unless whoever
+    /// reads them would unpack the chunk anew for each.
+    fn of(datasets: &[Dataset], bytes: u64, may_cut: bool) -> Self {
+        let datasets = || datasets.iter().filter(|dataset| dataset.has_rows());
+        let heights = datasets().filter_map(|dataset| dataset.chunk_shape()?.first().copied());
+        let height = heights.max().unwrap_or(1).max(1);
+        let row = datasets().fold(SAMPLE, |sum, set| sum.saturating_add(set.row_len()).saturating_add(FIELD));
+        if may_cut && height > 1 && row.saturating_mul(height) > TALL.max(bytes) {
+            let parts = height.div_ceil((CUT.max(bytes) / row).max(1));
+            return Self { step: height.div_ceil(parts), within: height };
+        }
+        Self::even((bytes / row / height).max(1).saturating_mul(height))
+    }
+
+    /// Where the piece ends that begins here.
+    fn end_of(&self, start: u64) -> u64 {
+        let (step, within) = (start.saturating_add(self.step), start / self.within * self.within);
+        step.min(within.saturating_add(self.within))
+    }
+
+    /// Whether a piece begins here.
+    fn begins(&self, at: u64) -> bool {
+        at % self.within % self.step == 0
+    }
 }
 
 /// A number in a piece.

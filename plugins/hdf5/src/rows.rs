@@ -263,7 +263,7 @@ impl Table {
 impl Cells {
     fn read(dataset: &Dataset, heap: &GlobalHeap, start: u64, end: u64, cx: &Context) -> Result<Self> {
         let alloc = |len| cx.alloc(len);
-        let mut bytes = dataset.bytes(start..end, &alloc)?;
+        let mut bytes = dataset.piece(start..end, &alloc)?;
         let mut dims = dataset.row_shape().iter().map(|&axis| size(axis)).collect::<Result<Vec<_>>>()?;
         let mut step = size(dataset.row_len())?;
         let datatype = dataset.datatype();

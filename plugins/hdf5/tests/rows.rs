@@ -203,3 +203,99 @@ fn what_cannot_be_is_said() {
     let groups = rows(r#"{"by": "row"}"#, &sample(file("groups.h5"))).err().unwrap().to_string();
     assert!(groups.contains("other rows than") && groups.contains("and 7 more"), "{groups}");
 }
+
+/// The pieces of a file that has a path, and the rows that each says it has.
+fn pieces(name: &str, options: &str, cx: &Context, most: usize) -> Vec<(Sample, std::ops::Range<u64>)> {
+    let mut far = sample(file(name));
+    far.take("bytes");
+    far.set("path", format!("far://{}", path(name)).as_str());
+    let mut items = cut(options).open(far, cx).unwrap();
+    let mut found = Vec::new();
+    while let Some(piece) = items.next(cx).unwrap().filter(|_| found.len() < most) {
+        let (start, end) = piece.key().name.split_once("..").unwrap();
+        let rows = start.parse().unwrap()..end.parse().unwrap();
+        found.push((piece, rows));
+    }
+    found
+}
+
+#[test]
+fn pieces_of_small_rows_are_no_larger_in_memory_than_those_of_large_ones() {
+    let host = host::host();
+    let cx = &host.context();
+    let found = pieces("many.h5", "{}", cx, 2);
+    let reader = Hdf5Rows::new(forebay_core::NoOptions).unwrap();
+    for (piece, rows) in found {
+        // A sample takes more than 100 bytes, whatever its row does.
+        assert!((1000..40_000).contains(&(rows.end - rows.start)), "{rows:?}");
+        let mut items = reader.open(piece, cx).unwrap();
+        for row in rows {
+            let sample = items.next(cx).unwrap().unwrap();
+            assert_eq!((sample.key().index, sample.get("x").and_then(Value::as_i64)), (row, Some(0)));
+        }
+        assert!(items.next(cx).unwrap().is_none());
+    }
+}
+
+#[test]
+fn chunks_of_very_many_rows_are_cut_over_pieces_and_give_the_same_rows() {
+    let host = host::host();
+    let cx = &host.context();
+    let found = pieces("tall.h5", "{}", cx, usize::MAX);
+    assert!(found.len() > 8, "{} pieces", found.len());
+    let reader = Hdf5Rows::new(forebay_core::NoOptions).unwrap();
+    let mut next = 0;
+    // From behind too: then whole chunks are unpacked that were not kept.
+    for (piece, rows) in found.iter().chain(found.iter().rev()) {
+        assert!(
+            rows.end - rows.start < 40_000 && rows.start / 120_000 == (rows.end - 1) / 120_000,
+            "{rows:?}"
+        );
+        let mut items = reader.open(piece.clone(), cx).unwrap();
+        for row in rows.clone() {
+            let sample = items.next(cx).unwrap().unwrap();
+            for field in ["pair", "half"] {
+                assert_eq!(
+                    integers(sample.get(field).unwrap()),
+                    [row % 251, row % 7],
+                    "{field} of row {row}"
+                );
+            }
+            next += 1;
+        }
+    }
+    assert_eq!(next, 500_000);
+    // In a file that is given as bytes nobody would find again what was unpacked.
+    let whole = rows_of_pieces(&cut("{}"), &sample(file("tall.h5")), cx);
+    assert_eq!(whole, [120_000, 120_000, 10_000]);
+    // A place that was saved is one where a piece begins.
+    let mut far = sample(file("tall.h5"));
+    far.take("bytes");
+    far.set("path", format!("far://{}", path("tall.h5")).as_str());
+    let lens: Vec<_> = found.iter().map(|(_, rows)| rows.end - rows.start).collect();
+    assert_eq!(rows_of_pieces(&cut("{}"), &far, cx), lens);
+}
+
+/// How many rows the pieces of a sample have.
+fn rows_of_pieces(pipe: &Hdf5Pieces, sample: &Sample, cx: &Context) -> Vec<u64> {
+    let mut items = pipe.open(sample.clone(), cx).unwrap();
+    let mut found = Vec::new();
+    while let Some(piece) = items.next(cx).unwrap() {
+        let (start, end) = piece.key().name.split_once("..").unwrap();
+        found.push(end.parse::<u64>().unwrap() - start.parse::<u64>().unwrap());
+        let state = items.state().unwrap();
+        items = pipe.open(sample.clone(), cx).unwrap();
+        items.restore(&state, cx).unwrap();
+    }
+    found
+}
+
+#[test]
+fn a_piece_has_few_large_groups() {
+    let host = host::host();
+    let cx = &host.context();
+    // Of 2 MB each.
+    assert_eq!(rows_of_pieces(&cut("{}"), &sample(file("wide.h5")), cx), [2, 2, 2]);
+    assert_eq!(rows_of_pieces(&cut(r#"{"piece_bytes": 20000000}"#), &sample(file("wide.h5")), cx), [6]);
+    assert_eq!(rows("{}", &sample(file("wide.h5"))).unwrap().len(), 6);
+}

@@ -79,3 +79,19 @@ with h5py.File("cameras.h5", "w", libver="latest") as f:
     f["action"] = np.arange(8, dtype="<f4").reshape(4, 2)
     for camera in ("left", "right"):
         f[f"{camera}/image"] = np.full((4, 2, 2), len(camera), dtype="u1")
+
+# So many rows that those of one read would take hundreds of MB as samples, and none was written.
+with h5py.File("many.h5", "w") as f:
+    f.create_dataset("x", (4_000_000_000,), dtype="u1")
+
+# Chunks of so many rows that each is cut over several pieces: whole rows, and parts of them.
+with h5py.File("tall.h5", "w") as f:
+    n = 250_000
+    pair = np.stack([np.arange(n) % 251, np.arange(n) % 7], axis=1).astype("<u2")
+    f.create_dataset("pair", data=pair, chunks=(120_000, 2), compression="gzip", compression_opts=9, shuffle=True)
+    f.create_dataset("half", data=pair.astype("u1"), chunks=(120_000, 1), compression="gzip", compression_opts=9)
+
+# Groups that are large in memory, and not in the file: nothing was written.
+with h5py.File("wide.h5", "w", libver="latest") as f:
+    for i in range(6):
+        f.create_group(f"sample_{i}").create_dataset("x", (1000, 2000), dtype="u1")
