@@ -81,7 +81,7 @@ pub use crate::{
     others::Others,
     pipe::{DataPipe, FlatMap, Indexed, Io, Items, Map, Output, Source, Step, Stream},
     random::Rng,
-    shown::{shown, without_secrets},
+    shown::{shown, without_query, without_secrets},
     size::parse_bytes,
     state::{StateExt, TensorExt},
     text::write_json,

@@ -49,6 +49,22 @@ pub fn shown(path: &str) -> Cow<'_, str> {
     }
 }
 
+/// A path without what it asks of a web server: its end says what kind of file it is.
+///
+/// ```
+/// use forebay_core::without_query;
+///
+/// assert_eq!(without_query("https://host/a.jpg?sig=b.c#d"), "https://host/a.jpg");
+/// assert_eq!(without_query("data/a?b.jpg"), "data/a?b.jpg");
+/// ```
+#[must_use]
+pub fn without_query(path: &str) -> &str {
+    let is_web = path
+        .split_once(MARK)
+        .is_some_and(|(scheme, _)| ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web)));
+    if is_web { path.split(['?', '#']).next().unwrap_or(path) } else { path }
+}
+
 /// A text in which each URL is as [`shown`] shows it, as every error is made: whoever quotes a line or an option need not look for URLs.
 ///
 /// ```

@@ -197,7 +197,7 @@ impl Branch {
             Some(known) => {
                 known.files += 1;
                 if known.first.len() < NAMED {
-                    known.first.push(file.to_owned());
+                    known.first.push(shown(file).into_owned());
                 }
             }
             None => self.kinds.push(kind),
@@ -237,7 +237,7 @@ impl FileKind {
             plugin: None,
             left: None,
             files: 1,
-            first: vec![file.to_owned()],
+            first: vec![shown(file).into_owned()],
             nodes: Vec::new(),
             stream: false,
             media: None,

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use forebay_loader::{
     Error, FileKind, Registry,
     registry::{Candidate, OpenerCandidate},
+    without_secrets,
 };
 use serde_json::json;
 
@@ -24,9 +25,9 @@ struct Found {
 /// Says what takes a file, and ranks the pipes and decoders for it; an error when none does.
 pub(super) fn why(registry: &Registry, file: &str, json: bool) -> Result {
     let found = found(registry, file).map_err(|error| error.context("file", file))?;
+    let (extension, file) = (FileKind::extension_of(file), &*without_secrets(file));
     if json {
         let Found { kind, pipes, decoders } = &found;
-        let extension = FileKind::extension_of(file);
         print::json(
             &json!({ "file": file, "extension": extension, "kind": kind, "pipes": pipes, "ranking": decoders }),
         )?;

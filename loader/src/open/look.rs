@@ -1,6 +1,6 @@
 //! What opens or decodes one file: what it holds decides, and its name helps where that does not tell.
 
-use forebay_core::{Buffer, ENDLESS, Error, Result, Value, scheme_of};
+use forebay_core::{Buffer, ENDLESS, Error, Result, Value, scheme_of, without_query};
 
 use super::{FILES, FileKind, plain};
 use crate::{
@@ -123,7 +123,7 @@ fn begins(file: &str, unpacker: &Opener, registry: &Registry) -> Option<Vec<u8>>
 
 /// What follows the last dot of a file's name; a shard's number is passed over, as in `train.tfrecord-00000-of-00010`.
 pub(super) fn extension(file: &str) -> &str {
-    let name = file.rsplit('/').next().unwrap_or(file);
+    let name = without_query(file).rsplit('/').next().unwrap_or(file);
     let extension =
         name.rsplit_once('.').map_or("", |(before, after)| if before.is_empty() { "" } else { after });
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -135,7 +135,7 @@ pub(super) fn extension(file: &str) -> &str {
 
 /// The extension of what is in a packed file: that before the endings of packing.
 fn inner<'a>(file: &'a str, packing: &[String]) -> &'a str {
-    let mut rest = file;
+    let mut rest = without_query(file);
     loop {
         let found = extension(rest);
         let before = rest.rfind('.').map_or("", |dot| &rest[..dot]);

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::VecDeque, mem};
 
 use forebay_core::{
     Chunk, Context, DataPipe, Error, Io, Output, PipeInfo, Result, Sample, Schema, State, StateExt, Step,
-    Str, Stream, Uids, Value, View, options,
+    Str, Stream, Uids, Value, View, options, without_query,
 };
 use regex::Regex;
 
@@ -264,6 +264,7 @@ impl Names {
 
     /// A path up to its extension, and that.
     fn split<'a>(&self, path: &'a str) -> (&'a str, &'a str) {
+        let path = without_query(path);
         let Some(last) = dot(path) else { return (path, "") };
         let packed = |extension: &str| self.packed.iter().any(|known| known.eq_ignore_ascii_case(extension));
         let at = Some(last)

@@ -194,3 +194,9 @@ fn equals_the_definition_whatever_comes() {
         }
     }
 }
+
+#[test]
+fn what_a_url_asks_of_its_server_is_no_part_of_a_field() {
+    let paths = ["https://h/1.jpg?sig=a.b", "https://h/1.json?sig=c", "https://h/2.jpg?x"];
+    assert_eq!(grouped("extension", &paths), ["0: jpg json", "2: jpg"]);
+}
