@@ -220,6 +220,24 @@ fn a_resume_in_another_process_fails_for_what_failed_before_it() {
 }
 
 #[test]
+fn a_run_that_goes_on_after_an_epoch_with_failures_ends_with_an_error_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let saved = folder.path().join("run.snapshot");
+    let (saved, graph) =
+        (saved.to_str().unwrap(), "range 40 | rogue_map refuse=30 at=-1 on_error=fail_at_end | increment");
+    let first = forebay(&[], &["run", graph, "--json", "--snapshot", saved]);
+    assert_eq!((first.status.code(), json(&first)["samples"].as_u64()), (Some(1), Some(38)), "{first:?}");
+    for (epochs, samples) in [("1", 0), ("2", 38)] {
+        let other = forebay(&[], &["run", graph, "--json", "--epochs", epochs, "--resume", saved]);
+        assert_eq!(
+            (other.status.code(), json(&other)["samples"].as_u64()),
+            (Some(1), Some(samples)),
+            "{epochs}: {other:?}"
+        );
+    }
+}
+
+#[test]
 fn all_epochs_run_before_a_run_says_what_failed() {
     let two = folder(&[("a.json", b"[1"), ("b.json", b"{\"n\": 2}")]);
     let list = two.path().join("lost.jsonl");

@@ -85,14 +85,15 @@ pub(crate) fn object(error: &Error) -> serde_json::Value {
 }
 
 /// Whether an error is the one that comes when everything else was delivered: see [`Loader::failure`].
-pub(crate) fn is_at_end(error: &Error) -> bool {
-    error.get("failed").is_some()
+pub(crate) fn is_at_end(error: &Error, loader: &Loader) -> bool {
+    error.get("failed").is_some() && loader.failure().is_some()
 }
 
 /// Ends a loader; what failed in its samples is told by [`Loader::failure`] already.
 pub(crate) fn finish(loader: Loader) -> Result {
+    let failed = loader.failure().is_some();
     match loader.finish() {
-        Err(error) if !is_at_end(&error) => Err(error.into()),
+        Err(error) if !(failed && error.get("failed").is_some()) => Err(error.into()),
         _ => Ok(()),
     }
 }

@@ -314,7 +314,7 @@ fn drive(
         let saved = saves.save(&samples);
         match read {
             // It is told at the end of all epochs.
-            Err(error) if outcome::is_at_end(&error) => saved?,
+            Err(error) if outcome::is_at_end(&error, &samples) => saved?,
             Err(error) if error.kind() != ErrorKind::Cancelled => return Err(error.into()),
             read => saved.and(read)?,
         }

@@ -3,7 +3,7 @@
 use forebay_core::{Error, ErrorKind};
 
 use crate::{
-    Loader,
+    Loader, Snapshot,
     executor::Origin,
     graph::{Action, Node},
 };
@@ -57,8 +57,9 @@ impl Loader {
         self.failure().filter(|_| new)
     }
 
-    /// Takes note of what had failed at the places that a resume begins at, unless it is counted already.
-    pub(crate) fn failed_before(&mut self, origins: &[Origin]) {
+    /// Takes note of what had failed at the places that a resume begins at, unless it is counted already. Of failures in epochs that are
+    /// over, and of those that no place knows, it stays known that there were some.
+    pub(crate) fn failed_before(&mut self, snapshot: &Snapshot, origins: &[Origin]) {
         let nodes = self.graph.nodes().iter().zip(origins).zip(&self.course.stops);
         let lost = nodes.filter(|((node, _), _)| defers(node)).map(|((_, origin), stop)| {
             let place = &origin.mark.place;
@@ -66,10 +67,12 @@ impl Loader {
             let missing = missing.filter(|_| stop.map).map(|(taken, given)| taken.saturating_sub(*given));
             missing.unwrap_or(place.lost)
         });
-        self.failures.before = lost.sum::<u64>().saturating_sub(self.counted());
+        let lost = lost.sum::<u64>().max(u64::from(snapshot.failed > 0));
+        self.failures.before = lost.saturating_sub(self.counted());
+        self.failures.told = self.failures.told.min(self.failed());
     }
 
-    fn failed(&self) -> u64 {
+    pub(crate) fn failed(&self) -> u64 {
         self.counted() + self.failures.before
     }
 

@@ -177,7 +177,7 @@ impl Loader {
         let words = self.course.words(&self.graph);
         let snapshot =
             snapshot::assemble(self.recipe.seed, at, self.recipe.ranks, words, self.plugins_used()?, origins);
-        Ok(Snapshot { audit: number, ..snapshot })
+        Ok(Snapshot { audit: number, failed: self.failed(), ..snapshot })
     }
 
     /// The rest of the epoch that `snapshot` was taken in: exactly the samples that would have come, on whatever executor
@@ -209,7 +209,8 @@ impl Loader {
         if !snapshot.ended {
             return self.resume_allowing(snapshot, allowed);
         }
-        self.check(snapshot, allowed)?;
+        let origins = self.check(snapshot, allowed)?;
+        self.failed_before(snapshot, &origins);
         Ok(self.begin(At {
             epoch: snapshot.epoch,
             delivered: snapshot.delivered,
@@ -225,6 +226,7 @@ impl Loader {
     /// As [`resume`](Loader::resume).
     pub fn resume_allowing(&mut self, snapshot: &Snapshot, allowed: &[String]) -> Result<Epoch<'_>> {
         let origins = self.check(snapshot, allowed)?;
+        self.failed_before(snapshot, &origins);
         if snapshot.ended {
             return Ok(self.epoch(snapshot.epoch + 1));
         }
@@ -233,7 +235,6 @@ impl Loader {
                 self.graph.nodes().iter().zip(&origins).filter(|(_, origin)| origin.order.is_some());
             begin.try_for_each(|(node, origin)| recorded.check(&node.name, snapshot.epoch, origin))?;
         }
-        self.failed_before(&origins);
         let at = At { epoch: snapshot.epoch, delivered: snapshot.delivered, ..At::default() };
         Ok(self.start(at, &origins, (Some(snapshot.world_size), snapshot.audit)))
     }

@@ -62,6 +62,9 @@ pub struct Snapshot {
     pub plugins: BTreeMap<String, PluginMark>,
     /// Node by node, in the graph's order; at the start, when the epoch had ended.
     pub nodes: Vec<NodeMark>,
+    /// How often nodes with `on_error=fail_at_end` had failed: the run that goes on ends with an error for that too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) failed: u64,
     /// The 64-bit XXH3 in hex digits of this form's JSON without it; none before it is written, and in version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) checksum: Option<String>,
@@ -412,6 +415,7 @@ pub(crate) fn assemble(
         graph: words.graph.clone(),
         plugins,
         nodes: words.nodes.iter().zip(origins).map(|(node, origin)| NodeMark::new(node, origin)).collect(),
+        failed: 0,
         checksum: None,
     }
 }
