@@ -35,7 +35,11 @@ impl Lane {
             map.place.lost += 1;
             if self.even {
                 map.place.taken[0] += 1;
-                map.trail.push(Mark { place: map.place.clone(), state: Some(State::default()) });
+                // Between two losses it gives one for each, so the place is known by these marks, of which none may go.
+                let mark = Mark { place: map.place.clone(), state: Some(State::default()) };
+                if map.trail.keep(mark) {
+                    host.ask_for_trim();
+                }
             }
             if let Some(tap) = &map.tap {
                 tap.lost(map.place.pass, map.place.lost, None);
@@ -51,7 +55,7 @@ impl Lane {
             tap.made(map.place.pass, given, chunk);
         }
         let mark = || Mark { place: map.place.clone(), state: Some(State::default()) };
-        if failed.is_none() && map.trail.push(mark()) {
+        if failed.is_none() && !self.even && map.trail.push(mark()) {
             host.ask_for_trim();
         }
         while self.skip > 0 && !chunk.is_empty() {
