@@ -216,7 +216,7 @@ static const ForebayDecoder *const DECODERS[] = {&NIFTI, NULL};
 static const ForebaySource *const SOURCES[] = {&SLICES, NULL};
 
 FOREBAY_PLUGIN(nifti, DECODERS, SOURCES,
-    "name": "nifti", "version": "1.0.0", "license": "MIT",
+    "name": "nifti", "version": "1.0.0", "license": "MIT", "state_version": 1,
     "decoders": [{"name": "nifti", "summary": "NIfTI-1 volumes: image, spacing, slope, intercept",
                   "extensions": ["nii"], "magic": [{"offset": 344, "bytes": "6e2b3100"}]}],
     "pipes": [{"name": "nifti_slices", "class": "source", "summary": "The slices of one NIfTI-1 file, last axis first",

@@ -291,7 +291,12 @@ pub(super) fn map_each(
     }
     outcome(input.map_into(out, |sample| {
         cx.note.at(sample.key());
-        catch_within(|| map(sample)).map_err(|error| error.of_sample(sample.key()))
+        let mapped = catch_within(|| map(sample));
+        mapped.map_err(|error| {
+            let error = error.of_sample(sample.key());
+            cx.note.at(std::ptr::null()); // The sample goes, and its key with it before its values.
+            error
+        })
     }))
 }
 

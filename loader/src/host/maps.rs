@@ -229,8 +229,10 @@ pub(super) fn mend(info: *const libc::siginfo_t) -> bool {
             // SAFETY: as in `slot`.
             let slot = unsafe { &*slots.add(number) };
             let start = slot.start.load(Ordering::Acquire);
-            let len = slot.len.load(Ordering::Relaxed);
-            if start != 0 && (start..start.saturating_add(len)).contains(&at) {
+            let len = slot.len.load(Ordering::Acquire);
+            // Another thread's may end between the two, and another begin; the own one is alive.
+            let still = slot.start.load(Ordering::Acquire) == start;
+            if still && start != 0 && (start..start.saturating_add(len)).contains(&at) {
                 mark(slot, at - start);
                 return zero(at, start + len);
             }

@@ -3,7 +3,13 @@
 //! Handlers that were there before are called afterwards, so a program and its runtime see each crash as they would without this.
 #![expect(unsafe_code, reason = "handlers of signals, which are C's, and the stacks they run on")]
 
-use std::{io, ptr, sync::OnceLock};
+use std::{
+    io, ptr,
+    sync::{
+        OnceLock,
+        atomic::{AtomicI32, Ordering},
+    },
+};
 
 use super::{
     call::{self, Told, tell},
@@ -21,6 +27,8 @@ const STACK: usize = 64 << 10;
 const ON_CRASH: &str = "isolate the plugin: with `--isolate on-crash` the run goes on in worker processes";
 const ON_EXIT: &str = "isolate the plugin: with `--isolate process` it ends a worker process alone";
 
+/// The process that these handlers are for: a child that a plugin forks has them too, and is none of ours.
+static PROGRAM: AtomicI32 = AtomicI32::new(0);
 /// What the signals did before.
 static BEFORE: OnceLock<Vec<libc::sigaction>> = OnceLock::new();
 
@@ -54,7 +62,7 @@ pub(crate) fn watch_plugins() {
 /// It runs on the thread that ends the program, and does nothing for one that is in no plugin's call.
 extern "C" fn on_exit() {
     // SAFETY: the call is one of this thread.
-    if let Some(told) = unsafe { Told::new(call::untold()) } {
+    if let Some(told) = unsafe { Told::new(call::untold()) }.filter(|_| is_program()) {
         tell(&told, format_args!("a plugin ended the whole program by `exit`"), ON_EXIT);
         // SAFETY: it ends the process, whose other threads may be at anything.
         unsafe { libc::_exit(1) }
@@ -63,6 +71,8 @@ extern "C" fn on_exit() {
 
 /// Has the signals of a crash come here first, once for the whole program.
 pub(super) fn install() -> io::Result<()> {
+    // SAFETY: it asks only, here and below.
+    PROGRAM.store(unsafe { libc::getpid() }, Ordering::Relaxed);
     static FAILED: OnceLock<Option<i32>> = OnceLock::new();
     let failed = FAILED.get_or_init(|| {
         let mut before = Vec::new();
@@ -93,6 +103,12 @@ pub(super) fn install() -> io::Result<()> {
     failed.map_or(Ok(()), |error| Err(io::Error::from_raw_os_error(error)))
 }
 
+/// Whether this process installed the handlers.
+fn is_program() -> bool {
+    // SAFETY: as above.
+    PROGRAM.load(Ordering::Relaxed) == unsafe { libc::getpid() }
+}
+
 /// Stops a thread that crashed where that is outlived; of any other crash it says where it was, and leaves it to whose it was before.
 ///
 /// It may come between any two instructions, so it takes no lock and no memory.
@@ -103,7 +119,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
     // SAFETY: the system gives one with each signal.
     let told = unsafe { (*info).si_code } == libc::SI_USER;
     // One by another program comes to whichever thread.
-    if !told {
+    if !told && is_program() {
         stop_if_guarded(signal);
         // SAFETY: the call is one of this thread.
         if let Some(call) = unsafe { Told::new(call::untold()) } {

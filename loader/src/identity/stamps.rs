@@ -23,7 +23,9 @@ pub(super) fn add_files(node: &Node, registry: &Registry, add: &mut dyn FnMut(&[
     let source = spec.class == Class::Source;
     let mut texts = Vec::new();
     node.options.values().for_each(|value| texts_in(value, &mut texts));
+    let paths = texts.iter().map(|text| Path::new(text.strip_prefix("file://").unwrap_or(text)));
     if source && let Some(url) = texts.iter().find(|text| scheme_of(text) != scheme_of("")) {
+        paths.filter(|path| path.is_file()).for_each(|path| add(&stamp(path)));
         let scheme = scheme_of(url);
         return Some(format!(
             "what `{}` reads by {scheme} is known by name alone: change the option `identity` when it changes",
@@ -40,7 +42,6 @@ pub(super) fn add_files(node: &Node, registry: &Registry, add: &mut dyn FnMut(&[
         }
         return None;
     }
-    let paths = texts.iter().map(|text| Path::new(text.strip_prefix("file://").unwrap_or(text)));
     paths.clone().filter(|path| path.is_file()).for_each(|path| add(&stamp(path)));
     let folder = paths.filter(|_| source).find(|path| path.is_dir())?;
     Some(format!(

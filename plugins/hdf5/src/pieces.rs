@@ -259,7 +259,7 @@ impl Steps {
 
     /// Whether a piece begins here.
     fn begins(&self, at: u64) -> bool {
-        at % self.within % self.step == 0
+        (at % self.within).is_multiple_of(self.step)
     }
 }
 

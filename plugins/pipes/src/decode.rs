@@ -165,7 +165,10 @@ fn layers(name: &str, bytes: &Buffer, (pin, must): (Option<&str>, bool), cx: &Co
         };
         found = match decoder.decode(bytes, &Wanted { extension, ..Wanted::default() }, cx) {
             Err(error)
-                if outer && !must && is_refusal(&error) && !claims(&decoder, (extension, head), cx) =>
+                if outer
+                    && !must
+                    && is_refusal(&error)
+                    && !claims(&decoder, (extension, head), &error, cx) =>
             {
                 return Ok(Layers { left: Some(error), ..Layers::default() });
             }
@@ -181,7 +184,9 @@ fn layers(name: &str, bytes: &Buffer, (pin, must): (Option<&str>, bool), cx: &Co
 
 /// Whether bytes that a decoder was chosen for, and cannot decode, must be its own: by their name, or by more of how they begin than
 /// may be chance. Text begins as it likes, and numbers begin with zeros and ones.
-fn claims(decoder: &AnyDecoder, (extension, head): (&str, &[u8]), cx: &Context) -> bool {
+///
+/// A kind of the format that its decoder does not read is no damage: unless the name says otherwise such bytes stay, and that is told.
+fn claims(decoder: &AnyDecoder, (extension, head): (&str, &[u8]), error: &Error, cx: &Context) -> bool {
     let by_chance = || {
         let few = &head[..head.len().min(CHANCE)];
         is_text(head)
@@ -189,7 +194,7 @@ fn claims(decoder: &AnyDecoder, (extension, head): (&str, &[u8]), cx: &Context) 
             || cx.decoder(extension, few, None).is_ok()
     };
     let sure = || decoder.probe(head, extension).is_ok_and(|sure| sure >= SURE);
-    is_named(extension, cx) || sure() && !by_chance()
+    is_named(extension, cx) || error.kind() != ErrorKind::Unsupported && sure() && !by_chance()
 }
 
 /// Whether bytes are text, which may be cut off within a letter.

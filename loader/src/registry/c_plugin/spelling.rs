@@ -9,12 +9,13 @@ use crate::{
 };
 
 /// The keys of each part, as the header has them; of pipes also those that only Rust's have, which the caller refuses by what they say.
-const MANIFEST: [&str; 11] = [
+const MANIFEST: [&str; 12] = [
     "name",
     "version",
     "license",
     "repository",
     "entry",
+    "state_version",
     "rustc",
     "target",
     "cpu",
