@@ -18,7 +18,11 @@ use super::{
     turns::{Done, Turns},
 };
 use crate::{
-    host::{Host, home::Home, stopped},
+    host::{
+        Host,
+        home::{Home, is_due},
+        stopped,
+    },
     plan::Plan,
 };
 
@@ -42,6 +46,8 @@ pub(crate) struct Inline {
     over: bool,
     /// Tells of a stall.
     eye: Option<Eye>,
+    /// How often something was asked for.
+    asked: u32,
 }
 
 /// A segment.
@@ -205,12 +211,14 @@ impl Inline {
             wanted: u64::MAX,
             over: false,
             eye,
+            asked: 0,
         })
     }
 
     /// Runs segments until something lies on `edge`, or it has ended: the one that writes it, and whatever that needs.
     fn demand(&mut self, edge: usize) -> Result<()> {
-        let home = Home::here();
+        let home = if is_due(self.asked) { Home::here() } else { None };
+        self.asked = self.asked.wrapping_add(1);
         let mut wanted = vec![edge];
         while let Some(&edge) = wanted.last() {
             if self.host.is_cancelled() {

@@ -6,19 +6,30 @@
 use std::{
     env,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
 };
+
+/// So many times it is looked each time, and then each time that this divides: to look costs as much as ten small samples.
+const OFTEN: u32 = 64;
 
 /// A folder that a thread works in.
 pub(crate) struct Home {
     path: PathBuf,
     /// Its device and number there.
     is: (u64, u64),
+    /// How often there was reason to look.
+    asked: AtomicU32,
+}
+
+/// Whether it is looked this time, after so many.
+pub(crate) fn is_due(asked: u32) -> bool {
+    asked < OFTEN || asked.is_multiple_of(OFTEN)
 }
 
 impl Home {
     /// The folder of this thread; none where it is gone.
     pub(crate) fn here() -> Option<Self> {
-        Some(Self { path: env::current_dir().ok()?, is: identity()? })
+        Some(Self { path: env::current_dir().ok()?, is: identity()?, asked: AtomicU32::new(0) })
     }
 
     /// As [`here`](Self::here), and this thread has the folder for itself from here on, with those that it starts; none where the system refuses that,
@@ -36,6 +47,11 @@ impl Home {
     /// Whether this thread works there.
     pub(crate) fn is_here(&self) -> bool {
         identity() == Some(self.is)
+    }
+
+    /// As [`come_back`](Self::come_back), where it is time to look again.
+    pub(crate) fn come_back_at_times(&self) -> bool {
+        is_due(self.asked.fetch_add(1, Ordering::Relaxed)) && self.come_back()
     }
 
     /// Goes back, and says whether that was needed.

@@ -133,7 +133,7 @@ impl Host {
 
     /// Has this thread back in its folder, and says so if a plugin had it leave.
     pub(crate) fn keep_home(&self, home: Option<&Home>) {
-        if home.is_some_and(Home::come_back) {
+        if home.is_some_and(Home::come_back_at_times) {
             self.note(
                 2,
                 "a plugin changed the folder that relative paths begin at; it was changed back".to_owned(),
