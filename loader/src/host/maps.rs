@@ -25,6 +25,8 @@ use forebay_core::{
     },
 };
 
+use super::signals::pass_on;
+
 /// How many slots the first block has; each of the others has as many as all before it.
 const FIRST: usize = 256;
 const BLOCKS: usize = 24;
@@ -215,6 +217,15 @@ pub(crate) fn install() {
 ///
 /// It may come between any two instructions, so it takes no lock and no memory.
 pub(super) fn mend(info: *const libc::siginfo_t) -> bool {
+    // SAFETY: the system's own place for the number of the last error, which code between two instructions must find as it was.
+    let errno = unsafe { *libc::__errno_location() };
+    let mended = show_zeros(info);
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+    mended
+}
+
+fn show_zeros(info: *const libc::siginfo_t) -> bool {
     // SAFETY: the system gives one with each signal.
     let (code, at) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
     if code != libc::BUS_ADRERR {
@@ -253,33 +264,10 @@ fn zero(at: usize, end: usize) -> bool {
 }
 
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the system's own place for the number of the last error, which code between two instructions must find as it was.
-    let errno = unsafe { *libc::__errno_location() };
-    if mend(info) {
-        // SAFETY: as above.
-        unsafe { *libc::__errno_location() = errno };
-        return;
-    }
-    let Some(before) = BEFORE.get() else { return };
-    match before.sa_sigaction {
-        libc::SIG_IGN | libc::SIG_DFL => {
-            // SAFETY: as the system would have done: the thread touches the byte again, or the signal comes again.
-            unsafe {
-                libc::signal(signal, libc::SIG_DFL);
-                libc::raise(signal);
-            }
-        }
-        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: it was installed as one with these arguments.
-            let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
-                unsafe { std::mem::transmute(handler) };
-            handler(signal, info, context);
-        }
-        handler => {
-            // SAFETY: it was installed as one with this argument.
-            let handler: extern "C" fn(i32) = unsafe { std::mem::transmute(handler) };
-            handler(signal);
-        }
+    if !mend(info)
+        && let Some(before) = BEFORE.get()
+    {
+        pass_on(before, (signal, info, context));
     }
 }
 

@@ -132,6 +132,16 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
     }
     let known = SIGNALS.iter().position(|&known| known == signal);
     let Some(before) = BEFORE.get().zip(known).and_then(|(before, at)| before.get(at)) else { return };
+    pass_on(before, (signal, info, context));
+}
+
+/// In a handler: leaves a signal to what was there before.
+pub(super) fn pass_on(
+    before: &libc::sigaction,
+    (signal, info, context): (i32, *mut libc::siginfo_t, *mut libc::c_void),
+) {
+    // SAFETY: the system gives one with each signal.
+    let told = unsafe { (*info).si_code } == libc::SI_USER;
     match before.sa_sigaction {
         libc::SIG_IGN if told => {}
         // What a thread does itself cannot be ignored.
