@@ -2,9 +2,9 @@
 //! threads and worker processes reserve large blocks here before they take them, and wait for one another.
 //!
 //! A seat is a thread that works on chunks of maps, or a worker process; chunks are numbered as they are taken. While all seats
-//! together hold more than is allowed, whoever asks for more waits, but for the chunk with the lowest number: so the one that all others
-//! wait for, here and on their way to the consumer, always goes on. Pipes that see samples in order, and the executor inline, never wait: nobody
-//! else could go on for them.
+//! together hold more than is allowed, whoever asks for more waits, except the chunk with the lowest number, which all others wait for.
+//! That one waits too while finished samples fill the budget, until the consumer has taken them or waits for a sample itself.
+//! Pipes that see samples in order, and the executor inline, never wait: nobody else could go on for them.
 //!
 //! The words may lie in memory that processes share. Each seat's are written by who has it, and by the loader once that is dead.
 
@@ -38,6 +38,10 @@ pub(crate) struct Head {
     version: AtomicU32,
     /// How many wait, or died waiting.
     waiting: AtomicU32,
+    /// Whether somebody had to wait so far: from then on the loader keeps the two words below up to date.
+    tight: AtomicU32,
+    /// Whether finished samples fill the budget and the consumer does not wait for another.
+    sated: AtomicU32,
 }
 
 /// One who works on a chunk; on a line of the cache of its own.
@@ -149,6 +153,27 @@ impl Ledger {
         self.tell();
     }
 
+    /// Whoever works on this chunk at this seat has sent what came of it, and may be dead by now: nobody waits for it any more.
+    pub(crate) fn hand_in(&self, seat: usize, number: u64) {
+        let Some(seat) = self.seats().get(seat) else { return };
+        // It may have left already, and work on another.
+        if seat.number.compare_exchange(number, 0, SeqCst, SeqCst).is_ok() {
+            self.tell();
+        }
+    }
+
+    /// Whether anybody had to wait so far.
+    pub(crate) fn is_tight(&self) -> bool {
+        self.head().tight.load(SeqCst) != 0
+    }
+
+    /// Says whether finished samples fill the budget and the consumer does not wait for another.
+    pub(crate) fn note_sated(&self, sated: bool) {
+        if self.head().sated.swap(u32::from(sated), SeqCst) != 0 && !sated {
+            self.tell();
+        }
+    }
+
     /// Nobody waits any more: it fails instead.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, SeqCst);
@@ -177,6 +202,7 @@ impl Ledger {
         if !self.reserve(seat, at.1, len) {
             let head = self.head();
             head.waiting.fetch_add(1, SeqCst);
+            head.tight.store(1, SeqCst);
             let reserved = loop {
                 let seen = head.version.load(SeqCst);
                 if self.reserve(seat, at.1, len) {
@@ -200,7 +226,7 @@ impl Ledger {
     fn reserve(&self, seat: &Seat, number: u64, len: u64) -> bool {
         // Before it looks, so that of two who look at once one at least sees the other.
         seat.held.fetch_add(len, SeqCst);
-        let reserved = self.fits() || self.is_first(number);
+        let reserved = self.fits() || self.is_first(number) && self.head().sated.load(SeqCst) == 0;
         if !reserved {
             seat.held.fetch_sub(len, SeqCst);
         }
@@ -331,6 +357,42 @@ mod tests {
             others[0] = None;
             assert_eq!(heard.next(), (2, true));
         }
+    }
+
+    #[test]
+    fn the_first_waits_only_while_the_consumer_has_enough() {
+        let ledger = Ledger::new(1, 3, MIB as u64, None).unwrap();
+        assert!(!ledger.is_tight());
+        let heard = Heard::new();
+        let first = heard.take(&ledger, 0, 2 * MIB);
+        assert_eq!(heard.next(), (0, true));
+        let _second = heard.take(&ledger, 1, 2 * MIB);
+        await_waiting(&ledger, 1);
+        assert!(ledger.is_tight());
+        ledger.note_sated(true);
+        drop(first);
+        assert!(heard.1.try_recv().is_err());
+        ledger.note_sated(false);
+        assert_eq!(heard.next(), (1, true));
+        // What is small goes on none the less.
+        ledger.note_sated(true);
+        ledger.leave(1);
+        let _third = heard.take(&ledger, 2, MIB);
+        assert_eq!(heard.next(), (2, true));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_chunk_that_was_handed_in() {
+        let ledger = Ledger::new(1, 2, MIB as u64, None).unwrap();
+        let heard = Heard::new();
+        let _first = heard.take(&ledger, 0, 2 * MIB);
+        assert_eq!(heard.next(), (0, true));
+        let _second = heard.take(&ledger, 1, 2 * MIB);
+        await_waiting(&ledger, 1);
+        ledger.hand_in(0, 7); // Another's.
+        assert!(heard.1.try_recv().is_err());
+        ledger.hand_in(0, 1);
+        assert_eq!(heard.next(), (1, true));
     }
 
     #[test]

@@ -291,6 +291,8 @@ impl Driver {
 
     /// Gives the table what a worker made of a chunk.
     fn hand_in(&self, flight: Flight, chunk: Chunk, mapped: Mapped, busy: Duration) {
+        let ledger = self.shared().host().ledger();
+        ledger.hand_in(ledger.seat_of_worker(self.worker.index), flight.task.order);
         for loan in flight.loans {
             drop(self.worker.crew.arena.reclaim(loan));
         }

@@ -154,10 +154,12 @@ impl Table {
         self.count_from(origins);
         self.paused = false;
         self.death = None;
+        self.note_sated();
     }
 
     pub(crate) fn pause(&mut self) {
         self.paused = true;
+        self.note_sated();
     }
 
     pub(crate) fn running(&self) -> usize {
@@ -166,6 +168,7 @@ impl Table {
 
     pub(crate) fn stop(&mut self) {
         self.stopped = true;
+        self.note_sated();
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -276,7 +279,8 @@ impl Table {
             }
             *chain = Some(returned);
             self.note_wait(at);
-            return self.go_ahead();
+            self.go_ahead();
+            return self.note_sated();
         }
         let outputs = self.segments[at].outputs.clone();
         let apart = if outputs.len() > 1 && !given.is_empty() {
@@ -314,6 +318,7 @@ impl Table {
         }
         self.note_wait(at);
         self.go_ahead();
+        self.note_sated();
     }
 
     /// Whether one of the outputs of a chain is too far ahead of the others for more to come.
@@ -390,7 +395,7 @@ impl Table {
     /// The run is lost: tells the consumer.
     pub(crate) fn fail(&mut self, error: Error) {
         self.lost = Some(error);
-        self.stopped = true;
+        self.stop();
     }
 
     /// Why the run was lost, if it was.

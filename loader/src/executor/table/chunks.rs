@@ -111,6 +111,7 @@ impl Table {
         self.settle(at);
         self.note_wait(at);
         self.go_ahead();
+        self.note_sated();
     }
 
     fn hand_on(&mut self, at: usize) {

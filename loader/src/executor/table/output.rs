@@ -51,7 +51,23 @@ impl Table {
     pub(crate) fn take_output(&mut self) -> Option<Item> {
         let item = if self.ahead.is_begun() { self.ahead.pop() } else { self.edges[self.output].pop() };
         self.asked &= item.is_none();
+        self.note_sated();
         item
+    }
+
+    /// Tells those who wait for memory whether finished samples fill the budget while nobody waits for another. Once chunks are awaited
+    /// that are worked on now, before a start or a stop, nothing may hold those up.
+    pub(super) fn note_sated(&self) {
+        let ledger = self.host.ledger();
+        if ledger.is_tight() {
+            let awaited = self.asked || self.paused || self.stopped;
+            ledger.note_sated(!awaited && self.held() >= self.budget);
+        }
+    }
+
+    /// How many bytes wait on all edges.
+    pub(super) fn held(&self) -> usize {
+        self.edges.iter().map(|edge| edge.bytes).sum::<usize>() + self.ahead.bytes()
     }
 
     /// Whether the consumer gets something: samples, an error, or the end.

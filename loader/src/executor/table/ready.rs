@@ -107,7 +107,7 @@ impl Table {
                 && (items.len() >= MOST_WAITING
                     || self.samples_left(out) == 0
                     || held(&self.edges[..=out]) >= part
-                    || held(&self.edges) + self.ahead.bytes() >= self.budget)
+                    || self.held() >= self.budget)
         };
         match segment.outputs.iter().any(|&out| full(out)) {
             true => Err(Some(Wait::Room)),

@@ -29,7 +29,7 @@ impl Table {
         let given_up = segment.ended || matches!(segment.kind, Kind::Serial { missed: Some(_), .. });
         self.hand_in_chain(at, returned, Stop::Progress, Vec::new());
         if !given_up {
-            self.paused = true;
+            self.pause();
             self.death.get_or_insert(death);
         }
     }
@@ -37,7 +37,7 @@ impl Table {
     /// A thread crashed over this segment, and keeps all that it had. What waits for the consumer is still delivered, and nothing else runs
     /// before the segment runs elsewhere.
     pub(crate) fn fall(&mut self, fallen: Fallen) {
-        self.paused = true;
+        self.pause();
         self.death.get_or_insert_with(|| Death { error: fallen.error.clone(), crashed: true });
         self.fallen.get_or_insert(fallen);
     }

@@ -12,7 +12,9 @@ use super::{
 impl Table {
     /// The consumer waits for a sample; says whether there may be work by that.
     pub(crate) fn ask(&mut self) -> bool {
-        !std::mem::replace(&mut self.asked, true) && self.wanted < u64::MAX
+        let news = !std::mem::replace(&mut self.asked, true);
+        self.note_sated();
+        news && self.wanted < u64::MAX
     }
 
     /// What comes on each edge is counted from here on.

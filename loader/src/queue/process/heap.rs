@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forebay_core::{BufferMut, codec::LARGE};
 
-use super::{lane::Lane, shared::Block, space::Space};
+use super::{
+    lane::{KEPT, Lane},
+    shared::Block,
+    space::Space,
+};
 use crate::tide::Tide;
-
-/// How many free bytes of a lane keep their pages.
-const KEPT: usize = 16 << 20;
 
 /// Shared memory for the buffers that a process is going to send. Clones are the same heap.
 #[derive(Clone)]

@@ -37,6 +37,9 @@ pub(super) struct Lane {
     lease: Option<Lease>,
 }
 
+/// How many free bytes of a lane keep their pages.
+pub(super) const KEPT: usize = 16 << 20;
+
 /// How many blocks a lane of so many bytes may have.
 fn slots_of(len: usize) -> usize {
     (len / (16 << 10)).clamp(64, 1 << 16)
@@ -153,6 +156,15 @@ impl Lane {
     pub(super) fn release(&self, slot: u32) {
         if self.control().release(self.slots(), slot) && self.receives {
             self.wake_sender();
+        }
+    }
+
+    /// Gives the pages of a received block back to the system, if its only hold is about to be given up and the sender would not keep
+    /// them: the sender may be idle, or busy for long.
+    pub(super) fn empty(&self, slot: u32, range: &Range<usize>) {
+        let is_last = || self.slots().get(slot as usize).is_some_and(Slot::is_held_once);
+        if self.receives && range.len() > KEPT && is_last() {
+            self.map.give_up(range);
         }
     }
 

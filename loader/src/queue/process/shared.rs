@@ -234,6 +234,7 @@ impl Drop for Block {
         if self.is_noted {
             self.lane.forget_view(self.range.start);
         }
+        self.lane.empty(self.slot, &self.range);
         self.lane.release(self.slot);
     }
 }

@@ -120,6 +120,11 @@ impl Slot {
         self.count.store(1, Ordering::Release);
     }
 
+    /// Whether there is one hold. Who has it is the only one that can make another.
+    pub(super) fn is_held_once(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 1
+    }
+
     /// One more hold, made from one that exists: refused where none does.
     pub(super) fn hold(&self) -> bool {
         let more = |count: u32| if count == 0 { None } else { count.checked_add(1) };
