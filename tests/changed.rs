@@ -199,6 +199,30 @@ fn where_it_is_allowed_a_place_past_the_end_is_the_end() {
 }
 
 #[test]
+fn where_it_is_allowed_a_buffer_that_cannot_be_filled_again_is_left_out() {
+    let registry = registry();
+    let elsewhere = [(Executor::Threads(2), " on=process")];
+    for (executor, on) in ALL.into_iter().map(|executor| (executor, "")).chain(elsewhere) {
+        let folder = folder_of(&["a.jsonl"]);
+        let file = folder.path().join("a.jsonl");
+        for pipe in
+            ["shuffle 8", "sort id size=8", "unique id", "bucket_by_length id boundaries=[100] sizes=[3,3]"]
+        {
+            let graph = format!("files '{}' | lines | json_lines | {pipe}{on}", file.display());
+            let after = if pipe.starts_with("bucket") { 3 } else { 10 };
+            let snapshot = stopped(&graph, &registry, at(executor), after);
+            let whole = fs::read(&file).unwrap();
+            cut(&file, 4);
+            let mut loader = build(&line(&graph), &registry, at(executor)).unwrap();
+            let (_, failed) = read(loader.resume_allowing(&snapshot, &["files".to_owned()]).unwrap());
+            assert!(failed.is_none(), "{graph} on {executor}: {failed:?}");
+            assert!(loader.take_log().into_iter().any(|(level, _)| level == 2), "{graph} on {executor}");
+            fs::write(&file, whole).unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_snapshot_right_after_a_resume_still_names_the_files() {
     let registry = registry();
     let folder = folder_of(&["a.jsonl"]);
@@ -255,15 +279,16 @@ fn the_command_refuses_a_cut_file_and_goes_on_where_it_is_allowed() {
 #[test]
 fn a_folder_whose_files_moved_up_is_refused() {
     let registry = registry();
-    for executor in ALL {
+    let elsewhere = [(Executor::Threads(2), " on=process")];
+    for (executor, on) in ALL.into_iter().map(|executor| (executor, "")).chain(elsewhere) {
         let names: Vec<_> = (0..20).map(|at| format!("{at:02}.json")).collect();
         let folder = folder_of(&names.iter().map(String::as_str).collect::<Vec<_>>());
-        let graph = format!("files '{}/*.json'", folder.path().display());
+        let graph = format!("files '{}/*.json'{on}", folder.path().display());
         let snapshot = stopped(&graph, &registry, at(executor), 12);
         fs::remove_file(folder.path().join("03.json")).unwrap();
         let outcome = resumed(&graph, &registry, at(executor), (&snapshot, &[]));
         let error = outcome.map_or_else(Some, |(_, failed)| failed);
-        assert!(error.is_some(), "{executor}: {}", snapshot.to_json());
+        assert!(error.is_some(), "{executor}{on}: {}", snapshot.to_json());
     }
 }
 
@@ -272,8 +297,9 @@ fn a_sampler_goes_on_only_among_the_same_files() {
     let registry = registry();
     let names: Vec<_> = (0..20).map(|at| format!("{at:02}.json")).collect();
     let folder = folder_of(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    let graph = format!("files '{}/*.json' | random_sampler", folder.path().display());
-    for executor in ALL {
+    let elsewhere = [(Executor::Threads(2), " on=process")];
+    for (executor, on) in ALL.into_iter().map(|executor| (executor, "")).chain(elsewhere) {
+        let graph = format!("files '{}/*.json'{on} | random_sampler{on}", folder.path().display());
         for setting in [at(executor), Setting { chunk: Some(1), marks: true, ..at(executor) }] {
             let snapshot = stopped(&graph, &registry, setting, 12);
             assert_eq!(resumed(&graph, &registry, setting, (&snapshot, &[])).unwrap().0, 8);

@@ -143,6 +143,7 @@ impl Maker<'_> {
             pace: if exact { Pace::exact(self.marks) } else { Pace::new(self.marks) },
             skip: origin.skip,
             lenient: false,
+            owed: Vec::new(),
             looks: stop.cuts.then(Looks::default),
             names: stop.inputs.is_empty().then(Names::default),
             expected: Expected::default(),

@@ -178,6 +178,13 @@ impl Chunk {
         self.rows.get(self.head..)?.get(at).map(|row| self.parts(row))
     }
 
+    /// The schemas of all samples left, and perhaps of some that are gone.
+    #[must_use]
+    #[inline]
+    pub fn schemas(&self) -> &[Schema] {
+        &self.schemas
+    }
+
     /// All samples left, in order, to be looked at as by [`peek`](Chunk::peek).
     #[inline]
     pub fn samples(&self) -> impl Iterator<Item = (u64, &Key, &Schema, &[Value])> {

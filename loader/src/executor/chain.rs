@@ -223,11 +223,8 @@ impl Chain {
         }
         self.ports.iter_mut().for_each(|port| *port = Port::default());
         self.outs.iter_mut().for_each(Chunk::clear);
-        let spot = |link: &Link| {
-            Spot::new(link.place.clone(), link.restore.clone(), link.skip.clone())
-                .expecting(link.lenient, link.expected.uid())
-        };
-        Some((self.links.first()?.cx.raw().epoch, self.links.iter().map(spot).collect()))
+        let spots = self.links.iter().map(|link| link.origin().into());
+        Some((self.links.first()?.cx.raw().epoch, spots.collect()))
     }
 
     /// The error that came in place of samples.
@@ -255,11 +252,14 @@ impl Chain {
     /// Notes what its nodes did in another process; says whether marks should be forgotten.
     pub(super) fn note_news(&self, news: Vec<News>) -> bool {
         let mut many = false;
-        for (link, News { work: (samples, bytes, nanos), lost, marks, files }) in self.links.iter().zip(news)
-        {
+        for (link, news) in self.links.iter().zip(news) {
+            let News { work: (samples, bytes, nanos), lost, marks, files, uids: (pass, first, uids) } = news;
             link.counters.add(samples, bytes, Duration::from_nanos(nanos));
             link.counters.lost(lost);
             files.into_iter().for_each(|file| link.trail.add_file(file));
+            if !uids.is_empty() {
+                link.trail.note_uids((pass, first), uids.into_iter());
+            }
             for mark in marks {
                 many |= link.pace.note(&link.trail, mark.into());
             }

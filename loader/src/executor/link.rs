@@ -58,6 +58,8 @@ pub(crate) struct Link {
     pub(crate) skip: Vec<u64>,
     /// Whether it may end before all of them came again.
     pub(crate) lenient: bool,
+    /// How many samples of each input it had taken at the saved position.
+    pub(crate) owed: Vec<u64>,
     /// For a serial flat map: the files that it is given.
     pub(crate) looks: Option<Looks>,
     /// For a source: which samples it gives that are about files.
@@ -109,6 +111,7 @@ impl Link {
         }
         self.skip.clone_from(&origin.skip);
         self.lenient = origin.lenient;
+        self.owed = place.taken.iter().zip(&origin.again).map(|(taken, again)| taken + again).collect();
         self.expected = Expected::new(origin.last);
         self.place = place.clone();
         self.restore.clone_from(state);
@@ -120,11 +123,26 @@ impl Link {
         self.clear();
     }
 
+    /// Where it begins, before it began.
+    pub(super) fn origin(&self) -> Origin {
+        let again = self.owed.iter().zip(&self.place.taken).map(|(owed, taken)| owed.saturating_sub(*taken));
+        Origin {
+            mark: Mark { place: self.place.clone(), state: self.restore.clone() },
+            skip: self.skip.clone(),
+            again: again.collect(),
+            last: self.expected.uid(),
+            was: self.was.clone(),
+            lenient: self.lenient,
+            ..Origin::default()
+        }
+    }
+
     /// Starts a pass within the epoch.
     pub(crate) fn start_pass(&mut self, pass: u64) {
         self.cx.set_pass(pass);
         self.place = Place::start(pass, self.place.taken.len(), self.place.given.len());
         self.skip.fill(0);
+        self.owed.clear();
         self.restore = None;
         self.clear();
     }
@@ -205,6 +223,7 @@ impl Link {
         let bytes = if samples > 0 { outs.iter().map(Chunk::size).sum() } else { 0 };
         self.counters.add(samples, bytes, now - begin);
         self.grain.learn(samples, bytes, now - begin);
+        let call = self.excuse(call, ports, host);
         let call = self.forgive(call, host);
         if let (Some(tap), Some(before)) = (&self.tap, before) {
             tap.after(&before, &self.place, ports, outs, matches!(call, Call::End));
@@ -240,6 +259,24 @@ impl Link {
             Some(error) => Call::Failed(error),
             None => call,
         }
+    }
+
+    /// Turns the error of a pipe whose input ended before all came again that it held into another try, where that may be.
+    fn excuse(&mut self, call: Call, ports: &[Port], host: &Host) -> Call {
+        let error = match call {
+            Call::Failed(error) if self.lenient && error.kind() == ErrorKind::Invalid => error,
+            other => return other,
+        };
+        let taken = self.place.taken.iter().zip(&self.owed).zip(ports);
+        let ended = |((taken, owed), port): ((&u64, &u64), &Port)| {
+            taken < owed && port.ended && port.chunk.is_empty()
+        };
+        if !taken.into_iter().any(ended) {
+            return Call::Failed(error);
+        }
+        self.owed.clear();
+        host.note(2, format!("node {}: {}; what it held is left out", self.blame.pipe, error.message()));
+        Call::Again
     }
 
     /// Turns an error that the node's policy forgives into another try.

@@ -44,6 +44,13 @@ impl Uids {
         self.first += most as u64;
     }
 
+    /// Takes them: the pass, the number of the first, and all uids. Those that follow may be added.
+    pub(super) fn take(&mut self) -> (u64, u64, Vec<u64>) {
+        let (pass, first, uids) = (self.pass, self.first, Vec::from(std::mem::take(&mut self.uids)));
+        self.first += uids.len() as u64;
+        (pass, first, uids)
+    }
+
     /// The uid of the last of the first `count` samples.
     pub(super) fn last_of(&self, pass: u64, count: u64) -> Option<u64> {
         let at = count.checked_sub(1)?.checked_sub(self.first).filter(|_| pass == self.pass)?;
@@ -109,5 +116,8 @@ mod tests {
         assert_eq!(found(&uids), [None, None, Some(15), Some(19), None]);
         uids.add((1, 0), 30..31);
         assert_eq!((uids.last_of(1, 1), uids.last_of(0, 6)), (Some(30), None));
+        assert_eq!(uids.take(), (1, 0, vec![30]));
+        uids.add((1, 1), 31..33);
+        assert_eq!((uids.take(), uids.take()), ((1, 1, vec![31, 32]), (1, 3, Vec::new())));
     }
 }

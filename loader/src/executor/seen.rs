@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use forebay_core::{Port, Schema, Value, View};
+use forebay_core::{Chunk, Port, Schema, Value, View};
 use serde::{Deserialize, Serialize};
 
 use super::trail::Trail;
@@ -90,17 +90,25 @@ impl Files {
 pub(crate) struct Field(Option<(Schema, Option<usize>)>);
 
 impl Field {
-    /// The file that a sample is about, if it names one.
-    pub(super) fn path<'a>(&mut self, schema: &Schema, values: &'a [Value]) -> Option<&'a str> {
-        let at = match &self.0 {
+    fn at(&mut self, schema: &Schema) -> Option<usize> {
+        match &self.0 {
             Some((known, at)) if known.is(schema) => *at,
             _ => {
                 let at = schema.position(PATH);
                 self.0 = Some((schema.clone(), at));
                 at
             }
-        };
-        match values.get(at?).map(Value::view) {
+        }
+    }
+
+    /// Whether samples of a chunk may name files.
+    pub(super) fn is_in(&mut self, chunk: &Chunk) -> bool {
+        chunk.schemas().iter().any(|schema| self.at(schema).is_some())
+    }
+
+    /// The file that a sample is about, if it names one.
+    pub(super) fn path<'a>(&mut self, schema: &Schema, values: &'a [Value]) -> Option<&'a str> {
+        match values.get(self.at(schema)?).map(Value::view) {
             Some(View::Str(path)) => Some(path),
             _ => None,
         }
@@ -129,6 +137,10 @@ impl Looks {
         let Some(port) = ports.first() else { return };
         let known = usize::try_from(self.until.saturating_sub(taken)).unwrap_or(usize::MAX);
         if known >= port.chunk.len() {
+            return;
+        }
+        if !self.field.is_in(&port.chunk) {
+            self.until = taken + port.chunk.len() as u64;
             return;
         }
         for (_, _, schema, values) in port.chunk.samples().skip(known) {

@@ -149,8 +149,12 @@ impl Trail {
 
     /// Takes all files, as above.
     pub(crate) fn take_files(&self) -> Vec<Seen> {
-        *self.uids().now() = Uids::default(); // Only where the source runs are they compared.
         self.files().now().take()
+    }
+
+    /// Takes the samples that a source gave, as above: the pass, the number of the first, and their uids.
+    pub(crate) fn take_uids(&self) -> (u64, u64, Vec<u64>) {
+        self.uids().now().take()
     }
 
     /// Adds a file that was noted in another process.
@@ -186,6 +190,9 @@ impl Trail {
 
     /// Notes which files the samples of a chunk are about, which begins at this place of the input.
     pub(crate) fn note_files(&self, (pass, first): (u64, u64), chunk: &Chunk, field: &mut Field) {
+        if !field.is_in(chunk) {
+            return;
+        }
         let mut files = None;
         for (at, (_, _, schema, values)) in (first..).zip(chunk.samples()) {
             if let Some(path) = field.path(schema, values) {

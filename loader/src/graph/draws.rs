@@ -9,6 +9,8 @@
 //! Maps between the two give a sample for each and have no state, so the sampler draws before them:
 //! `range 10 | cast value=f32 | random_sampler` is `range 10 | random_sampler | cast value=f32`.
 
+use std::collections::BTreeMap;
+
 use forebay_core::{
     Error,
     sampling::{COUNTS, GETS},
@@ -116,8 +118,11 @@ impl Graph {
         let output = |name: &str| Input { node: name.to_owned(), port: 0 };
         let mut get = self.nodes.remove(from);
         let own = |(name, _): &(&String, &serde_json::Value)| !super::COMMON.contains(&name.as_str());
-        let options =
+        let mut options: BTreeMap<_, _> =
             get.options.iter().filter(own).map(|(name, value)| (name.clone(), value.clone())).collect();
+        // They run together, so that a sampler goes on only where the count is still what it was.
+        let place = self.node(sampler).and_then(|node| node.options.get(super::ON)).cloned();
+        options.extend(place.filter(|_| get.inputs.is_empty()).map(|place| (super::ON.to_owned(), place)));
         // A source has none; a stream's count is known at its end, and its samples come by another way.
         let inputs = std::mem::take(&mut get.inputs);
         let mut reads: Vec<Input> =

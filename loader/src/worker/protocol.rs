@@ -99,10 +99,14 @@ pub(crate) enum Request {
 pub(crate) struct Spot {
     place: Place,
     state: Option<PipeState>,
+    /// The state's own.
     again: Vec<u64>,
     skip: Vec<u64>,
+    /// How many samples of each input it is to take again.
+    owed: Vec<u64>,
     lenient: bool,
     last: Option<u64>,
+    was: Option<PipeState>,
 }
 
 /// What a worker says.
@@ -162,6 +166,8 @@ pub(crate) struct News {
     pub(crate) marks: Vec<Spot>,
     /// The files that it was given.
     pub(crate) files: Vec<Seen>,
+    /// Of a source of files, the samples that it gave: the pass, the number of the first, and their uids.
+    pub(crate) uids: (u64, u64, Vec<u64>),
 }
 
 /// A sample that was set aside.
@@ -216,22 +222,27 @@ impl From<Problem> for Error {
     }
 }
 
-impl Spot {
-    pub(crate) fn new(place: Place, state: Option<State>, skip: Vec<u64>) -> Self {
+impl From<Mark> for Spot {
+    fn from(Mark { place, state }: Mark) -> Self {
         let again = state.as_ref().map(|state| state.again.to_vec()).unwrap_or_default();
-        let state = state.map(|state| PipeState { version: state.version, bytes: state.bytes.into() });
-        Self { place, state, again, skip, lenient: false, last: None }
-    }
-
-    /// Whether its node may end before all came again that it skips, and which sample the last of those must be.
-    pub(crate) fn expecting(self, lenient: bool, last: Option<u64>) -> Self {
-        Self { lenient, last, ..self }
+        let state = state.map(PipeState::from);
+        Self {
+            place,
+            state,
+            again,
+            skip: Vec::new(),
+            owed: Vec::new(),
+            lenient: false,
+            last: None,
+            was: None,
+        }
     }
 }
 
-impl From<Mark> for Spot {
-    fn from(Mark { place, state }: Mark) -> Self {
-        Self::new(place, state, Vec::new())
+impl From<Origin> for Spot {
+    fn from(origin: Origin) -> Self {
+        let Origin { mark, skip, again: owed, lenient, last, was, .. } = origin;
+        Self { skip, owed, lenient, last, was: was.map(PipeState::from), ..mark.into() }
     }
 }
 
@@ -248,9 +259,9 @@ impl From<Spot> for Mark {
 
 impl From<Spot> for Origin {
     fn from(mut spot: Spot) -> Self {
-        let (skip, again) = (std::mem::take(&mut spot.skip), vec![0; spot.place.taken.len()]);
-        let (lenient, last) = (spot.lenient, spot.last);
-        Self { mark: spot.into(), skip, again, lenient, last, ..Self::default() }
+        let [skip, again] = [&mut spot.skip, &mut spot.owed].map(std::mem::take);
+        let (lenient, last, was) = (spot.lenient, spot.last, spot.was.take().map(State::from));
+        Self { mark: spot.into(), skip, again, lenient, last, was, ..Self::default() }
     }
 }
 

@@ -133,6 +133,7 @@ impl Solo {
                 lost: now.1 - lost,
                 marks: link.trail.take().into_iter().filter(|_| !is_cut).map(Spot::from).collect(),
                 files: link.trail.take_files(),
+                uids: link.trail.take_uids(),
             }
         });
         let host = &self.worker.host;
