@@ -217,7 +217,7 @@ impl Inline {
 
     /// Runs segments until something lies on `edge`, or it has ended: the one that writes it, and whatever that needs.
     fn demand(&mut self, edge: usize) -> Result<()> {
-        let home = if is_due(self.asked) { Home::here() } else { None };
+        let home = if is_due(self.asked) { self.host.home().and_then(Home::still) } else { None };
         self.asked = self.asked.wrapping_add(1);
         let mut wanted = vec![edge];
         while let Some(&edge) = wanted.last() {

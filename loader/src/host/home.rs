@@ -5,16 +5,21 @@
 
 use std::{
     env,
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, Ordering},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
-/// So many times it is looked each time, and then each time that this divides: to look costs as much as ten small samples.
+/// So many times it is looked each time, then at each power of two, and then each time that the second divides: to look costs as much as
+/// ten small samples, and a plugin that changes the folder does so as it begins.
+const FIRST: u32 = 4;
 const OFTEN: u32 = 64;
 
 /// A folder that a thread works in.
 pub(crate) struct Home {
-    path: PathBuf,
+    path: Arc<Path>,
     /// Its device and number there.
     is: (u64, u64),
     /// How often there was reason to look.
@@ -23,13 +28,22 @@ pub(crate) struct Home {
 
 /// Whether it is looked this time, after so many.
 pub(crate) fn is_due(asked: u32) -> bool {
-    asked < OFTEN || asked.is_multiple_of(OFTEN)
+    asked < FIRST || asked.is_power_of_two() || asked.is_multiple_of(OFTEN)
 }
 
 impl Home {
     /// The folder of this thread; none where it is gone.
     pub(crate) fn here() -> Option<Self> {
-        Some(Self { path: env::current_dir().ok()?, is: identity()?, asked: AtomicU32::new(0) })
+        Some(Self { path: env::current_dir().ok()?.into(), is: identity()?, asked: AtomicU32::new(0) })
+    }
+
+    /// As [`here`](Self::here), without asking the system for the name again if this is still the folder.
+    pub(crate) fn still(&self) -> Option<Self> {
+        let is = identity()?;
+        if is != self.is {
+            return Self::here();
+        }
+        Some(Self { path: Arc::clone(&self.path), is, asked: AtomicU32::new(0) })
     }
 
     /// As [`here`](Self::here), and this thread has the folder for itself from here on, with those that it starts; none where the system refuses that,
@@ -67,7 +81,7 @@ fn identity() -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
+    use std::{path::PathBuf, thread};
 
     use super::*;
 
