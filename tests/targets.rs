@@ -110,11 +110,40 @@ fn an_audit_and_a_record_are_refused_at_once_where_they_cannot_be_read_again() {
     within_deadline(|| {
         let folder = tempfile::tempdir().unwrap();
         let pipe = named_pipe(&folder.path().join("pipe"));
-        for target in [pipe.as_str(), "/dev/stderr", "/dev/null", "/tmp"] {
+        for target in [pipe.as_str(), "/dev/stderr", "/dev/stdout", "/dev/null", "/tmp"] {
             let unordered = "range 9 | map 'x = value' unordered=true";
             for (option, graph) in [("--audit", "range 9"), ("--record", unordered)] {
                 let said = refused(&[graph, option, target]);
                 assert!(said.contains("expected a regular file") && said.contains(target), "{said}");
+            }
+        }
+    });
+}
+
+/// What a run that prints to the file `output` says there and on standard error.
+fn run_into(output: &Path, args: &[&str]) -> (String, String) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$0\" run --quiet \"$@\" > \"$OUTPUT\""]).arg(forebay_tests::command::command());
+    shell.args(args).env("OUTPUT", output).env("FOREBAY_PLUGIN_PATH", forebay_tests::command::all());
+    let said = String::from_utf8(shell.output().unwrap().stderr).unwrap();
+    (fs::read_to_string(output).unwrap(), said)
+}
+
+#[test]
+fn standard_output_is_that_of_the_run_under_whatever_name() {
+    within_deadline(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("output");
+        let name = output.to_str().unwrap();
+        for stdout in ["/dev/stdout", "/proc/self/fd/1"] {
+            let (printed, said) = run_into(&output, &[LOSES, "--json", "--quarantine", stdout]);
+            assert!(printed.contains("range#5") && printed.contains("\"samples\":8"), "{printed}{said}");
+        }
+        for option in ["--snapshot", "--audit", "--record"] {
+            for target in [name, "/dev/stdout"] {
+                let unordered = "range 9 | map 'x = value' unordered=true";
+                let (printed, said) = run_into(&output, &[unordered, option, target]);
+                assert!(said.contains("expected a regular file") && printed.is_empty(), "{option}: {said}");
             }
         }
     });

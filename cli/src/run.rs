@@ -235,9 +235,11 @@ fn build(
         builder = builder.ahead(ahead);
     }
     if let Some(file) = &args.audit {
+        saves::refuse_output(file)?;
         builder = builder.audit(file);
     }
     if let Some(file) = &args.record {
+        saves::refuse_output(file)?;
         builder = builder.record(file);
     }
     if let Some(file) = &args.replay {

@@ -16,6 +16,8 @@ use rustix::{
 };
 use serde::Serialize;
 
+use crate::print;
+
 /// The most links that are followed, one behind the other; the system follows as many.
 const LINKS: usize = 40;
 
@@ -44,9 +46,8 @@ fn beside(path: &Path) -> io::Result<PathBuf> {
 
 /// Finds out whether a file can be [replaced](replace), before hours are spent on what it is to hold.
 fn try_replace(path: &Path) -> Result<()> {
-    if let Ok(there) = fs::metadata(path)
-        && let Some(found) = no_file_of_its_own(&there)
-    {
+    let found = fs::metadata(path).ok().and_then(|there| no_file_of_its_own(&there));
+    if let Some(found) = is_output(path).then_some("the standard output of this run").or(found) {
         let error = format!(
             "found {found}, expected a regular file or a new name, since the file is replaced as a whole"
         );
@@ -84,9 +85,24 @@ fn no_file_of_its_own(there: &Metadata) -> Option<&'static str> {
     } else if !kind.is_file() {
         Some("a device")
     } else {
-        let streams = ["/dev/stdout", "/dev/stderr"].map(fs::metadata);
+        let output = print::output().and_then(|output| output.metadata());
+        let streams = [output, fs::metadata("/dev/stderr")];
         streams.iter().any(is_stream).then_some("the standard output or error of this run")
     }
+}
+
+/// Refuses the standard output of this run as a file that an audit or a record goes to: it cannot be read again.
+pub(crate) fn refuse_output(path: &Path) -> Result<()> {
+    let found =
+        fs::metadata(path).ok().filter(Metadata::is_file).and_then(|there| no_file_of_its_own(&there));
+    let found = if is_output(path) { Some("the standard output of this run") } else { found };
+    let refuse = |found| Err(Error::invalid(format!("found {found}, expected a regular file or a new name")));
+    found.map_or(Ok(()), refuse).map_err(|error| in_file(error, path))
+}
+
+/// Whether a path is one of the names that the system has for the standard output.
+fn is_output(path: &Path) -> bool {
+    ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].map(Path::new).contains(&path)
 }
 
 /// Puts `bytes` into a file so that nobody ever finds half of them there, not after a crash either. A link stays, and leads to them.
@@ -176,6 +192,7 @@ impl Quarantine {
     fn open(path: &Path, go_on: bool) -> Result<Self> {
         let open = || match fs::metadata(path).ok().and_then(|there| no_file_of_its_own(&there)) {
             // What was written there before is somebody else's, or cannot be read again.
+            _ if is_output(path) => Ok((print::output()?, HashSet::new())),
             Some(_) => Ok((open_stream(path)?, HashSet::new())),
             None => {
                 let file = File::options().create(true).append(true).open(path)?;
