@@ -233,12 +233,14 @@ impl<E: Encode> Stream for Writer<E> {
         while io.room() > 0 {
             if io.pop_into(0, &mut sample) {
                 self.taken += 1;
-                if let Err(error) = self.add(&sample, cx) {
-                    if self.taken <= self.told {
-                        continue;
+                match self.add(&sample, cx) {
+                    Ok(()) => {}
+                    // After a resume the samples of the file come again, and this one was told before.
+                    Err(Failed::Sample(_)) if self.taken <= self.told => continue,
+                    Err(Failed::Sample(error) | Failed::File(error)) => {
+                        self.told = self.told.max(self.taken);
+                        return Err(error.context("sample", sample.key()));
                     }
-                    self.told = self.taken;
-                    return Err(error.context("sample", sample.key()));
                 }
                 let full = |open: &Open| {
                     let bytes = open.bytes + open.block.len() as u64 + self.format.held();
@@ -271,24 +273,32 @@ impl<E: Encode> Stream for Writer<E> {
     }
 }
 
+/// Why a sample is not in the file.
+enum Failed {
+    /// The format has no form for it.
+    Sample(Error),
+    /// The file cannot be written.
+    File(Error),
+}
+
 impl<E: Encode> Writer<E> {
-    fn add(&mut self, sample: &Sample, cx: &Context) -> Result<()> {
+    fn add(&mut self, sample: &Sample, cx: &Context) -> std::result::Result<(), Failed> {
         let open = match &mut self.open {
             Some(open) => open,
             none => {
                 let path = self.files.pattern.path(self.number, (cx.rank(), cx.epoch()));
-                let mut open = Open::create(path)?;
-                self.format.begin(&mut open.block)?;
+                let mut open = Open::create(path).map_err(Failed::File)?;
+                self.format.begin(&mut open.block).map_err(Failed::File)?;
                 none.insert(open)
             }
         };
         let before = open.block.len();
         if let Err(error) = self.format.sample(sample, &mut open.block) {
             open.block.truncate(before);
-            return Err(error);
+            return Err(Failed::Sample(error));
         }
         open.samples += 1;
-        if open.block.len() >= BLOCK { open.flush() } else { Ok(()) }
+        if open.block.len() >= BLOCK { open.flush().map_err(Failed::File) } else { Ok(()) }
     }
 
     /// Ends the file, names it, and gives its sample.
