@@ -124,3 +124,55 @@ fn labels_of_mnist_by_themselves_come_and_what_does_not_go_together_is_told() {
         assert_eq!((samples.len(), lost.len()), (8, 1), "the rows come, then that the file is cut: {lost:?}");
     });
 }
+
+#[test]
+fn labels_of_any_kind_come_with_pictures_of_any_kind() {
+    within_deadline(|| {
+        let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
+        // QMNIST's labels have eight numbers each; masks are pictures; and pictures may be of floats.
+        let wide: Vec<u8> = (0..16_u32).flat_map(u32::to_be_bytes).collect();
+        let kind = |kind: u8, shape: &[u32], bytes: &[u8]| {
+            let mut file = idx(shape, bytes);
+            file[2] = kind;
+            file
+        };
+        for (name, bytes) in [
+            ("q-images-idx3-ubyte.gz", gzip(&idx(&[2, 1, 2], &[1, 2, 3, 4]))),
+            ("q-labels-idx2-int.gz", gzip(&kind(0x0c, &[2, 8], &wide))),
+            ("masked-images-idx3-ubyte", idx(&[2, 1, 2], &[5, 6, 7, 8])),
+            ("masked-labels-idx3-ubyte", idx(&[2, 1, 2], &[0, 1, 1, 0])),
+            ("wide-images.idx", kind(0x0d, &[2, 1, 1], &[63, 128, 0, 0, 64, 0, 0, 0])),
+            ("wide-labels.idx", idx(&[2], &[3, 4])),
+        ] {
+            fs::write(folder.path().join(name), bytes).unwrap();
+        }
+        let graph = Graph::open(folder.path().to_str().unwrap(), &registry).unwrap();
+        let mut loader = build(&graph, &registry, Setting::INLINE).unwrap();
+        let samples: Vec<_> = loader.epoch(0).map(Result::unwrap).collect();
+        let shape = |sample: &Sample, field: &str| {
+            sample.get(field).and_then(Value::as_tensor).map(|tensor| tensor.shape().to_vec())
+        };
+        let found: Vec<_> = samples
+            .iter()
+            .map(|sample| {
+                (
+                    shape(sample, "image").or(shape(sample, "value")),
+                    shape(sample, "label"),
+                    sample.get("label").and_then(Value::as_i64),
+                )
+            })
+            .collect();
+        let of = |picture: &[i64], label: Option<&[i64]>, number| {
+            (Some(picture.to_vec()), label.map(<[i64]>::to_vec), number)
+        };
+        let expected = [
+            of(&[1, 2, 1], Some(&[1, 2, 1]), None),
+            of(&[1, 2, 1], Some(&[1, 2, 1]), None),
+            of(&[1, 2, 1], Some(&[8]), None),
+            of(&[1, 2, 1], Some(&[8]), None),
+            of(&[1, 1], None, Some(3)),
+            of(&[1, 1], None, Some(4)),
+        ];
+        assert_eq!(found, expected, "{:?}", samples.iter().map(shown).collect::<Vec<_>>());
+    });
+}

@@ -38,9 +38,9 @@ options! {
 /// Turns a sample that is about an IDX file, packed or not, into a sample for each row of its first axis.
 ///
 /// Takes `bytes`, or else `path`. Gives `image`, `[height, width, channels]`, of a file of bytes with three axes or more; `label`, a number,
-/// of one with whole numbers in a single axis; else `value`; and the file's other fields but `path`. A file called `…images…` has
-/// `label` too, if a file that is called `…labels…` lies beside it; that gives nothing of its own then. State: how many were given; a resume reads
-/// nothing before them, but what is packed it unpacks again.
+/// of one with whole numbers in a single axis; else `value`; and the file's other fields but `path`. If a file called `…labels…` lies beside
+/// one of several axes that is called `…images…`, its rows are the field `label` of the pictures, and it gives nothing of its own. State: how
+/// many were given; a resume reads nothing before them, but what is packed it unpacks again.
 #[derive(Debug)]
 pub struct SplitIdx {
     alone: bool,
@@ -88,10 +88,11 @@ impl FlatMap for SplitIdx {
         let named = |error: Error| error.context("file", &sample.key().origin);
         let mut rows = idx_rows(Blob::of(&sample, cx)?, &sample, cx.limits().bytes).map_err(named)?;
         if let Some(path) = sample.get("path").and_then(Value::as_str) {
-            match rows.field {
-                LABEL if !self.alone => rows.leave_to_pictures(path, cx).map_err(named)?,
-                IMAGE => rows.take_labels(path, &sample, cx).map_err(named)?,
-                _ => {}
+            if rows.shape.len() >= 2 {
+                rows.take_labels(path, &sample, cx).map_err(named)?;
+            }
+            if rows.labels.is_none() && !self.alone {
+                rows.leave_to_pictures(path, cx).map_err(named)?;
             }
         }
         Ok(rows)
@@ -145,8 +146,8 @@ pub struct IdxRows {
     size: usize,
     shape: Vec<usize>,
     field: &'static str,
-    /// One for each row, from the file beside this one.
-    labels: Option<Vec<Value>>,
+    /// A row for each row, from the file beside this one.
+    labels: Option<Box<IdxRows>>,
     /// Behind the count: the end was looked at.
     next: u64,
     origin: Str,
@@ -186,12 +187,21 @@ impl IdxRows {
         self.next = self.count + 1;
         let at = self.header.start as u64 + index * self.size as u64;
         if index == self.count {
+            if let Some(labels) = &mut self.labels {
+                labels.next = index;
+                labels.next_within(memory).map_err(|error| error.context("labels", &labels.origin))?;
+            }
             return self.source.end(at, memory).map(|()| None);
         }
         let bytes = self.source.read(at, self.size, memory).map_err(|error| error.context("row", index))?;
         self.next = index + 1;
         let mut values = vec![self.value(bytes, memory)?];
-        values.extend(self.labels.as_ref().and_then(|labels| labels.get(index as usize)).cloned());
+        if let Some(labels) = &mut self.labels {
+            labels.next = index;
+            let label =
+                labels.next_within(memory).map_err(|error| error.context("labels", &labels.origin))?;
+            values.extend(label.and_then(|mut row| row.take(labels.field)));
+        }
         values.extend(self.others.iter().cloned());
         let uid = xxh3_64_with_seed(&index.to_le_bytes(), self.uid);
         let key = Key { origin: self.origin.clone(), name: Str::EMPTY, index };
@@ -229,12 +239,9 @@ impl IdxRows {
                 format!("found {} labels, expected one for each of {} pictures", file.count, self.count);
             return Err(named(Error::corrupt(error)));
         }
-        let (memory, mut labels) = (Memory::of(cx), Vec::new());
-        while let Some(mut row) = file.next_within(&memory).map_err(named)? {
-            labels.extend(row.take(file.field));
-        }
-        self.labels = Some(labels);
-        self.set_fields(sample, &[IMAGE, LABEL]);
+        file.origin = Str::from(shown(&found).into_owned());
+        self.labels = Some(Box::new(file));
+        self.set_fields(sample, &[self.field, LABEL]);
         Ok(())
     }
 
