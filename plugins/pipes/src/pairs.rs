@@ -134,6 +134,7 @@ pub(crate) fn alone(key: &Key, input: usize, written: &[u8]) -> Error {
 
 /// The error for a sample whose key, as it was written, no row of a table has; with one of these keys of the table that may have been meant.
 #[cold]
+#[inline(never)]
 pub(crate) fn no_row<'a>(key: &Key, written: &[u8], keys: impl ExactSizeIterator<Item = &'a [u8]>) -> Error {
     let others = keys.len().saturating_sub(1);
     let wanted = text(written).unwrap_or_default();
