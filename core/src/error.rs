@@ -89,13 +89,18 @@ struct Inner {
     kind: ErrorKind,
     message: String,
     context: Vec<(String, String)>,
+    /// What the error of another world is found by.
+    cookie: Option<u64>,
 }
+
+/// The name under which a cookie goes from library to library, which no place has.
+const COOKIE: &str = "\0cookie";
 
 impl Error {
     /// Makes an error of `kind` that says `message`. URLs in it lose their secrets, as in every [`context`](Error::context):
     /// see [`without_secrets`].
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: clean(message.into()), context: Vec::new() }))
+        Self(Box::new(Inner { kind, message: clean(message.into()), context: Vec::new(), cookie: None }))
     }
 
     /// An [`ErrorKind::Corrupt`] error.
@@ -142,6 +147,27 @@ impl Error {
             true => error,
             false => error.context("file", &key.origin).context("member", &key.name),
         }
+    }
+
+    /// With a number by which its maker finds what it came from, such as an exception of Python's: it stays through every
+    /// [`context`](Error::context), plugin and worker process, and is not printed.
+    ///
+    /// ```
+    /// use forebay_core::Error;
+    ///
+    /// let error = Error::invalid("the function raised ValueError").with_cookie(7).context("pipe", "map");
+    /// assert_eq!(error.cookie(), Some(7));
+    /// ```
+    #[must_use]
+    pub fn with_cookie(mut self, cookie: u64) -> Self {
+        self.0.cookie = Some(cookie);
+        self
+    }
+
+    /// The number that [`with_cookie`](Error::with_cookie) gave it.
+    #[must_use]
+    pub fn cookie(&self) -> Option<u64> {
+        self.0.cookie
     }
 
     /// What the reader can do about it.
@@ -206,15 +232,20 @@ impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         // A plugin may have been built with a core that left secrets where they were.
         let context = fault.context.into_iter().map(|Tuple2(name, value)| (name.into(), clean(value.into())));
+        let (cookies, context): (Vec<(String, String)>, _) =
+            context.partition(|(name, _): &(String, String)| name == COOKIE);
+        let cookie = cookies.first().and_then(|(_, value)| value.parse().ok());
         let kind = ErrorKind::from_code(fault.kind);
         let message = clean(fault.message.into());
-        Self(Box::new(Inner { kind, message, context: context.collect() }))
+        Self(Box::new(Inner { kind, message, context, cookie }))
     }
 }
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        let context = error.0.context.into_iter().map(|(name, value)| Tuple2(name.into(), value.into()));
+        let cookie = error.0.cookie.map(|cookie| (COOKIE.to_owned(), cookie.to_string()));
+        let context = error.0.context.into_iter().chain(cookie);
+        let context = context.map(|(name, value)| Tuple2(name.into(), value.into()));
         Self { kind: error.0.kind as u32, message: error.0.message.into(), context: context.collect() }
     }
 }

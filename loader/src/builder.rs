@@ -2,14 +2,14 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use forebay_core::{Error, Level, Limits, Result};
+use forebay_core::{BufferMut, Error, Level, Limits, Result};
 
 use crate::{
     Executor, Loader, Registry,
     audit::Log,
     failure::Failures,
     graph::Graph,
-    host::{Host, Pool},
+    host::{Host, OwnMemory, Pool},
     identity::{Setting, identities},
     launch::{Keeps, Launched, Parts, Recipe, Workers, as_size},
     loader::At,
@@ -18,7 +18,7 @@ use crate::{
     ranks,
     record::{Records, Whose},
     stall::{Stall, Watch},
-    worker::{refuse_nested, sandbox::MEMORY},
+    worker::{WorkerProgram, refuse_nested, sandbox::MEMORY},
 };
 
 /// The most bytes that wait between segments, unless set: enough to stay ahead, little beside a model.
@@ -38,7 +38,7 @@ pub struct LoaderBuilder {
     chunk: Option<usize>,
     marks: Duration,
     ranks: Option<(u32, u32)>,
-    worker: Option<PathBuf>,
+    worker: Option<WorkerProgram>,
     timeout: Option<Duration>,
     memory: u64,
     watch: Option<Watch>,
@@ -48,6 +48,7 @@ pub struct LoaderBuilder {
     record: Option<PathBuf>,
     replay: Option<PathBuf>,
     failures: Failures,
+    memory_of: Option<OwnMemory>,
 }
 
 impl LoaderBuilder {
@@ -73,6 +74,7 @@ impl LoaderBuilder {
             record: None,
             replay: None,
             failures: Failures::default(),
+            memory_of: None,
         }
     }
 
@@ -106,7 +108,7 @@ impl LoaderBuilder {
     /// The program of worker processes, which must call [`serve_if_worker`](crate::serve_if_worker) first thing in its `main`. One that
     /// does not is refused as soon as it builds a loader of its own. Unless set, it is what `FOREBAY_WORKER_PROGRAM` names, or the command `forebay` beside this program, or in the `PATH`.
     #[must_use]
-    pub fn worker(mut self, program: impl Into<PathBuf>) -> Self {
+    pub fn worker(mut self, program: impl Into<WorkerProgram>) -> Self {
         self.worker = Some(program.into());
         self
     }
@@ -184,6 +186,17 @@ impl LoaderBuilder {
     #[must_use]
     pub fn ranks(mut self, rank: u32, world_size: u32) -> Self {
         self.ranks = Some((rank, world_size));
+        self
+    }
+
+    /// Asks `alloc` for the memory of each output of 2 KiB or more that a pipe of this process makes, such as a batch: for memory that a device
+    /// reads directly. It gives at least so many bytes, on any thread, or none to leave that one to the loader. What it gives is dropped when
+    /// nobody uses it any more, and is not kept to be used again.
+    ///
+    /// Worker processes write to memory that they share with the loader, which is not asked for here.
+    #[must_use]
+    pub fn memory(mut self, alloc: impl Fn(usize) -> Option<BufferMut> + Send + Sync + 'static) -> Self {
+        self.memory_of = Some(Arc::new(alloc));
         self
     }
 
@@ -283,7 +296,12 @@ impl LoaderBuilder {
         let parts = Parts { graph: &graph, registry, plan: &plan, course: &course };
         let heap = recipe.prepare(parts)?;
         let ledger = recipe.ledger()?;
-        let host = Host::new(registry.clone(), limits, Pool::new(as_size(budget), heap), ledger);
+        let host = Host::new(
+            registry.clone(),
+            limits,
+            Pool::with_own(as_size(budget), heap, self.memory_of),
+            ledger,
+        );
         told.into_iter().for_each(|line| host.note(Level::Warning as u32, line));
         let audit = self.audit.as_deref();
         let audit = audit.map(|file| Log::open(file, (&graph, registry, &course), seed, ranks));
@@ -308,6 +326,7 @@ impl LoaderBuilder {
             audit,
             records,
             at: At::default(),
+            idle: true,
             epochs,
             limit: self.limit,
             deaths: 0,

@@ -1,6 +1,6 @@
 //! Starts what runs a graph: once when a loader is built, and again when a crash moves some of it to worker processes.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use forebay_core::{Limits, Result};
 
@@ -20,7 +20,7 @@ use crate::{
     stall::Watch,
     stats::NodeInfo,
     worker::{
-        self,
+        self, WorkerProgram,
         protocol::{Setup, SoloSetup},
     },
 };
@@ -49,7 +49,7 @@ pub(crate) struct Recipe {
 
 /// What was said of worker processes.
 pub(crate) struct Workers {
-    pub(crate) program: Option<PathBuf>,
+    pub(crate) program: Option<WorkerProgram>,
     pub(crate) timeout: Option<Duration>,
     /// The most bytes of one in a sandbox.
     pub(crate) memory: u64,
@@ -93,7 +93,7 @@ impl Recipe {
         if maps.is_empty() && solos.is_empty() {
             return Ok(None);
         }
-        self.workers.program = Some(worker::program(self.workers.program.take())?);
+        self.workers.program = Some(WorkerProgram::found(self.workers.program.take())?);
         // A chain that a crash moves may be cut before and behind what moves.
         let solos: usize = solos.iter().map(|segment| segment.nodes.len()).sum();
         let arena = Crew::arena(if maps.is_empty() { 0 } else { count.max(1) } + solos)?;

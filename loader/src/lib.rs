@@ -27,6 +27,7 @@ mod length;
 mod lint;
 mod loader;
 mod make;
+mod next;
 mod open;
 mod outlive;
 mod plan;
@@ -63,5 +64,5 @@ pub use crate::{
     snapshot::{FileMark, NodeMark, PipeState, PluginMark, Snapshot},
     stall::{AtWork, Stall},
     stats::{NodeStats, Stats},
-    worker::{serve_if_worker, worker_program},
+    worker::{WorkerProgram, serve_if_worker, serve_if_worker_with, worker_program},
 };

@@ -59,6 +59,8 @@ pub struct Loader {
     pub(crate) audit: Option<Arc<Log>>,
     pub(crate) records: Records,
     pub(crate) at: At,
+    /// Whether no epoch was begun yet.
+    pub(crate) idle: bool,
     /// The epoch after the last that will be read.
     pub(crate) epochs: u64,
     /// How many more samples will be read, if that was said.
@@ -77,10 +79,10 @@ pub struct Loader {
 /// How far the consumer is.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct At {
-    epoch: u64,
-    delivered: u64,
-    ended: bool,
-    failed: bool,
+    pub(crate) epoch: u64,
+    pub(crate) delivered: u64,
+    pub(crate) ended: bool,
+    pub(crate) failed: bool,
 }
 
 /// Stops a loader from another thread, for instance at Ctrl-C, and for good: to go on, resume a
@@ -138,7 +140,7 @@ impl Loader {
     /// The consumer is at this place now, and so is what runs.
     fn begin(&mut self, at: At) -> Epoch<'_> {
         self.begun.get_or_insert_with(Instant::now);
-        self.at = at;
+        (self.at, self.idle) = (at, false);
         self.course.settle();
         let next = at.epoch.saturating_add(1);
         // An audit puts what is written between two starts down to the first of them.
@@ -404,58 +406,7 @@ impl Iterator for Epoch<'_> {
     type Item = Result<Sample>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let loader = &mut *self.loader;
-        if loader.at.ended {
-            return None;
-        }
-        if let Some(error) = loader.trouble.take() {
-            loader.at.failed = true;
-            loader.pause_clock();
-            return Some(Err(error));
-        }
-        let mut next = loader.run.next().transpose();
-        while let Some(death) = loader.run.take_death() {
-            next = match loader.outlive(death) {
-                Ok(()) => loader.run.next().transpose(),
-                Err(error) => Some(Err(error)),
-            };
-        }
-        let of_audit = loader.audit.as_ref().and_then(|audit| audit.take_error());
-        if let Some(error) = loader.records.written.as_ref().and_then(|file| file.take_error()).or(of_audit) {
-            next = Some(Err(error));
-        }
-        if let Some(error) = maps::error_after(loader.cut) {
-            // Zeros may be in anything that came since, also where nothing comes any more.
-            next = (!loader.at.failed).then_some(Err(error));
-        }
-        match &next {
-            Some(Ok(sample)) => {
-                loader.at.delivered += 1;
-                loader.limit = loader.limit.map(|left| left.saturating_sub(1));
-                loader.deaths = 0;
-                if let Some(audit) = &loader.audit {
-                    audit.delivered(sample.uid());
-                }
-            }
-            Some(Err(_)) => {
-                loader.at.failed = true;
-                loader.pause_clock();
-            }
-            None => {
-                let ends = !loader.at.failed && !loader.host.is_cancelled();
-                if let Some(audit) = loader.audit.as_ref().filter(|_| ends) {
-                    audit.ended(loader.at.delivered);
-                }
-                loader.at.ended |= ends;
-                loader.pause_clock();
-                // Everything was delivered; the epoch has ended, and not well.
-                next = if ends { loader.untold().map(Err) } else { None };
-            }
-        }
-        if loader.host.take_trim() {
-            loader.course.trim(loader.at.epoch, loader.at.delivered);
-        }
-        next
+        self.loader.next_sample()
     }
 }
 

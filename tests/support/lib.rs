@@ -10,6 +10,7 @@ pub mod child;
 pub mod command;
 mod gate;
 mod graphs;
+pub mod linked;
 mod runs;
 
 use std::{

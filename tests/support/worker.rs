@@ -3,10 +3,10 @@
 use std::{env, path::Path, process::ExitCode};
 
 use forebay_loader::{Executor, Loader, Result};
-use forebay_tests::{await_workers, line, registry_in};
+use forebay_tests::{await_workers, line, linked, registry_in};
 
 fn main() -> ExitCode {
-    forebay_loader::serve_if_worker();
+    forebay_loader::serve_if_worker_with(linked::register);
     let arguments: Vec<String> = env::args().collect();
     match &arguments[..] {
         [_, verb, plugins, graph] if verb == "load" => match load(Path::new(plugins), graph) {

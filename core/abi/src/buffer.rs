@@ -9,7 +9,7 @@ use std::{
 
 use abi_stable::StableAbi;
 
-use crate::shared::{FileView, Owner, file_of, keep, let_go, share, share_file};
+use crate::shared::{FileView, Owner, file_of, is_alone, keep, let_go, share, share_file, share_mut};
 
 /// Shared, immutable bytes: a place, a length, and the owner that keeps them alive.
 ///
@@ -65,6 +65,31 @@ impl Buffer {
     #[must_use]
     pub fn file(&self) -> Option<(File, u64)> {
         file_of(self.owner, self.ptr)
+    }
+
+    /// The bytes, to be written, if they came from a [`BufferMut`] and nobody else has a part of that; else the buffer again.
+    ///
+    /// Memory of a plugin that was built before this was there, and a file's map, are never given.
+    ///
+    /// ```
+    /// use forebay_abi::BufferMut;
+    ///
+    /// let buffer = BufferMut::zeroed(4).freeze();
+    /// let other = buffer.clone();
+    /// let buffer = buffer.try_into_mut().unwrap_err();
+    /// drop(other);
+    /// buffer.try_into_mut().unwrap()[0] = 1;
+    /// ```
+    ///
+    /// # Errors
+    /// The same buffer.
+    pub fn try_into_mut(self) -> Result<BufferMut, Self> {
+        if !is_alone(self.owner) {
+            return Err(self);
+        }
+        let this = std::mem::ManuallyDrop::new(self);
+        // The pointer is that of the `BufferMut` which these bytes were frozen from.
+        Ok(BufferMut { ptr: this.ptr.cast_mut(), len: this.len, owner: this.owner })
     }
 
     /// The bytes in `range`, shared.
@@ -216,7 +241,7 @@ impl BufferMut {
 
     /// The bytes of `owner`, which must give the same place for as long as it lives.
     pub fn from_owner<T: AsMut<[u8]> + Send + Sync + 'static>(owner: T) -> Self {
-        let (owner, value) = share(owner);
+        let (owner, value) = share_mut(owner);
         // SAFETY: nobody else can reach the value that was just shared.
         let bytes = unsafe { (*value.cast_mut()).as_mut() };
         Self { ptr: bytes.as_mut_ptr(), len: bytes.len(), owner }

@@ -28,7 +28,8 @@ pub struct Owner {
     /// Drops one reference, and the allocation with the last one.
     pub release: unsafe extern "C" fn(*const ()),
     /// Opens the file that the bytes show, and says where in it the given address lies: a descriptor of its own for
-    /// the caller, or -1. None for bytes that show no file.
+    /// the caller, or -1. Bytes that were made to be written give -1, and of the address null they say instead how many references there
+    /// are. None for other bytes.
     pub file: Option<unsafe extern "C" fn(*const (), *const u8, &mut u64) -> i32>,
 }
 
@@ -43,6 +44,11 @@ struct Shared<T> {
 /// Moves `value` to the heap behind an [`Owner`] with one reference; gives the head and the value's place.
 pub(crate) fn share<T: Send + Sync + 'static>(value: T) -> (*const Owner, *const T) {
     share_with(value, None)
+}
+
+/// As [`share`], for a value whose bytes whoever has the only reference may write.
+pub(crate) fn share_mut<T: Send + Sync + 'static>(value: T) -> (*const Owner, *const T) {
+    share_with(value, Some(count::<T>))
 }
 
 /// As [`share`], for a value that shows a file.
@@ -159,6 +165,29 @@ unsafe extern "C" fn file<T: FileView>(owner: *const (), from: *const u8, place:
         value.open()
     }));
     opened.ok().flatten().map_or(-1, descriptor)
+}
+
+/// How many references there are, of the address null.
+unsafe extern "C" fn count<T>(owner: *const (), from: *const u8, place: &mut u64) -> i32 {
+    if from.is_null() {
+        // SAFETY: as in `retain`.
+        let count = unsafe { &(*owner.cast::<Shared<T>>()).count };
+        // Acquire: what others did with the bytes before they let go comes before what is written now.
+        *place = count.load(Ordering::Acquire) as u64;
+    }
+    -1
+}
+
+/// Whether the caller has the only reference to bytes that may be written.
+pub(crate) fn is_alone(owner: *const Owner) -> bool {
+    if owner.is_null() {
+        return false;
+    }
+    let mut count = 0;
+    // SAFETY: as in `keep`. One that shows a file finds no place for null, and leaves the number as it is.
+    let entry = unsafe { (*owner).file };
+    // SAFETY: as above; it opens nothing.
+    entry.is_some_and(|entry| unsafe { entry(owner.cast(), std::ptr::null(), &mut count) } < 0 && count == 1)
 }
 
 #[cfg(unix)]

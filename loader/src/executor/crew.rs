@@ -3,7 +3,6 @@
 use std::{
     env, io,
     os::{fd::AsFd as _, unix::process::CommandExt as _},
-    path::PathBuf,
     process::{Command, Stdio},
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -23,7 +22,7 @@ use crate::{
         process::{Arena, Connection, Sizes},
     },
     worker::{
-        WORKER,
+        WORKER, WorkerProgram,
         protocol::{Reply, Setup, pack, unpack},
         sandbox::KEPT,
     },
@@ -50,7 +49,7 @@ pub(crate) struct Crew {
     /// Those that have a serial segment each, behind the others by number.
     pub(crate) solos: Vec<Post>,
     /// The program, which calls [`serve_if_worker`](crate::serve_if_worker).
-    pub(crate) program: PathBuf,
+    pub(crate) program: WorkerProgram,
     pub(crate) arena: Arena,
     /// How long a worker may take over one sample.
     pub(crate) timeout: Option<Duration>,
@@ -102,7 +101,8 @@ impl Worker {
         let bounds = Bounds { items: u64::MAX, bytes: u64::MAX }; // What is asked at once is the bound.
         let sizes = Sizes { to_worker: LANES.0, from_worker: LANES.1, bounds };
         let (mut connection, ends) = Connection::open(&self.crew.arena, sizes)?;
-        let mut command = Command::new(&self.crew.program);
+        let mut command = Command::new(&self.crew.program.path);
+        command.args(&self.crew.program.args);
         // In a group of its own: what the terminal sends is for the loader.
         let all = self.crew.count + self.crew.solos.len();
         let who = format!("{}/{all}", self.index);
@@ -116,6 +116,7 @@ impl Worker {
             command.env_clear().envs(KEPT.iter().filter_map(|name| Some((name, env::var_os(name)?))));
             command.env(WORKER, &who);
         }
+        command.envs(self.crew.program.envs.iter().map(|(name, value)| (name, value)));
         let child = ends.spawn(command)?;
         self.shared.adopt(self.index, child, connection.noted_there());
         let told = connection.sender.send(&mut Message::new(pack(self.setup())?, Chunk::new()));
@@ -155,7 +156,7 @@ impl Worker {
                 Ok(())
             }
             (Reply::Refused(problem), _) => {
-                let program = self.crew.program.display().to_string();
+                let program = self.crew.program.path.display().to_string();
                 let error = Error::from(problem).context("worker", program);
                 // Not one that another try would mend.
                 Err(if error.kind() == ErrorKind::Worker { Error::bug(error.to_string()) } else { error })
@@ -227,7 +228,7 @@ impl Worker {
         self.fruitless += if crashed { PATIENCE / FRUITLESS } else { 1 };
         if self.fruitless >= PATIENCE && !self.shared.is_stopped() {
             let message = format!("{how}, and others before it, none of which began to work");
-            let program = self.crew.program.display().to_string();
+            let program = self.crew.program.path.display().to_string();
             let error = Error::new(ErrorKind::Worker, message).context("worker", program);
             return Err(
                 error.context("expected", "a program that calls serve_if_worker first thing in its main")

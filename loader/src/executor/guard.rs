@@ -88,7 +88,7 @@ impl Shared {
             let given = table.given_to(crash.segment, worker);
             table.fall(fallen(crash, given));
             drop(table);
-            self.output.notify_all();
+            self.consumer.call();
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    sync::Arc,
+    task::{self, Poll},
     time::{Duration, Instant},
 };
 
@@ -10,6 +11,7 @@ use forebay_core::{Chunk, Error, Result, Sample, Waker};
 
 use super::{
     Body, Chain, Grain, Job, Lane, Parallel, Run,
+    bell::Bell,
     chain::Stop,
     eye::Eye,
     segment::Item,
@@ -89,33 +91,6 @@ impl Edge {
         let (chunk, bytes) = self.chunks.pop_front()?;
         self.bytes -= bytes;
         Some(chunk)
-    }
-}
-
-/// Wakes who waits while a pipe has nothing.
-#[derive(Default)]
-pub(crate) struct Bell {
-    rung: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Bell {
-    pub(crate) fn ring(&self) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.changed.notify_all();
-    }
-
-    /// Waits for a ring; a stop of the host rings too.
-    pub(crate) fn wait(&self, host: &Host) -> Result<()> {
-        let mut rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*rung {
-            if host.is_cancelled() {
-                return Err(stopped());
-            }
-            rung = self.changed.wait(rung).unwrap_or_else(PoisonError::into_inner);
-        }
-        *rung = false;
-        Ok(())
     }
 }
 
@@ -215,8 +190,9 @@ impl Inline {
         })
     }
 
-    /// Runs segments until something lies on `edge`, or it has ended: the one that writes it, and whatever that needs.
-    fn demand(&mut self, edge: usize) -> Result<()> {
+    /// Runs segments until something lies on `edge`, or it has ended: the one that writes it, and whatever that needs. False where a pipe
+    /// had nothing until this moment.
+    fn demand(&mut self, edge: usize, until: Option<Instant>) -> Result<bool> {
         let home = if is_due(self.asked) { self.host.home().and_then(Home::still) } else { None };
         self.asked = self.asked.wrapping_add(1);
         let mut wanted = vec![edge];
@@ -244,7 +220,9 @@ impl Inline {
                 },
                 Stop::Pending => {
                     self.eye.iter().for_each(|eye| eye.waits(segment));
-                    self.bell.wait(&self.host)?;
+                    if !self.bell.wait(&self.host, until)? {
+                        return Ok(false);
+                    }
                 }
                 Stop::End => self.end(segment),
                 Stop::Rewind(ports, pass) => {
@@ -255,7 +233,7 @@ impl Inline {
                 Stop::Failed(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// How many samples of a segment's output are wanted in this pass, and how many of its input for those, as far as that is known.
@@ -413,21 +391,28 @@ impl Run for Inline {
         self.over = false;
     }
 
-    fn next(&mut self) -> Result<Option<Sample>> {
+    fn next(&mut self, until: Option<Instant>) -> Result<Poll<Option<Sample>>> {
         if let Some(sample) = self.ready.pop() {
-            return Ok(Some(sample));
+            return Ok(Poll::Ready(Some(sample)));
         }
         if self.over {
-            return Ok(None);
+            return Ok(Poll::Ready(None));
         }
-        let demanded = self.demand(self.output);
+        let demanded = self.demand(self.output, until);
+        if matches!(demanded, Ok(false)) {
+            return Ok(Poll::Pending); // The wait goes on, for who tells of a stall.
+        }
         self.eye.iter().for_each(Eye::rests);
         demanded.inspect_err(|_| self.over = true)?;
         match self.edges[self.output].pop() {
             Some(chunk) => self.spares.push(std::mem::replace(&mut self.ready, chunk)),
             None => self.over = true,
         }
-        Ok(self.ready.pop())
+        Ok(Poll::Ready(self.ready.pop()))
+    }
+
+    fn wake(&mut self, waker: Option<task::Waker>) {
+        self.bell.tell(waker);
     }
 
     fn waited(&self) -> Duration {

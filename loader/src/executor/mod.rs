@@ -4,6 +4,7 @@
 //! give the same samples in the same order: see `threads`.
 
 mod arrivals;
+mod bell;
 mod chain;
 mod children;
 mod crew;
@@ -29,20 +30,28 @@ mod threads;
 mod trail;
 mod turns;
 mod usher;
+mod work;
 
-use std::{fmt, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    str::FromStr,
+    sync::Arc,
+    task::{Poll, Waker},
+    time::{Duration, Instant},
+};
 
 use forebay_core::{Error, Result, Sample};
 
 pub use self::order::{MapOrder, Span};
 pub(crate) use self::{
     arrivals::Arrivals,
+    bell::Bell,
     chain::{Chain, Stop},
     children::signal_name,
     crew::{BATCHES, Crew, Post},
     grain::Grain,
     guard::{Counts, Fallen},
-    inline::{Bell, Inline},
+    inline::Inline,
     lane::Lane,
     link::{Blame, Link},
     names::{Expected, Names},
@@ -169,8 +178,11 @@ pub(crate) trait Run: Send {
         false
     }
 
-    /// The next sample, in order; `None` at the end and after an error.
-    fn next(&mut self) -> Result<Option<Sample>>;
+    /// The next sample, in order; `None` at the end and after an error. It waits until this moment, or as long as it takes.
+    fn next(&mut self, until: Option<Instant>) -> Result<Poll<Option<Sample>>>;
+
+    /// Has `waker` called once when there may be something that the last `next` did not wait for; none for nobody.
+    fn wake(&mut self, waker: Option<Waker>);
 
     /// The death of a worker that ended the last `next`, if that did: another start, where the consumer is, goes on.
     fn take_death(&mut self) -> Option<Death> {

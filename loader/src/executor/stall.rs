@@ -2,10 +2,11 @@
 
 use std::{
     sync::{
-        MutexGuard, PoisonError,
-        atomic::{AtomicU32, Ordering},
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
-    time::Instant,
+    task::Waker,
+    time::{Duration, Instant},
 };
 
 use super::{Job, guard::Counts, table::Table, threads::Shared};
@@ -37,23 +38,73 @@ impl Lookout {
     }
 }
 
-impl Shared {
-    /// Waits until there may be something for the consumer, who has waited since `begin` and was `told` so often.
-    pub(super) fn wait_for_output<'a>(
-        &'a self,
-        mut table: MutexGuard<'a, Table>,
-        begin: Instant,
-        told: &mut u32,
+/// The consumer, while it waits on its thread or has something to be woken by.
+#[derive(Default)]
+pub(super) struct Consumer {
+    called: Condvar,
+    waker: Mutex<Option<Waker>>,
+    has_waker: AtomicBool,
+}
+
+impl Consumer {
+    /// There may be something for it.
+    pub(super) fn call(&self) {
+        self.called.notify_all();
+        if self.has_waker.load(Ordering::Acquire) {
+            let mut own = self.waker();
+            self.has_waker.store(false, Ordering::Release);
+            let waker = own.take();
+            drop(own);
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Has `waker` called once, when the consumer is called next.
+    pub(super) fn tell(&self, waker: Option<Waker>) {
+        let mut own = self.waker();
+        self.has_waker.store(waker.is_some(), Ordering::Release);
+        *own = waker;
+    }
+
+    fn waker(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits to be called, no longer than this if that is given.
+    pub(super) fn wait<'a>(
+        &self,
+        table: MutexGuard<'a, Table>,
+        rest: Option<Duration>,
     ) -> MutexGuard<'a, Table> {
+        match rest {
+            Some(rest) => self.called.wait_timeout(table, rest).unwrap_or_else(PoisonError::into_inner).0,
+            None => self.called.wait(table).unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+}
+
+impl Shared {
+    /// The consumer wants a sample, and there is none.
+    pub(super) fn ask(&self, table: &mut Table) {
         if table.ask() {
             self.call_all();
         }
-        let wait = |table| self.output.wait(table).unwrap_or_else(PoisonError::into_inner);
-        let Some(watch) = &self.lookout.watch else { return wait(table) };
-        let Some(rest) = watch.rest(begin, *told) else { return wait(table) };
-        if !rest.is_zero() {
-            return self.output.wait_timeout(table, rest).unwrap_or_else(PoisonError::into_inner).0;
-        }
+    }
+
+    /// Waits until there may be something for the consumer, who has waited since `begin` and was `told` so often; not beyond `until`.
+    pub(super) fn wait_for_output<'a>(
+        &'a self,
+        mut table: MutexGuard<'a, Table>,
+        (begin, until): (Instant, Option<Instant>),
+        told: &mut u32,
+    ) -> MutexGuard<'a, Table> {
+        self.ask(&mut table);
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let rest = self.lookout.watch.as_ref().and_then(|watch| watch.rest(begin, *told));
+        let (Some(watch), Some(Duration::ZERO)) = (&self.lookout.watch, rest) else {
+            let soonest = rest.into_iter().chain(left).min();
+            return self.consumer.wait(table, soonest);
+        };
         *told += 1;
         let mut stall = table.stall(begin.elapsed(), &self.lookout.names);
         drop(table);

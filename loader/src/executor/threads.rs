@@ -14,6 +14,7 @@
 use std::{
     process::{Child, ExitStatus},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
+    task::{self, Poll},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -21,15 +22,15 @@ use std::{
 use forebay_core::{Chunk, Error, Result, Sample, Waker};
 
 use super::{
-    Body, Chain, Job, Run,
+    Body, Job, Run,
     children::Children,
     crew::Crew,
-    guard::{Counts, Fallen, Guard, Guards, Watched},
+    guard::{Counts, Fallen, Guard, Watched},
     remote::Driver,
     segment::Item,
     solo::{Death, Solo},
-    stall::Lookout,
-    table::{Table, Task, Work},
+    stall::{Consumer, Lookout},
+    table::{Table, Work},
     trail::Origin,
 };
 use crate::{
@@ -45,6 +46,8 @@ pub(crate) struct Threads {
     ready: Chunk,
     over: bool,
     waited: Duration,
+    /// Since when the consumer waits for the sample that comes next, and how often that was told.
+    waits: Option<(Instant, u32)>,
     /// How many threads or processes do most of the work.
     count: usize,
     /// What ended the last `next`, if that can be mended by another start.
@@ -60,7 +63,7 @@ pub(super) struct Shared {
     /// Signalled when there may be work.
     work: Condvar,
     /// Signalled when there may be something for the consumer, or nothing runs any more.
-    pub(super) output: Condvar,
+    pub(super) consumer: Consumer,
     host: Arc<Host>,
     children: Mutex<Children>,
     /// Where work is done: who waits for it waits for one of these.
@@ -101,7 +104,7 @@ impl Threads {
             Shared {
                 table: Mutex::new(table),
                 work: Condvar::new(),
-                output: Condvar::new(),
+                consumer: Consumer::default(),
                 host,
                 children: Mutex::default(),
                 places,
@@ -113,7 +116,7 @@ impl Threads {
         shared.host.on_cancel(Waker::new(move || {
             if let Some(shared) = bell.upgrade() {
                 drop(shared.lock()); // Whoever looked before the stop waits by now.
-                shared.output.notify_all();
+                shared.consumer.call();
                 shared.work.notify_all();
             }
         }));
@@ -123,6 +126,7 @@ impl Threads {
             ready: Chunk::new(),
             over: false,
             waited: Duration::ZERO,
+            waits: None,
             count: crew.as_ref().map(|crew| crew.count).filter(|&count| count > 0).unwrap_or(counts.threads),
             death: None,
             listener: None,
@@ -191,7 +195,7 @@ impl Run for Threads {
             && table.fallen().is_none()
             && !self.shared.host.is_cancelled()
         {
-            table = self.shared.output.wait(table).unwrap_or_else(PoisonError::into_inner);
+            table = self.shared.consumer.wait(table, None);
         }
         self.shared.host.pause(false);
         self.shared.host.start();
@@ -224,14 +228,15 @@ impl Run for Threads {
         begun
     }
 
-    fn next(&mut self) -> Result<Option<Sample>> {
+    fn next(&mut self, until: Option<Instant>) -> Result<Poll<Option<Sample>>> {
         if let Some(sample) = self.ready.pop() {
-            return Ok(Some(sample));
+            return Ok(Poll::Ready(Some(sample)));
         }
         if self.over {
-            return Ok(None);
+            return Ok(Poll::Ready(None));
         }
-        let (begin, mut told) = (Instant::now(), 0);
+        let begin = Instant::now();
+        let (since, mut told) = self.waits.take().unwrap_or((begin, 0));
         let mut table = self.shared.lock();
         table.recycle(std::mem::take(&mut self.ready));
         let item = loop {
@@ -252,7 +257,13 @@ impl Run for Threads {
                     self.death = Some(death);
                     return Err(error);
                 }
-                None => table = self.shared.wait_for_output(table, begin, &mut told),
+                None if until.is_some_and(|until| until <= Instant::now()) => {
+                    self.shared.ask(&mut table);
+                    self.waited += begin.elapsed();
+                    self.waits = Some((since, told));
+                    return Ok(Poll::Pending);
+                }
+                None => table = self.shared.wait_for_output(table, (since, until), &mut told),
             }
         };
         drop(table);
@@ -261,7 +272,7 @@ impl Run for Threads {
         match item {
             Some(Item::Chunk(chunk, _)) => {
                 self.ready = chunk;
-                Ok(self.ready.pop())
+                Ok(Poll::Ready(self.ready.pop()))
             }
             Some(Item::Failed(error)) => {
                 self.over = true;
@@ -269,9 +280,13 @@ impl Run for Threads {
             }
             None => {
                 self.over = true;
-                Ok(None)
+                Ok(Poll::Ready(None))
             }
         }
+    }
+
+    fn wake(&mut self, waker: Option<task::Waker>) {
+        self.shared.consumer.tell(waker);
     }
 
     fn take_death(&mut self) -> Option<Death> {
@@ -389,7 +404,7 @@ impl Shared {
             }
         }
         drop(table);
-        self.output.notify_all();
+        self.consumer.call();
     }
 
     fn has_work(&self, table: &Table) -> bool {
@@ -404,7 +419,7 @@ impl Shared {
     /// Tells the consumer if there is something for it, or nothing runs any more.
     pub(super) fn tell_consumer(&self, table: &Table) {
         if table.has_output() || table.running() == 0 || table.has_death() {
-            self.output.notify_all();
+            self.consumer.call();
         }
     }
 
@@ -435,7 +450,7 @@ impl Shared {
         std::mem::forget(alarm);
         if let Err(error) = served {
             self.lock().fail(error);
-            self.output.notify_all();
+            self.consumer.call();
             self.work.notify_all();
         }
     }
@@ -461,30 +476,6 @@ impl Shared {
         let _ = child.kill();
         Some((pid, child.wait().ok()?))
     }
-
-    fn drive(
-        &self,
-        segment: usize,
-        mut chain: Box<Chain>,
-        waker: &Waker,
-        guard: Guards<'_>,
-    ) -> MutexGuard<'_, Table> {
-        let stop = self.guarded(guard, segment, || chain.run(waker, &self.host));
-        let given = chain.take_given(&stop);
-        let mut table = self.lock();
-        table.hand_in_chain(segment, chain, stop, given);
-        table
-    }
-
-    fn map(&self, task: Task, worker: usize, guard: Guards<'_>) -> MutexGuard<'_, Table> {
-        let Task { segment, number, order, first, parallel, mut chunk, mut out, begin, .. } = task;
-        let work = || self.guarded(guard, segment, || parallel.run(first, &mut chunk, &mut out));
-        let mapped = self.host.at_seat(worker, order, work);
-        drop(parallel);
-        let mut table = self.lock();
-        table.hand_in_task((segment, number), out, mapped, chunk, begin.elapsed());
-        table
-    }
 }
 
 /// Tells the consumer when a worker's own code panics, which would leave it waiting for ever.
@@ -493,6 +484,6 @@ struct Alarm<'a>(&'a Shared);
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {
         self.0.lock().fail(Error::bug("a worker of the loader panicked"));
-        self.0.output.notify_all();
+        self.0.consumer.call();
     }
 }

@@ -29,7 +29,7 @@ pub use self::notes::Note;
 use self::{home::Home, losses::Losses, notes::Notes};
 pub(crate) use self::{
     lent::Lent,
-    pool::Pool,
+    pool::{OwnMemory, Pool},
     services::{Destination, NodeContext, node_hash},
     stacker::Stacker,
 };

@@ -76,11 +76,16 @@ impl<const N: usize> AsMut<[u8]> for Few<N> {
     }
 }
 
+/// Gives memory for so many bytes, or none to leave that to the pool.
+pub(crate) type OwnMemory = Arc<dyn Fn(usize) -> Option<BufferMut> + Send + Sync>;
+
 /// Blocks of memory that were given back, by size.
 pub(crate) struct Pool {
     books: Mutex<Books>,
     /// Memory shared with other processes, which is used first.
     heap: Option<Heap>,
+    /// Memory of the program's own, which is used before that of the system.
+    own: Option<OwnMemory>,
     fresh: AtomicU64,
     reused: AtomicU64,
 }
@@ -135,10 +140,15 @@ impl Books {
 impl Pool {
     /// A pool that may hold `least` bytes in any case, and else what was in use lately; it gives memory of `heap` while there is some.
     pub(crate) fn new(least: usize, heap: Option<Heap>) -> Arc<Self> {
+        Self::with_own(least, heap, None)
+    }
+
+    /// As [`new`](Self::new), with memory of the program's own.
+    pub(crate) fn with_own(least: usize, heap: Option<Heap>, own: Option<OwnMemory>) -> Arc<Self> {
         let (fresh, reused) = (AtomicU64::new(0), AtomicU64::new(0));
         let tide = Tide::new(least, SPARE);
         let books = Mutex::new(Books { shelves: BTreeMap::new(), kept: 0, tide, clock: 0 });
-        Arc::new(Self { books, heap, fresh, reused })
+        Arc::new(Self { books, heap, own, fresh, reused })
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
@@ -158,6 +168,11 @@ impl Pool {
         }
         if let Some(shared) = self.heap.as_ref().and_then(|heap| heap.alloc(len)) {
             return Ok(shared);
+        }
+        if let Some(own) = self.own.as_ref().and_then(|own| own(len)).filter(|own| own.len() >= len) {
+            let mut own = own;
+            own.truncate(len);
+            return Ok(own);
         }
         let lines = class(len.div_ceil(64));
         let (recycled, excess) = {

@@ -31,12 +31,10 @@ impl Registrar for Finder {
     }
 }
 
-/// Adds what is linked in with the feature `bundled`.
-#[cfg(feature = "bundled")]
-struct Bundled<'a>(&'a mut Finder);
+/// Adds what is linked in here and in worker processes, as with the feature `bundled`.
+pub(super) struct Everywhere<'a>(pub(super) &'a mut Finder);
 
-#[cfg(feature = "bundled")]
-impl Registrar for Bundled<'_> {
+impl Registrar for Everywhere<'_> {
     fn add(&mut self, plugin: StaticPlugin) -> Result<()> {
         let manifest = Manifest::parse(&plugin.manifest)?;
         self.0.admit(Record::new(manifest, Origin::Linked { header: plugin.header, own: false }));
@@ -53,7 +51,7 @@ impl Finder {
         search.trust = search.trust.settled();
         #[cfg(feature = "bundled")]
         if !search.none {
-            crate::bundled::register(&mut Bundled(&mut self))?;
+            crate::bundled::register(&mut Everywhere(&mut self))?;
         }
         self.leave_out(&search.skip);
         self.look(&search);

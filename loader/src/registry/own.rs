@@ -2,7 +2,10 @@
 
 use forebay_core::{Error, Registrar, Result};
 
-use super::{Origin, Record, Registry, Search, finder::Finder};
+use super::{
+    Origin, Record, Registry, Search,
+    finder::{Everywhere, Finder},
+};
 use crate::{
     Graph,
     graph::{Catalog as _, PipeSpec},
@@ -94,6 +97,30 @@ impl Registry {
         let mut finder = Finder::default();
         register(&mut finder)?;
         finder.find(search)
+    }
+
+    /// As [`with_linked`](Registry::with_linked), for a program whose worker processes have these plugins too: its
+    /// [worker program](crate::LoaderBuilder::worker) calls [`serve_if_worker_with`](crate::serve_if_worker_with) with the same `register`. So
+    /// their pipes may run on `processes:N` and with `on=process`.
+    ///
+    /// A worker that lacks one of them, or has it in another version, is refused as it starts.
+    ///
+    /// # Errors
+    /// As [`with_linked`](Registry::with_linked).
+    pub fn with_linked_in_workers(
+        search: Search,
+        register: impl FnOnce(&mut dyn Registrar) -> Result<()>,
+    ) -> Result<Self> {
+        let mut finder = Finder::default();
+        register(&mut Everywhere(&mut finder))?;
+        finder.find(search)
+    }
+
+    /// The plugins that are linked in here and must be in worker processes: name and version.
+    pub(crate) fn linked_in_workers(&self) -> Vec<(String, String)> {
+        let everywhere = |record: &&Record| matches!(record.origin, Origin::Linked { own: false, .. });
+        let named = |record: &Record| (record.manifest.name.clone(), record.manifest.version.clone());
+        self.plugins().iter().filter(everywhere).map(named).collect()
     }
 
     /// The pipes of a graph that no other process has, by the names that it calls them.

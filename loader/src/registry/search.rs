@@ -19,6 +19,9 @@ use forebay_core::{Error, Result, abi::ABI_MAJOR, manifest::TARGET};
 
 use super::{Isolation, Trust};
 
+/// How a place is called that is the folder of the running program.
+const PROGRAM_FOLDER: &str = "the program's folder";
+
 /// Where plugins are looked for, which are left out, and which are trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Search {
@@ -75,7 +78,7 @@ impl Search {
             search.push_all(&paths, "FOREBAY_PLUGIN_PATH");
         }
         if let Some(folder) = env::current_exe().ok().as_deref().and_then(Path::parent) {
-            search.push(folder, "the program's folder");
+            search.push(folder, PROGRAM_FOLDER);
         }
         match env::var_os("FOREBAY_PLUGIN_SYSTEM_PATH") {
             Some(paths) => search.push_all(&paths, "FOREBAY_PLUGIN_SYSTEM_PATH"),
@@ -95,6 +98,18 @@ impl Search {
     #[must_use]
     pub fn first(mut self, path: impl Into<PathBuf>) -> Self {
         self.places.insert(0, Place { path: absolute(&path.into()), source: "the caller" });
+        self
+    }
+
+    /// Looks in this folder in place of that of the running program: for a library in the program of another, such as a package of Python's.
+    #[must_use]
+    pub fn program_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        let path = absolute(&folder.into());
+        match self.places.iter_mut().find(|place| place.source == PROGRAM_FOLDER) {
+            Some(place) => place.path = path,
+            None if self.none => {}
+            None => self.places.push(Place { path, source: PROGRAM_FOLDER }),
+        }
         self
     }
 

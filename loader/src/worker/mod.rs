@@ -1,19 +1,20 @@
 //! A worker process: makes the pipes it is told to, and works on chunks until its loader is gone.
 
+mod program;
 pub(crate) mod protocol;
 pub(crate) mod sandbox;
 mod solo;
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
     sync::{Arc, OnceLock},
     thread,
     time::Duration,
 };
 
-use forebay_core::{Chunk, Error, ErrorKind, Result};
+use forebay_core::{Chunk, Error, ErrorKind, Registrar, Result};
 
+pub use self::program::{WorkerProgram, worker_program};
 use self::{
     protocol::{Done, Order, Reply, Setup, SoloSetup, pack, unpack},
     sandbox::Sandbox,
@@ -34,36 +35,6 @@ use crate::{
 
 /// The variable that a loader sets for its workers.
 pub(crate) const WORKER: &str = "FOREBAY_WORKER";
-
-/// The variable that names the program of workers.
-const PROGRAM: &str = "FOREBAY_WORKER_PROGRAM";
-
-/// The program that worker processes run unless the loader names another: the one that `FOREBAY_WORKER_PROGRAM` names, or `forebay` beside this
-/// program or in the `PATH`.
-///
-/// # Errors
-/// `Invalid`, when there is none.
-pub fn worker_program() -> Result<PathBuf> {
-    program(None)
-}
-
-/// The program that workers run: the one given, or the first that is found.
-pub(crate) fn program(given: Option<PathBuf>) -> Result<PathBuf> {
-    if let Some(program) = given.or_else(|| std::env::var_os(PROGRAM).map(PathBuf::from)) {
-        return Ok(program);
-    }
-    let name = format!("forebay{}", std::env::consts::EXE_SUFFIX);
-    let here = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(&name)));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = here.into_iter().chain(std::env::split_paths(&path).map(|folder| folder.join(&name)));
-    let found = places.into_iter().find(|program| program.is_file());
-    found.ok_or_else(|| {
-        Error::invalid(format!(
-            "worker processes need the command forebay: looked for {PROGRAM}, beside this program, and in PATH; \
-             a program that calls serve_if_worker may name itself"
-        ))
-    })
-}
 
 /// What workers are told of a checked graph: those that have maps, or one that has a serial segment to itself.
 pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, solo: Option<SoloSetup>) -> Result<Setup> {
@@ -94,6 +65,7 @@ pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, solo: Option<SoloSetup>) 
         executor: if matches!(recipe.executor, Executor::Processes(_)) { "processes:1" } else { "threads:1" }
             .to_owned(),
         plugins,
+        linked: registry.linked_in_workers(),
         trust: registry.trust().clone(),
         priorities: registry.ranks().to_vec(),
         claims: registry.claims().to_vec(),
@@ -111,8 +83,14 @@ pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, solo: Option<SoloSetup>) 
 /// The command `forebay` calls it first thing; a program that names itself as the
 /// [worker](crate::LoaderBuilder::worker) must do so too, before it starts threads or prints.
 pub fn serve_if_worker() {
+    serve_if_worker_with(|_| Ok(()));
+}
+
+/// As [`serve_if_worker`], with the plugins that `register` adds beside those of the loader's search: for a program whose loader has them by
+/// [`Registry::with_linked_in_workers`].
+pub fn serve_if_worker_with(register: impl FnOnce(&mut dyn Registrar) -> Result<()>) {
     let Some(who) = std::env::var_os(WORKER) else { return };
-    let status = match serve(&who.to_string_lossy()) {
+    let status = match serve(&who.to_string_lossy(), register) {
         Ok(()) => 0,
         Err(error) => {
             eprint_line(&format!("forebay worker {}: {error}", std::process::id()));
@@ -145,7 +123,7 @@ fn eprint_line(line: &str) {
 }
 
 /// Works as the worker `who`, which is its number and how many there are.
-fn serve(who: &str) -> Result<()> {
+fn serve(who: &str, register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> Result<()> {
     let who = who.split_once('/').and_then(|(at, of)| Some((at.parse().ok()?, of.parse().ok()?)));
     let who = who.ok_or_else(|| Error::invalid(format!("{WORKER} is set, and not by a loader")))?;
     let mut connection = Connection::from_parent()?;
@@ -162,7 +140,8 @@ fn serve(who: &str) -> Result<()> {
     })?;
     let noted = connection.noted_here();
     let _seated = Seated::new(noted.word());
-    match Worker::new(&setup, &connection, who) {
+    let registry = registry_of(&setup, register);
+    match registry.and_then(|registry| Worker::new(&setup, registry, &connection, who)) {
         Err(error) => tell(&mut connection, &Reply::Refused(error.into())),
         Ok(worker) => {
             tell(&mut connection, &Reply::Ready)?;
@@ -233,12 +212,21 @@ struct Worker {
 }
 
 /// The plugins of the loader, which must be the same files, and trusted here as they were there.
-fn registry_of(setup: &Setup) -> Result<Registry> {
+fn registry_of(setup: &Setup, register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> Result<Registry> {
     let mut nowhere =
         Search::nowhere().trust(setup.trust.clone()).isolation(Isolation::sandboxing(&setup.withheld));
     nowhere.ranks.clone_from(&setup.priorities);
     let files = setup.plugins.iter().rev();
-    let registry = Registry::new(files.fold(nowhere, |search, stamp| search.first(stamp.file())))?;
+    let search = files.fold(nowhere, |search, stamp| search.first(stamp.file()));
+    let registry = Registry::with_linked_in_workers(search, register)?;
+    let here = registry.linked_in_workers();
+    if let Some((name, version)) = setup.linked.iter().find(|linked| !here.contains(linked)) {
+        let lacks = format!(
+            "the worker program lacks {name} {version}, which is linked into the program of the loader"
+        );
+        return Err(Error::invalid(lacks)
+            .context("next", "name a program that calls serve_if_worker_with with the same plugins"));
+    }
     for stamp in &setup.plugins {
         let found = registry.plugins().iter().any(|record| record.path() == Some(stamp.file()));
         let refused = || registry.refusals().iter().find(|refusal| refusal.path == stamp.file());
@@ -265,8 +253,7 @@ struct Segment {
 }
 
 impl Worker {
-    fn new(setup: &Setup, connection: &Connection, who: (u32, u32)) -> Result<Self> {
-        let registry = registry_of(setup)?;
+    fn new(setup: &Setup, registry: Registry, connection: &Connection, who: (u32, u32)) -> Result<Self> {
         let graph = Graph::from_json(&setup.graph)?;
         let plan = Plan::new(&graph, &registry, setup.executor.parse()?)?;
         let ledger = match setup.ledger {

@@ -31,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) executor: String,
     /// The files of the plugins.
     pub(crate) plugins: Vec<Stamp>,
+    /// Those that are linked in, by name and version.
+    pub(crate) linked: Vec<(String, String)>,
     /// Those that are loaded in a sandbox only, and this is none.
     pub(crate) withheld: Vec<String>,
     /// Which of them may be loaded.

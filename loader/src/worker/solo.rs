@@ -158,7 +158,7 @@ impl Solo {
             let stop = self.chain.run(&waker, host);
             host.keep_home(host.home());
             match stop {
-                Stop::Pending if !host.is_paused() => self.bell.wait(host)?,
+                Stop::Pending if !host.is_paused() => drop(self.bell.wait(host, None)?),
                 stop => return Ok(stop),
             }
         }

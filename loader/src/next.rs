@@ -1,0 +1,164 @@
+//! One sample after the other: waiting for it, for so long, or not at all.
+
+use std::{
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+use forebay_core::{Result, Sample};
+
+use crate::{Loader, host::maps};
+
+impl Loader {
+    /// The next sample of the epoch that was begun last, by [`epoch`](Loader::epoch), [`resume`](Loader::resume) or
+    /// [`remainder`](Loader::remainder). `None` at the end of the epoch, after an error, and before any was begun.
+    ///
+    /// Use it where an [`Epoch`](crate::Epoch) cannot be held, since that borrows the loader: it can be dropped, and the epoch goes on here.
+    ///
+    /// ```no_run
+    /// use forebay_loader::{Graph, Loader, Registry};
+    ///
+    /// let graph = Graph::from_line("range 10 | batch 4")?;
+    /// let mut loader = Loader::builder(graph).build(&Registry::from_env()?)?;
+    /// drop(loader.epoch(0));
+    /// while let Some(batch) = loader.next_sample() {
+    ///     println!("{:?}", batch?);
+    /// }
+    /// # Ok::<(), forebay_loader::Error>(())
+    /// ```
+    pub fn next_sample(&mut self) -> Option<Result<Sample>> {
+        match self.advance(None) {
+            Poll::Ready(next) => next,
+            Poll::Pending => None, // Invariant: without a limit it waits.
+        }
+    }
+
+    /// As [`next_sample`](Loader::next_sample), but `Pending` if nothing came within so long. The sample is not lost: ask again.
+    ///
+    /// Inline, the pipes run in this call: it does not break them off, and bounds only how long it waits for what they read.
+    ///
+    /// ```no_run
+    /// # use std::{task::Poll, time::Duration};
+    /// # use forebay_loader::{Graph, Loader, Registry, Result};
+    /// # fn example(loader: &mut Loader, interrupted: impl Fn() -> bool) -> Result<()> {
+    /// loop {
+    ///     match loader.next_within(Duration::from_millis(50)) {
+    ///         Poll::Ready(Some(sample)) => println!("{:?}", sample?),
+    ///         Poll::Ready(None) => break,
+    ///         Poll::Pending if interrupted() => break,
+    ///         Poll::Pending => {}
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn next_within(&mut self, limit: Duration) -> Poll<Option<Result<Sample>>> {
+        match Instant::now().checked_add(limit) {
+            Some(until) => self.advance(Some(until)),
+            None => Poll::Ready(self.next_sample()),
+        }
+    }
+
+    /// As [`next_within`](Loader::next_within), without waiting.
+    pub fn try_next(&mut self) -> Poll<Option<Result<Sample>>> {
+        self.next_within(Duration::ZERO)
+    }
+
+    /// As [`try_next`](Loader::try_next), and the task is woken when it is worth another try: for async programs.
+    ///
+    /// Run inline, the pipes run in this call, so use threads or processes.
+    ///
+    /// ```no_run
+    /// # use forebay_loader::{Loader, Result};
+    /// # async fn example(mut loader: Loader) -> Result<()> {
+    /// drop(loader.epoch(0));
+    /// while let Some(sample) = std::future::poll_fn(|cx| loader.poll_next(cx)).await {
+    ///     println!("{:?}", sample?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// It has the signature of `Stream::poll_next`: a wrapper of one line makes a stream of it.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Sample>>> {
+        let next = self.try_next();
+        if next.is_ready() {
+            return next;
+        }
+        self.run.wake(Some(cx.waker().clone()));
+        // It may have come before that.
+        let next = self.try_next();
+        if next.is_ready() {
+            self.run.wake(None);
+        }
+        next
+    }
+
+    /// The next sample of the run, past workers that die.
+    fn run_next(&mut self, until: Option<Instant>) -> Poll<Option<Result<Sample>>> {
+        loop {
+            let next = self.run.next(until);
+            let Some(death) = self.run.take_death() else {
+                return match next {
+                    Ok(Poll::Pending) => Poll::Pending,
+                    Ok(Poll::Ready(sample)) => Poll::Ready(sample.map(Ok)),
+                    Err(error) => Poll::Ready(Some(Err(error))),
+                };
+            };
+            if let Err(error) = self.outlive(death) {
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+    }
+
+    fn advance(&mut self, until: Option<Instant>) -> Poll<Option<Result<Sample>>> {
+        if self.at.ended || self.idle {
+            return Poll::Ready(None);
+        }
+        if let Some(error) = self.trouble.take() {
+            self.at.failed = true;
+            self.pause_clock();
+            return Poll::Ready(Some(Err(error)));
+        }
+        if self.begun.is_none() && !self.at.failed {
+            self.begun = Some(Instant::now()); // An epoch that was dropped goes on.
+        }
+        let Poll::Ready(mut next) = self.run_next(until) else { return Poll::Pending };
+        let of_audit = self.audit.as_ref().and_then(|audit| audit.take_error());
+        if let Some(error) = self.records.written.as_ref().and_then(|file| file.take_error()).or(of_audit) {
+            next = Some(Err(error));
+        }
+        if let Some(error) = maps::error_after(self.cut) {
+            // Zeros may be in anything that came since, also where nothing comes any more.
+            next = (!self.at.failed).then_some(Err(error));
+        }
+        match &next {
+            Some(Ok(sample)) => {
+                self.at.delivered += 1;
+                self.limit = self.limit.map(|left| left.saturating_sub(1));
+                self.deaths = 0;
+                if let Some(audit) = &self.audit {
+                    audit.delivered(sample.uid());
+                }
+            }
+            Some(Err(_)) => {
+                self.at.failed = true;
+                self.pause_clock();
+            }
+            None => {
+                let ends = !self.at.failed && !self.host.is_cancelled();
+                if let Some(audit) = self.audit.as_ref().filter(|_| ends) {
+                    audit.ended(self.at.delivered);
+                }
+                self.at.ended |= ends;
+                self.pause_clock();
+                // Everything was delivered; the epoch has ended, and not well.
+                next = if ends { self.untold().map(Err) } else { None };
+            }
+        }
+        if self.host.take_trim() {
+            self.course.trim(self.at.epoch, self.at.delivered);
+        }
+        Poll::Ready(next)
+    }
+}
