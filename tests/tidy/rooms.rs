@@ -80,8 +80,9 @@ const OWN_LINTS: &str = "core/abi";
 
 /// The lints and the licence come from the workspace, apart from crates that stand outside of it.
 pub(crate) fn every_crate_takes_lints_and_licence_from_the_workspace(repo: &Repo) -> Report {
-    let is_inside =
-        |manifest: &&Manifest| !manifest.folder.starts_with("examples/") && manifest.folder != "fuzz";
+    let is_inside = |manifest: &&Manifest| {
+        !manifest.folder.starts_with("examples/") && !["fuzz", "python"].contains(&manifest.folder.as_str())
+    };
     let inside = || repo.manifests.iter().filter(is_inside);
     let inherits = |table: &Value| table.get("workspace").and_then(Value::as_bool) == Some(true);
     let mut problems = Vec::new();

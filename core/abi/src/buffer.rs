@@ -67,6 +67,12 @@ impl Buffer {
         file_of(self.owner, self.ptr)
     }
 
+    /// Whether [`try_into_mut`](Buffer::try_into_mut) would give the bytes: nobody else has a part of them.
+    #[must_use]
+    pub fn is_unshared(&self) -> bool {
+        is_alone(self.owner)
+    }
+
     /// The bytes, to be written, if they came from a [`BufferMut`] and nobody else has a part of that; else the buffer again.
     ///
     /// Memory of a plugin that was built before this was there, and a file's map, are never given.

@@ -1,0 +1,50 @@
+"""Data loading for machine learning: the same samples however they are read.
+
+>>> import forebay as fb
+>>> [batch["value"].tolist() for batch in fb.range(4).batch(2).loader(executor="inline")]
+[[0, 1], [2, 3]]
+"""
+
+from __future__ import annotations
+
+from forebay import plugins
+from forebay._dataset import Dataset, files, open
+from forebay._dataset import __getattr__ as __getattr__
+from forebay._errors import (
+    AbiError,
+    Bug,
+    Cancelled,
+    CorruptError,
+    ForebayError,
+    InvalidError,
+    IoError,
+    LimitError,
+    PluginPanic,
+    UnsupportedError,
+    WorkerDied,
+)
+from forebay._loader import Batch, Epoch, Loader
+from forebay._native import Array, Columns
+
+__all__ = [
+    "AbiError",
+    "Array",
+    "Batch",
+    "Bug",
+    "Cancelled",
+    "Columns",
+    "CorruptError",
+    "Dataset",
+    "Epoch",
+    "ForebayError",
+    "InvalidError",
+    "IoError",
+    "LimitError",
+    "Loader",
+    "PluginPanic",
+    "UnsupportedError",
+    "WorkerDied",
+    "files",
+    "open",
+    "plugins",
+]

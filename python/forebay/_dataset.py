@@ -1,0 +1,308 @@
+"""Datasets: graphs of pipes, as immutable values."""
+
+from __future__ import annotations
+
+import json
+import keyword
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from forebay import plugins
+from forebay._errors import InvalidError
+from forebay._loader import Loader
+from forebay._native import Graph
+
+if TYPE_CHECKING:
+    import inspect
+
+Node = dict[str, Any]
+
+
+class Dataset:
+    """What is read, and what is done with it: a graph of pipes.
+
+    It is a value: each method gives another one. Every pipe of every plugin is a method: ``dir(ds)`` lists them, and
+    ``help(ds.shuffle)`` shows the options of one. Nothing is read before a loader is iterated.
+
+    >>> import forebay as fb
+    >>> fb.range(10).shuffle(4).batch(5).to_line()
+    'range 10 | shuffle 4 | batch 5'
+    """
+
+    __slots__ = ("_nodes", "_run", "_end")
+
+    def __init__(self, nodes: Iterable[Node], run: Mapping[str, Any] | None = None, end: str | None = None) -> None:
+        self._nodes: tuple[Node, ...] = tuple(nodes)
+        self._run = dict(run or {})
+        self._end = end if end is not None else (self._nodes[-1]["name"] if self._nodes else "")
+
+    # Forms.
+
+    @classmethod
+    def _of(cls, graph: Graph) -> Dataset:
+        document = json.loads(graph.to_json())
+        nodes = document["node"]
+        read = {part.split(".")[0] for node in nodes for part in node["inputs"]}
+        ends = [node["name"] for node in nodes if node["name"] not in read]
+        return cls(nodes, document.get("run"), ends[-1] if ends else None)
+
+    @classmethod
+    def from_line(cls, line: str) -> Dataset:
+        """The graph in one line, as ``files 'a/*.tar' | untar | batch 8``."""
+        return cls._of(Graph.read("line", line))
+
+    @classmethod
+    def from_toml(cls, text: str) -> Dataset:
+        """The graph in TOML."""
+        return cls._of(Graph.read("toml", text))
+
+    @classmethod
+    def from_json(cls, text: str) -> Dataset:
+        """The graph in JSON."""
+        return cls._of(Graph.read("json", text))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Dataset:
+        """The graph in a file: TOML, or JSON if that is its name's end."""
+        with open_text(path, encoding="utf-8") as file:
+            text = file.read()
+        return cls.from_json(text) if os.fspath(path).endswith(".json") else cls.from_toml(text)
+
+    def _graph(self) -> Graph:
+        document: dict[str, Any] = {"node": list(self._nodes)}
+        if self._run:
+            document["run"] = self._run
+        return Graph.read("json", json.dumps(document))
+
+    def to_json(self) -> str:
+        """The graph in JSON."""
+        return self._graph().to_json()
+
+    def to_toml(self) -> str:
+        """The graph in TOML."""
+        return self._graph().to_toml()
+
+    def to_line(self) -> str:
+        """The graph in one line."""
+        return self._graph().to_line(plugins.registry())
+
+    def fingerprint(self) -> str:
+        """What tells this graph from every other, in hex digits. It is checked first."""
+        return self._graph().fingerprint(plugins.registry())
+
+    def check(self) -> None:
+        """Raise :class:`InvalidError` with all that is wrong with the graph."""
+        self._graph().check(plugins.registry())
+
+    def __repr__(self) -> str:
+        return f"<forebay.Dataset {self._graph().shown(plugins.registry(), 3)}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dataset) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> str:
+        return json.dumps([self._nodes, self._run, self._end], sort_keys=True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dataset, (self._nodes, self._run, self._end)
+
+    # Pipes.
+
+    def pipe(self, name: str, /, *values: Any, **options: Any) -> Dataset:
+        """The pipe called ``name`` behind this: what ``ds.NAME(...)`` does, for names that are no method's."""
+        return _behind((self,), name, values, options)
+
+    def __getattr__(self, name: str) -> Callable[..., Dataset]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _method(name, lambda values, options: _behind((self,), name, values, options), name_of(self))
+
+    def __dir__(self) -> list[str]:
+        known = plugins.pipes()
+        own = (name for name, pipe in known.items() if pipe["class"] not in ("source", "Source"))
+        return sorted({*super().__dir__(), *own})
+
+    # Running.
+
+    def loader(self, **settings: Any) -> Loader:
+        """What reads it: see :class:`Loader` for the settings."""
+        return Loader(self, **settings)
+
+    def head(self, count: int = 5) -> list[dict[str, Any]]:
+        """The first samples."""
+        with self.loader(executor="inline", limit=count) as loader:
+            found = []
+            for sample in loader:
+                found.append(sample)
+                if len(found) == count:
+                    break
+            return found
+
+
+open_text = open
+
+
+def name_of(dataset: Dataset) -> str:
+    """What a dataset is called in an error."""
+    return type(dataset).__name__
+
+
+def open(path: str | os.PathLike[str]) -> Dataset:  # noqa: A001
+    """Whatever is at a path or URL: files are looked into, opened and decoded.
+
+    Samples that fail are listed, and end the epoch with an error once all others came.
+    """
+    return Dataset._of(Graph.open(os.fspath(path), plugins.registry()))
+
+
+def files(*paths: str | os.PathLike[str], **options: Any) -> Dataset:
+    """The files at these paths, patterns or URLs: a sample for each."""
+    names = [os.fspath(path) for path in paths]
+    return _behind((), "files", (names if len(names) != 1 else names[0],), options)
+
+
+def __getattr__(name: str) -> Callable[..., Dataset]:
+    """Every source, and every pipe that reads several datasets, is a function: ``fb.range(10)``, ``fb.mix([a, b])``."""
+    if name.startswith("_"):
+        raise AttributeError(f"module 'forebay' has no attribute {name!r}")
+
+    def make(values: tuple[Any, ...], options: dict[str, Any]) -> Dataset:
+        first = values[0] if values else None
+        inputs: tuple[Dataset, ...] = ()
+        if isinstance(first, Dataset):
+            inputs, values = (first,), values[1:]
+        elif isinstance(first, (list, tuple)) and first and all(isinstance(one, Dataset) for one in first):
+            inputs, values = tuple(first), values[1:]
+        return _behind(inputs, name, values, options)
+
+    return _method(name, make, "module 'forebay'")
+
+
+def _method(
+    name: str, make: Callable[[tuple[Any, ...], dict[str, Any]], Dataset], owner: str
+) -> Callable[..., Dataset]:
+    """The pipe called ``name`` as a function, with its options in its signature and in its help."""
+    known = plugins.pipes().get(name)
+    if known is None:
+        near = _near(name, plugins.pipes())
+        hint = f"; did you mean {near}?" if near else ""
+        raise AttributeError(f"{owner} has no attribute or pipe {name!r}{hint}")
+
+    def method(*values: Any, **options: Any) -> Dataset:
+        return make(values, options)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = _help(known)
+    method.__signature__ = _signature(known)  # type: ignore[attr-defined]
+    return method
+
+
+def _near(name: str, known: Mapping[str, Any]) -> str | None:
+    import difflib
+
+    found = difflib.get_close_matches(name, known, n=1)
+    return repr(found[0]) if found else None
+
+
+def _signature(pipe: Mapping[str, Any]) -> inspect.Signature:
+    """The options as parameters: those without a default come first."""
+    import inspect
+
+    both = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = []
+    for option in pipe["options"]:
+        default = inspect.Parameter.empty if option.get("required") else option.get("default")
+        parameters.append(inspect.Parameter(_spelt(option["name"]), both, default=default))
+    kinds = sorted(parameters, key=lambda parameter: parameter.default is not inspect.Parameter.empty)
+    return inspect.Signature(kinds, return_annotation=Dataset)
+
+
+def _spelt(option: str) -> str:
+    """An option's name as Python may have it: ``class`` is ``class_``."""
+    return f"{option}_" if keyword.iskeyword(option) else option
+
+
+def _help(pipe: Mapping[str, Any]) -> str:
+    lines = [pipe["summary"] + ".", ""]
+    for option in pipe["options"]:
+        default = "" if option.get("required") else f" (unless given: {option.get('default')!r})"
+        lines.append(f"{option['name']}: {option.get('summary', option.get('doc', ''))}{default}")
+    return "\n".join(lines).rstrip()
+
+
+def _behind(inputs: tuple[Dataset, ...], name: str, values: tuple[Any, ...], options: Mapping[str, Any]) -> Dataset:
+    """A dataset with one more node, which reads ``inputs``."""
+    pipe = plugins.pipes().get(name)
+    if pipe is None:
+        near = _near(name, plugins.pipes())
+        raise InvalidError(f"found no pipe {name!r}" + (f"; did you mean {near}?" if near else ""), [("pipe", name)])
+    nodes: list[Node] = []
+    ends: list[str] = []
+    run: dict[str, Any] = {}
+    for dataset in inputs:
+        end = _merge(nodes, dataset)
+        ends.append(end)
+        run.update(dataset._run)
+    node: Node = {"name": _free(name, nodes), "pipe": name, "inputs": ends}
+    for option, value in zip(_order(pipe), values, strict=False):
+        node[option] = _plain(name, option, value)
+    if len(values) > len(pipe["options"]):
+        raise TypeError(f"{name}() takes {len(pipe['options'])} options, found {len(values)}")
+    spelt = {_spelt(option): option for option in _order(pipe)}
+    for given, value in options.items():
+        option = spelt.get(given, given)
+        if option in node and option not in ("name", "pipe", "inputs"):
+            raise TypeError(f"{name}() got option {option!r} twice")
+        node[option] = _plain(name, option, value)
+    return Dataset([*nodes, node], run, node["name"])
+
+
+def _order(pipe: Mapping[str, Any]) -> list[str]:
+    return [option["name"] for option in pipe["options"]]
+
+
+def _plain(pipe: str, option: str, value: Any) -> Any:
+    """An option's value as JSON has it."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(pipe, option, one) for one in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(pipe, option, one) for name, one in value.items()}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    item = getattr(value, "item", None)  # A number of NumPy's.
+    if callable(item):
+        return _plain(pipe, option, item())
+    raise TypeError(f"{pipe}() option {option!r}: found {type(value).__name__}, expected what JSON has")
+
+
+def _merge(nodes: list[Node], dataset: Dataset) -> str:
+    """Adds the nodes of a dataset under names that are free, and gives the name of its end.
+
+    A dataset that is there already is read once more: it is a value.
+    """
+    names: dict[str, str] = {}
+    for node in dataset._nodes:
+        name = _free(node["name"], nodes)
+        names[node["name"]] = name
+        inputs = [_renamed(part, names) for part in node["inputs"]]
+        nodes.append({**node, "name": name, "inputs": inputs})
+    return names.get(dataset._end, dataset._end)
+
+
+def _renamed(part: str, names: Mapping[str, str]) -> str:
+    name, dot, port = part.partition(".")
+    return names.get(name, name) + dot + port
+
+
+def _free(name: str, nodes: Iterable[Node]) -> str:
+    taken = {node["name"] for node in nodes}
+    number, free = 2, name
+    while free in taken:
+        number, free = number + 1, f"{name}-{number}"
+    return free

@@ -1,0 +1,291 @@
+"""Loaders: what runs a dataset, epoch by epoch."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import re
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from forebay import _worker, plugins
+from forebay._errors import ForebayError, InvalidError
+from forebay._native import Array
+from forebay._native import Loader as Native
+
+if TYPE_CHECKING:
+    from forebay._dataset import Dataset
+
+OUTPUTS = ("batch", "numpy", "torch")
+LEVELS = {1: logging.ERROR, 2: logging.WARNING, 3: logging.INFO, 4: logging.DEBUG}
+log = logging.getLogger("forebay")
+log.addHandler(logging.NullHandler())
+
+_live: weakref.WeakSet[Native] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Ends all loaders before the interpreter does."""
+    for native in list(_live):
+        try:
+            native.close()
+        except ForebayError as error:
+            log.warning("a loader failed as it ended: %s", error)
+
+
+class Batch(dict[str, Any]):
+    """The fields of a sample, or of a batch, by their names. ``uid`` and ``key`` say which it is."""
+
+    __slots__ = ("uid", "key")
+
+    uid: int
+    key: str
+
+
+class Lost(NamedTuple):
+    """A sample that was left out, and why."""
+
+    node: str
+    key: str | None
+    uid: int | None
+    error: ForebayError
+
+
+class Epoch(Iterator[Any]):
+    """The samples of one epoch. ``epoch`` is its number, ``start`` how many of it had come before a resume."""
+
+    def __init__(self, loader: Loader, epoch: int, start: int) -> None:
+        self._loader = loader
+        self.epoch = epoch
+        self.start = start
+
+    def __iter__(self) -> Epoch:
+        return self
+
+    def __next__(self) -> Any:
+        return self._loader._next(self)
+
+
+class Loader:
+    """Runs a dataset, and gives its samples epoch by epoch: each ``iter()`` is the next epoch.
+
+    num_workers: how many threads work; 0 is inline, on the caller's own. ``executor`` says the same in full:
+    ``"inline"``, ``"threads:4"`` or ``"processes:4"``.
+    seed: what all random choices come from.
+    epochs: how many epochs will be read; the next begins while the last is still being delivered.
+    ranks: ``(rank, world_size)``, or ``"env"`` for ``RANK`` and ``WORLD_SIZE``.
+    budget: the most bytes that wait between pipes, as ``"256MiB"``.
+    shuffles: ``False`` leaves out what shuffles, for validation.
+    output: ``"batch"`` gives :class:`Batch` with :class:`Array`; ``"numpy"`` and ``"torch"`` give a ``dict`` of theirs.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        num_workers: int | None = None,
+        executor: str | None = None,
+        seed: int | None = None,
+        epochs: int | None = None,
+        ranks: tuple[int, int] | str | None = None,
+        budget: int | str | None = None,
+        ahead: int | None = None,
+        limit: int | None = None,
+        shuffles: bool = True,
+        allow_failures: bool = False,
+        timeout: float | None = None,
+        audit: str | os.PathLike[str] | None = None,
+        record: str | os.PathLike[str] | None = None,
+        replay: str | os.PathLike[str] | None = None,
+        output: str = "batch",
+    ) -> None:
+        if output not in OUTPUTS:
+            raise InvalidError(f"output is {output!r}, expected one of {', '.join(OUTPUTS)}")
+        if num_workers is not None and executor is not None:
+            raise InvalidError("found num_workers and executor, expected one of them")
+        if num_workers is not None:
+            if num_workers < 0:
+                raise InvalidError(f"num_workers is {num_workers}, expected 0 or more")
+            executor = f"threads:{num_workers}" if num_workers else "inline"
+        self.dataset = dataset
+        self.output = output
+        self._settings: dict[str, Any] = {
+            "executor": executor,
+            "seed": seed,
+            "epochs": epochs,
+            "budget": _bytes(budget),
+            "ahead": ahead,
+            "limit": limit,
+            "ranks": _ranks(ranks),
+            "shuffles": shuffles,
+            "allow_failures": allow_failures,
+            "timeout": timeout,
+            "audit": None if audit is None else os.fspath(audit),
+            "record": None if record is None else os.fspath(record),
+            "replay": None if replay is None else os.fspath(replay),
+            "worker": _worker.command(),
+        }
+        self._native = Native(dataset._graph(), plugins.registry(), self._settings)
+        _live.add(self._native)
+        self._lock = threading.Lock()
+        self._epoch = 0
+        self._now: Epoch | None = None
+        self._state: str | None = None
+
+    def __iter__(self) -> Epoch:
+        """The next epoch, from its start; after :meth:`load_state_dict`, the rest of the epoch of the state."""
+        with self._lock:
+            epoch, start = self._epoch, 0
+            if self._state is not None:
+                epoch, start, ended = self._native.resume(self._state, [])
+                self._state = None
+                if ended:
+                    epoch, start = epoch + 1, 0
+                    self._native.begin(epoch)
+            else:
+                self._native.begin(epoch)
+            self._epoch = epoch + 1
+            self._now = Epoch(self, epoch, start)
+            return self._now
+
+    def epochs(self) -> Iterator[Epoch]:
+        """The epochs that are left of ``epochs``, each to be iterated to its end."""
+        count = self._settings["epochs"] or 1
+        if self._state is not None:
+            snapshot = json.loads(self._state)
+            self._epoch = snapshot["epoch"] + bool(snapshot["ended"])
+        while self._epoch < count:
+            yield iter(self)
+
+    def _next(self, epoch: Epoch) -> Any:
+        if epoch is not self._now:
+            raise StopIteration
+        found = self._native.next()
+        if found is None:
+            self._log()
+            raise StopIteration
+        fields, uid, key = found
+        if self.output == "numpy":
+            return {name: _numpy(value) for name, value in fields.items()}
+        if self.output == "torch":
+            return {name: _torch(value) for name, value in fields.items()}
+        batch = Batch(fields)
+        batch.uid, batch.key = uid, key
+        return batch
+
+    def _log(self) -> None:
+        for level, line in self._native.take_log():
+            log.log(LEVELS.get(level, logging.INFO), "%s", line)
+
+    def __len__(self) -> int:
+        """How many samples, or batches, an epoch has."""
+        count = self._native.len()
+        if count is None:
+            raise TypeError("how many samples an epoch has depends on what is in them, or has no end")
+        return count
+
+    def __bool__(self) -> bool:
+        return True
+
+    def set_epoch(self, epoch: int) -> None:
+        """Has the next ``iter()`` begin this epoch."""
+        with self._lock:
+            self._epoch, self._state = epoch, None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the loader is: after the samples that were taken from it so far. Cheap, at any time."""
+        return {"forebay": 1, "snapshot": self._state if self._state is not None else self._native.snapshot()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Has the next ``iter()`` go on where ``state`` was taken, on whatever executor and number of ranks. ``{}`` begins anew."""
+        with self._lock:
+            if not state:
+                self._state, self._epoch = None, 0
+                return
+            if state.get("forebay") != 1 or not isinstance(state.get("snapshot"), str):
+                raise InvalidError("found no state of a loader of Forebay's, expected what state_dict() gave")
+            self._state = state["snapshot"]
+
+    def stats(self) -> dict[str, Any]:
+        """What each node did so far; ``limiting`` is the stage that limits the rate, in words."""
+        text, limiting = self._native.stats()
+        return {**json.loads(text), "limiting": limiting}
+
+    def quarantine(self) -> list[Lost]:
+        """The samples that were left out."""
+        return [Lost(*lost) for lost in self._native.quarantine()]
+
+    def close(self) -> None:
+        """Stop, and wait until nothing of it runs any more."""
+        self._now = None
+        self._native.close()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<forebay.Loader of {self.dataset!r}>"
+
+    def __reduce__(self) -> Any:
+        settings = {name: value for name, value in self._settings.items() if name != "worker"}
+        state = self.state_dict() if self._now is not None or self._state is not None else None
+        return _rebuilt, (self.dataset, self.output, settings, state, self._epoch)
+
+
+def _rebuilt(
+    dataset: Dataset, output: str, settings: dict[str, Any], state: dict[str, Any] | None, epoch: int
+) -> Loader:
+    loader = Loader(dataset, output=output, **settings)
+    loader.set_epoch(epoch)
+    if state is not None:
+        loader.load_state_dict(state)
+    return loader
+
+
+def _ranks(ranks: tuple[int, int] | str | None) -> tuple[int, int] | None:
+    if ranks is None:
+        return None
+    if ranks == "env":
+        missing = [name for name in ("RANK", "WORLD_SIZE") if name not in os.environ]
+        if missing:
+            raise InvalidError(f"found no {' and '.join(missing)} in the environment, which ranks='env' reads")
+        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if isinstance(ranks, str):
+        raise InvalidError(f"ranks is {ranks!r}, expected (rank, world_size) or 'env'")
+    rank, world_size = ranks
+    return rank, world_size
+
+
+UNITS = {"": 1, "b": 1}
+UNITS.update({f"{letter}{end}": 1000**power for power, letter in enumerate("kmgt", 1) for end in ("", "b")})
+UNITS.update({f"{letter}i{end}": 1024**power for power, letter in enumerate("kmgt", 1) for end in ("", "b")})
+
+
+def _bytes(size: int | str | None) -> int | None:
+    if size is None or isinstance(size, int):
+        return size
+    found = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", size)
+    unit = UNITS.get(found[2].lower()) if found else None
+    if found is None or unit is None:
+        raise InvalidError(f"budget is {size!r}, expected bytes, as 268435456 or '256MiB'")
+    return int(found[1]) * unit
+
+
+def _numpy(value: Any) -> Any:
+    if isinstance(value, Array):
+        return value.numpy()
+    return value
+
+
+def _torch(value: Any) -> Any:
+    if isinstance(value, Array):
+        return value.torch()
+    return value

@@ -1,0 +1,66 @@
+"""The plugins that graphs are made of: those of this package, and those that are found.
+
+Looked at, in this order: files and folders given to :func:`add`, those that packages offer by the entry point
+``forebay.plugins``, the variable ``FOREBAY_PLUGIN_PATH``, the folder of this package, the user's and the system's folders.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from forebay._native import Registry
+
+_lock = threading.Lock()
+_added: list[str] = []
+_registry: Registry | None = None
+
+
+def add(path: str | os.PathLike[str]) -> None:
+    """Look for plugins in this file or folder too, before everywhere else."""
+    global _registry
+    found = Path(path).absolute()
+    if not found.exists():
+        raise FileNotFoundError(f"found nothing at {found}, expected a plugin or a folder of plugins")
+    with _lock:
+        _added.insert(0, str(found))
+        _registry = None
+
+
+def registry() -> Registry:
+    """The plugins that there are now."""
+    global _registry
+    with _lock:
+        if _registry is None:
+            _registry = Registry(_added + _offered(), str(Path(__file__).parent))
+        return _registry
+
+
+def _offered() -> list[str]:
+    """The files and folders that installed packages name."""
+    from importlib.metadata import entry_points  # It takes as long to import as all the rest.
+
+    found = []
+    for entry in entry_points(group="forebay.plugins"):
+        place = entry.load()
+        found.append(os.fspath(place() if callable(place) else place))
+    return found
+
+
+def manifests() -> list[dict[str, Any]]:
+    """What each plugin offers."""
+    found: list[dict[str, Any]] = json.loads(registry().manifests())
+    return found
+
+
+def pipes() -> dict[str, dict[str, Any]]:
+    """Every pipe by its name: what it does, and its options."""
+    found: dict[str, dict[str, Any]] = {}
+    for manifest in manifests():
+        for pipe in manifest["pipes"]:
+            if not pipe["name"].endswith((".len", ".get")):
+                found.setdefault(pipe["name"], pipe)
+    return found

@@ -1,0 +1,101 @@
+//! Graphs, and the plugins that they are made of.
+
+use std::path::PathBuf;
+
+use forebay_core::Error;
+use forebay_loader::{Search, Survey, graph::Catalog as _};
+use pyo3::prelude::*;
+
+use crate::{errors::raise, json};
+
+/// The plugins that there are.
+#[pyclass(frozen, module = "forebay._native")]
+pub(crate) struct Registry(pub(crate) forebay_loader::Registry);
+
+#[pymethods]
+impl Registry {
+    /// The plugins that are linked in, and those in these places, in the environment's, and in `folder`, which stands for the program's.
+    #[new]
+    fn new(py: Python<'_>, places: Vec<PathBuf>, folder: PathBuf) -> PyResult<Self> {
+        let found = py.detach(|| {
+            let search = Search::from_env()?.program_folder(folder);
+            let search = places.into_iter().rev().fold(search, Search::first);
+            forebay_loader::Registry::new(search)
+        });
+        raise(py, found).map(Self)
+    }
+
+    /// The manifests of all plugins, as a list in JSON.
+    fn manifests(&self) -> PyResult<String> {
+        json(&self.0.plugins().iter().map(|record| record.manifest()).collect::<Vec<_>>())
+    }
+
+    /// The file of each plugin, or none for one that is linked in, in the order of `manifests`.
+    fn files(&self) -> Vec<Option<PathBuf>> {
+        self.0.plugins().iter().map(|record| record.path().map(PathBuf::from)).collect()
+    }
+
+    /// Of the files that were not taken: which, and why.
+    fn refused(&self) -> Vec<(PathBuf, String)> {
+        self.0.refusals().iter().map(|refusal| (refusal.path.clone(), refusal.reason.to_string())).collect()
+    }
+
+    /// What a pipe is, in JSON; none if there is no such pipe.
+    fn pipe(&self, name: &str) -> PyResult<Option<String>> {
+        self.0.pipe(name).map(json).transpose()
+    }
+}
+
+/// A graph, as data.
+#[pyclass(frozen, module = "forebay._native")]
+pub(crate) struct Graph(pub(crate) forebay_loader::Graph);
+
+#[pymethods]
+impl Graph {
+    /// Reads `line`, `toml` or `json`.
+    #[staticmethod]
+    fn read(py: Python<'_>, form: &str, text: &str) -> PyResult<Self> {
+        let graph = match form {
+            "line" => forebay_loader::Graph::from_line(text),
+            "toml" => forebay_loader::Graph::from_toml(text),
+            "json" => forebay_loader::Graph::from_json(text),
+            other => Err(Error::bug(format!("no form of a graph is called {other}"))),
+        };
+        raise(py, graph).map(Self)
+    }
+
+    /// The graph for whatever is at a path or URL.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: &str, registry: &Registry) -> PyResult<Self> {
+        let found = py.detach(|| Survey::of(path, &registry.0));
+        raise(py, found).map(|found| Self(found.graph))
+    }
+
+    /// As indented JSON, names and inputs written out.
+    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
+        raise(py, self.0.to_json())
+    }
+
+    fn to_toml(&self) -> String {
+        self.0.to_toml()
+    }
+
+    fn to_line(&self, registry: &Registry) -> String {
+        self.0.to_line(Some(&registry.0))
+    }
+
+    /// As `to_line`, with no more than so many items of each list.
+    fn shown(&self, registry: &Registry, most: usize) -> String {
+        self.0.shown(Some(&registry.0), most)
+    }
+
+    /// Says what is wrong with it, all at once.
+    fn check(&self, py: Python<'_>, registry: &Registry) -> PyResult<()> {
+        raise(py, self.0.check(&registry.0).map(drop))
+    }
+
+    /// The checked graph's fingerprint.
+    fn fingerprint(&self, py: Python<'_>, registry: &Registry) -> PyResult<String> {
+        raise(py, self.0.check(&registry.0)).map(|graph| graph.fingerprint().to_string())
+    }
+}

@@ -1,0 +1,35 @@
+//! What the Python package `forebay` calls. The package itself is Python, in `forebay/`; nothing here is public to its users.
+
+mod array;
+mod columns;
+mod errors;
+mod graph;
+mod loader;
+mod values;
+
+use pyo3::prelude::*;
+
+/// The native half of `forebay`.
+#[pymodule(gil_used = false)]
+mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::{
+        array::Array,
+        columns::Columns,
+        graph::{Graph, Registry},
+        loader::Loader,
+    };
+
+    /// In a process that a loader started as a worker: works until that loader is gone, and never returns. In any other it returns at once.
+    #[pyfunction]
+    fn serve_if_worker(py: Python<'_>) {
+        py.detach(forebay_loader::serve_if_worker);
+    }
+}
+
+/// The text as JSON that Python's own `json` reads.
+fn json(value: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))
+}

@@ -1,0 +1,242 @@
+//! A loader that Python holds.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::Poll,
+    thread,
+    time::Duration,
+};
+
+use forebay_core::{Error, Result};
+use forebay_loader::{Executor, Snapshot, Stopper, WorkerProgram};
+use pyo3::{
+    exceptions::PyRuntimeError,
+    prelude::*,
+    types::{PyDict, PyTuple},
+};
+
+use crate::{
+    errors::{exception, raise},
+    graph::{Graph, Registry},
+    json, values,
+};
+
+/// So long a call waits before it looks for signals, such as Ctrl-C.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// A graph that runs. Every wait is without the interpreter's lock.
+#[pyclass(frozen, weakref, module = "forebay._native")]
+pub(crate) struct Loader {
+    /// None once it is closed.
+    inner: Mutex<Option<forebay_loader::Loader>>,
+    stopper: Stopper,
+    /// The process that made it: a fork has none of its threads.
+    process: u32,
+}
+
+/// How a graph is to run, as Python says it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Settings {
+    executor: Option<String>,
+    seed: Option<u64>,
+    epochs: Option<u64>,
+    budget: Option<u64>,
+    ahead: Option<u64>,
+    limit: Option<u64>,
+    ranks: Option<(u32, u32)>,
+    shuffles: bool,
+    allow_failures: bool,
+    timeout: Option<f64>,
+    audit: Option<std::path::PathBuf>,
+    record: Option<std::path::PathBuf>,
+    replay: Option<std::path::PathBuf>,
+    worker: Vec<String>,
+}
+
+impl Settings {
+    fn build(
+        self,
+        graph: forebay_loader::Graph,
+        registry: &forebay_loader::Registry,
+    ) -> Result<forebay_loader::Loader> {
+        let mut builder = forebay_loader::Loader::builder(graph)
+            .shuffles(self.shuffles)
+            .allow_failures(self.allow_failures);
+        if let Some(executor) = self.executor {
+            builder = builder.executor(executor.parse::<Executor>()?);
+        }
+        if let Some(seed) = self.seed {
+            builder = builder.seed(seed);
+        }
+        if let Some(epochs) = self.epochs {
+            builder = builder.epochs(epochs);
+        }
+        if let Some(budget) = self.budget {
+            builder = builder.budget(budget);
+        }
+        if let Some(ahead) = self.ahead {
+            builder = builder.ahead(ahead);
+        }
+        if let Some(limit) = self.limit {
+            builder = builder.limit(limit);
+        }
+        if let Some((rank, world_size)) = self.ranks {
+            builder = builder.ranks(rank, world_size);
+        }
+        if let Some(seconds) = self.timeout {
+            let limit =
+                Duration::try_from_secs_f64(seconds).map_err(|error| Error::invalid(error.to_string()))?;
+            builder = builder.timeout(limit);
+        }
+        if let Some(file) = self.audit {
+            builder = builder.audit(file);
+        }
+        if let Some(file) = self.record {
+            builder = builder.record(file);
+        }
+        if let Some(file) = self.replay {
+            builder = builder.replay(file);
+        }
+        if let Some((program, args)) = self.worker.split_first() {
+            builder = builder.worker(WorkerProgram::new(program).args(args));
+        }
+        builder.build(registry)
+    }
+}
+
+impl Loader {
+    fn lock(&self) -> MutexGuard<'_, Option<forebay_loader::Loader>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the loader, without the interpreter's lock.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut forebay_loader::Loader) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        if self.process != std::process::id() {
+            return Err(PyRuntimeError::new_err(
+                "this loader was made before a fork, and its threads are not in this process: make one here, or start the process by spawn",
+            ));
+        }
+        let done = py.detach(|| self.lock().as_mut().map(work));
+        match done {
+            Some(done) => raise(py, done),
+            None => Err(PyRuntimeError::new_err("the loader was closed")),
+        }
+    }
+}
+
+#[pymethods]
+impl Loader {
+    #[new]
+    fn new(py: Python<'_>, graph: &Graph, registry: &Registry, settings: Settings) -> PyResult<Self> {
+        let built = py.detach(|| settings.build(graph.0.clone(), &registry.0));
+        let loader = raise(py, built)?;
+        let stopper = loader.stopper();
+        Ok(Self { inner: Mutex::new(Some(loader)), stopper, process: std::process::id() })
+    }
+
+    /// Begins an epoch.
+    fn begin(&self, py: Python<'_>, epoch: u64) -> PyResult<()> {
+        self.with(py, |loader| {
+            drop(loader.epoch(epoch));
+            Ok(())
+        })
+    }
+
+    /// Goes on where a snapshot was taken; nodes, plugins and files named in `allowed` may differ. Gives the epoch, how many samples of it were
+    /// delivered before, and whether all were.
+    fn resume(&self, py: Python<'_>, snapshot: &str, allowed: Vec<String>) -> PyResult<(u64, u64, bool)> {
+        let snapshot = raise(py, Snapshot::from_json(snapshot))?;
+        let place = (snapshot.epoch, snapshot.delivered, snapshot.ended);
+        self.with(py, |loader| loader.remainder_allowing(&snapshot, &allowed).map(drop))?;
+        Ok(place)
+    }
+
+    /// The next sample: its fields, uid and key. None at the end of the epoch.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyDict>, u64, String)>> {
+        loop {
+            match self.with(py, |loader| Ok(loader.next_within(SLICE)))? {
+                Poll::Ready(Some(Ok(sample))) => {
+                    let (uid, key) = (sample.uid(), sample.key().to_string());
+                    return Ok(Some((values::fields(py, sample)?, uid, key)));
+                }
+                Poll::Ready(Some(Err(error))) => return Err(exception(py, &error)),
+                Poll::Ready(None) => return Ok(None),
+                Poll::Pending => py.check_signals()?,
+            }
+        }
+    }
+
+    /// Where the run is, as JSON.
+    fn snapshot(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |loader| Ok(loader.snapshot()?.to_json()))
+    }
+
+    /// How many samples an epoch has, where that is known.
+    fn len(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.with(py, |loader| loader.len())
+    }
+
+    /// What each node did so far, as JSON, and the stage that limits the rate.
+    fn stats(&self, py: Python<'_>) -> PyResult<(String, String)> {
+        let stats = self.with(py, |loader| Ok(loader.stats()))?;
+        Ok((json(&stats)?, stats.limiting()))
+    }
+
+    /// The samples that were left out: node, key, uid, and the exception.
+    fn quarantine<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let lost = self.with(py, |loader| Ok(loader.quarantine()))?;
+        let tuple = |lost: &forebay_loader::LostSample| {
+            let error = exception(py, &lost.error).into_value(py);
+            (lost.node.as_str(), lost.key.as_deref(), lost.uid, error).into_pyobject(py)
+        };
+        lost.iter().map(tuple).collect()
+    }
+
+    /// The lines that were logged since the last time: level, from 1 for an error to 4, and text.
+    fn take_log(&self, py: Python<'_>) -> PyResult<Vec<(u32, String)>> {
+        self.with(py, |loader| Ok(loader.take_log()))
+    }
+
+    /// The ids of the worker processes.
+    fn worker_processes(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
+        self.with(py, |loader| Ok(loader.worker_processes()))
+    }
+
+    /// The graph as it runs.
+    fn graph(&self, py: Python<'_>) -> PyResult<Graph> {
+        self.with(py, |loader| Ok(loader.graph().clone())).map(Graph)
+    }
+
+    /// Stops it, waits until nothing of it runs any more, and tells what failed at that; to do so again does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.process != std::process::id() {
+            return Ok(());
+        }
+        self.stopper.stop();
+        let ended = py.detach(|| {
+            let loader = self.lock().take(); // The lock is given back before anybody waits.
+            loader.map_or(Ok(()), forebay_loader::Loader::finish)
+        });
+        raise(py, ended)
+    }
+}
+
+impl Drop for Loader {
+    /// Another thread waits for the end of its threads: this one has the interpreter's lock, which they may want.
+    fn drop(&mut self) {
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(loader) = inner.take() else { return };
+        if self.process != std::process::id() {
+            // A fork has none of its threads, and would wait for them for ever.
+            return std::mem::forget(loader);
+        }
+        self.stopper.stop();
+        // Without another thread it is waited for here: nothing of it runs Python.
+        let _ = thread::Builder::new().name("forebay-reaper".into()).spawn(move || drop(loader));
+    }
+}

@@ -1,0 +1,110 @@
+"""Datasets: a method for every pipe, forms that come back, and errors that say what was meant."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import pickle
+from pathlib import Path
+
+import pytest
+
+import forebay as fb
+
+
+def test_every_pipe_is_a_method_with_its_options() -> None:
+    known = fb.plugins.pipes()
+    assert len(known) > 80
+    dataset = fb.range(3)
+    for name, pipe in known.items():
+        method = getattr(dataset, name)
+        names = [option["name"] for option in pipe["options"]]
+        spelt = [option + "_" * keyword.iskeyword(option) for option in names]
+        assert sorted(inspect.signature(method).parameters) == sorted(spelt)
+        assert pipe["summary"] in method.__doc__
+    assert {"shuffle", "batch", "untar", "decode"} <= set(dir(dataset))
+
+
+def test_forms_come_back(tmp_path: Path) -> None:
+    dataset = fb.files("a/*.tar").untar().decode(on_error="skip").shuffle(10).batch(4, drop_last=True)
+    line = "files a/*.tar | untar | decode on_error=skip | shuffle 10 | batch 4 drop_last=true"
+    assert dataset.to_line().replace("'", "") == line
+    (tmp_path / "g.toml").write_text(dataset.to_toml())
+    (tmp_path / "g.json").write_text(dataset.to_json())
+    for again in (
+        fb.Dataset.from_line(dataset.to_line()),
+        fb.Dataset.from_toml(dataset.to_toml()),
+        fb.Dataset.load(tmp_path / "g.toml"),
+        fb.Dataset.load(tmp_path / "g.json"),
+    ):
+        assert again.fingerprint() == dataset.fingerprint()
+        assert again.batch(2).to_line() == dataset.batch(2).to_line()
+    assert repr(dataset).startswith("<forebay.Dataset files")
+
+
+def test_datasets_are_joined_by_pipes_with_several_inputs() -> None:
+    left, right = fb.range(3), fb.range(13, start=10)
+    both = fb.concat([left, right])
+    assert [sample["value"] for sample in both.head(9)] == [0, 1, 2, 10, 11, 12]
+    assert [sample["value"] for sample in fb.concat([both, left]).head(9)] == [0, 1, 2, 10, 11, 12, 0, 1, 2]
+
+
+def test_a_dataset_is_a_value() -> None:
+    dataset = fb.range(3)
+    longer = dataset.batch(2)
+    assert dataset != longer and dataset == fb.range(3)
+    assert [sample["value"] for sample in dataset.head()] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "said"),
+    [
+        (lambda: fb.rnage(3), AttributeError, "did you mean 'range'"),
+        (lambda: fb.range(3).bacth(2), AttributeError, "did you mean 'batch'"),
+        (lambda: fb.range(3).batch(2, sise=3).loader(), fb.InvalidError, "unknown option `sise`"),
+        (lambda: fb.range(3).batch(2, size=3), TypeError, "twice"),
+        (lambda: fb.range(3).batch(object()), TypeError, "expected what JSON has"),
+        (lambda: fb.range(3).batch("x").loader(), fb.InvalidError, "size"),
+        (lambda: fb.range(3).loader(executor="thraeds"), fb.InvalidError, "thraeds"),
+        (lambda: fb.range(3).loader(num_workers=-1), fb.InvalidError, "0 or more"),
+        (lambda: fb.range(3).loader(output="tensorflow"), fb.InvalidError, "expected one of"),
+        (lambda: fb.range(3).loader(budget="many"), fb.InvalidError, "256MiB"),
+        (lambda: fb.open("/nowhere/at/all"), fb.ForebayError, "nowhere"),
+        (lambda: fb.Dataset.from_line("range 3 | "), fb.InvalidError, "range 3"),
+        (lambda: fb.plugins.add("/nowhere/x.so"), FileNotFoundError, "nowhere"),
+    ],
+)
+def test_what_is_wrong_is_said(make: object, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        make()  # type: ignore[operator]
+
+
+def test_errors_have_kind_and_place_and_are_pickled(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": \n')
+    with pytest.raises(fb.CorruptError) as caught:
+        list(fb.files(tmp_path / "a.jsonl").lines().json_lines().loader(num_workers=1))
+    error = caught.value
+    assert isinstance(error, ValueError) and error.kind == "corrupt"
+    assert error.node == "json_lines" and error.plugin is not None and error.plugin.startswith("forebay-json")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.context) == (type(error), str(error), error.context)
+
+
+def test_samples_that_fail_by_path_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": \n{"a": 3}\n')
+    with fb.open(tmp_path / "a.jsonl").loader(num_workers=1) as loader:
+        found = []
+        with pytest.raises(fb.CorruptError, match="failed once"):
+            found.extend(sample["a"] for sample in loader)
+        assert [lost.node for lost in loader.quarantine()] == ["json_lines"]
+        assert isinstance(loader.quarantine()[0].error, fb.CorruptError)
+    with fb.open(tmp_path / "a.jsonl").loader(num_workers=1, allow_failures=True) as loader:
+        assert [sample["a"] for sample in loader] == [1, 3]
+
+
+def test_stats_say_what_limits() -> None:
+    with fb.range(1000).shuffle(10).batch(10).loader(num_workers=1) as loader:
+        list(loader)
+        stats = loader.stats()
+    assert [node["node"] for node in stats["nodes"]] == ["range", "shuffle", "batch"]
+    assert isinstance(stats["limiting"], str) and stats["limiting"]
