@@ -197,6 +197,29 @@ fn memory_that_the_system_refuses_is_an_error_of_its_sample() {
 }
 
 #[test]
+fn memory_that_a_plugin_takes_by_itself_is_an_error_of_its_sample_too() {
+    within_deadline(|| {
+        let folder = tempfile::tempdir().unwrap();
+        // A tar file with the holes of a file of 900 MB, which come as zeros.
+        let holes = fs::File::create(folder.path().join("holes.bin")).unwrap();
+        holes.set_len(900 * MIB).unwrap();
+        let made =
+            Command::new("tar").args(["--sparse", "-cf", "a.tar", "holes.bin"]).current_dir(&folder).status();
+        assert!(made.unwrap().success());
+        let tar = folder.path().join("a.tar");
+        assert!(fs::metadata(&tar).unwrap().len() < MIB, "the holes are not stored");
+        let graph = format!("files '{}' | untar", tar.display());
+        for executor in ["inline", "threads:2"] {
+            let args = ["run", &graph, "--executor", executor, "--quiet"];
+            let failed = forebay(&args, Some(800_000)).output().unwrap();
+            let said = String::from_utf8_lossy(&failed.stderr);
+            assert_eq!(failed.status.code(), Some(1), "{executor}: {said}");
+            assert!(said.contains("the system has no 943718400 bytes") && said.contains("a.tar"), "{said}");
+        }
+    });
+}
+
+#[test]
 fn how_large_a_sample_may_be_follows_from_the_budget() {
     within_deadline(|| {
         let (registry, folder) = (registry(), tempfile::tempdir().unwrap());

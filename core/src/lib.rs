@@ -52,6 +52,7 @@ pub mod options;
 mod others;
 mod pipe;
 pub mod random;
+mod room;
 pub mod sampling;
 pub mod shim;
 mod shown;
@@ -81,6 +82,7 @@ pub use crate::{
     others::Others,
     pipe::{DataPipe, FlatMap, Indexed, Io, Items, Map, Output, Source, Step, Stream},
     random::Rng,
+    room::{room_for, zeroed},
     shown::{shown, without_query, without_secrets},
     size::parse_bytes,
     state::{StateExt, TensorExt},

@@ -6,7 +6,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use arrow_ipc::Message;
 use arrow_schema::{Schema, SchemaRef};
-use forebay_core::{Blob, Buffer, Error, Result};
+use forebay_core::{Blob, Buffer, Error, Result, room_for};
 
 use crate::{
     endian,
@@ -207,6 +207,7 @@ pub(crate) fn check(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer, limit: u6
     }
     match unpacked > limit {
         true => Err(Error::limit(format!("a batch unpacks to {unpacked} bytes, and {limit} are allowed"))),
+        false if batch.compression().is_some() => room_for(unpacked),
         false => Ok(()),
     }
 }

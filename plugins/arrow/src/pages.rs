@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use forebay_core::{Error, Result};
+use forebay_core::{Error, Result, room_for};
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::{chunks::Chunks, thrift::Skim};
@@ -66,6 +66,7 @@ pub(crate) fn check_chunk(
             let message = format!("a page unpacks to {} bytes, and {limit} are allowed", page.unpacked);
             return Err(Error::limit(message).context("byte", at));
         }
+        room_for(page.unpacked).map_err(|error| error.context("byte", at))?;
         if page.is_dictionary && page.values > page.unpacked {
             let Page { values, unpacked, .. } = page;
             let message = format!("a dictionary of {unpacked} bytes claims {values} values");

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use forebay_core::{Buffer, Error, Result};
+use forebay_core::{Buffer, Error, Result, zeroed};
 use forebay_unpack::Codec;
 
 use crate::{
@@ -42,7 +42,7 @@ impl<'a> Member<'a> {
     /// `Limit` for a sparse file of more than `limit` bytes, whatever little of it is stored.
     pub fn contents(&self, limit: u64) -> Result<Cow<'_, [u8]>> {
         let Some(sparse) = &self.sparse else { return Ok(Cow::Borrowed(&self.data)) };
-        let mut bytes = vec![0; within(self.size, limit)?];
+        let mut bytes = zeroed(within(self.size, limit)?)?;
         sparse.expand(&self.data, &mut bytes)?;
         Ok(bytes.into())
     }

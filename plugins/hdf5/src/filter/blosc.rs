@@ -2,7 +2,7 @@
 //!
 //! Source: "Blosc Chunk Format", <https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst>; the code is our own.
 
-use forebay_core::{Error, Result};
+use forebay_core::{Error, Result, zeroed};
 
 use super::{bitshuffle, copy_back, shuffle};
 use crate::bytes::uint;
@@ -36,7 +36,7 @@ pub(super) fn undo(
     if head.block == 0 {
         return if total == 0 { Ok(0) } else { Err(damaged()) };
     }
-    let mut plain = vec![0; head.block.min(total)];
+    let mut plain = zeroed(head.block.min(total))?;
     for (nth, part) in out.chunks_mut(head.block).enumerate() {
         let start = input.get(HEAD + 4 * nth..HEAD + 4 * nth + 4).ok_or_else(damaged)?;
         let from = input.get(uint(start) as usize..).ok_or_else(damaged)?;
