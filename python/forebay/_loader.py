@@ -30,10 +30,10 @@ _live: weakref.WeakSet[Native] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    """Ends all loaders before the interpreter does."""
+    """Ends all loaders before the interpreter does. A thread in a read that never ends holds nobody up."""
     for native in list(_live):
         try:
-            native.close()
+            native.close(1.0)
         except ForebayError as error:
             log.warning("a loader failed as it ended: %s", error)
 

@@ -1,10 +1,13 @@
 //! A loader that Python holds.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        mpsc::{self, Receiver, RecvTimeoutError},
+    },
     task::Poll,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use forebay_core::{Error, Result};
@@ -110,6 +113,21 @@ impl Loader {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Has it end, which another thread waits for; what failed at that is heard of it. None if it has ended, or is not of this process.
+    fn end(&self) -> Option<Receiver<Result<()>>> {
+        let loader = self.lock().take()?;
+        if self.process != std::process::id() {
+            // A fork has none of its threads, and would wait for them for ever.
+            std::mem::forget(loader);
+            return None;
+        }
+        self.stopper.stop();
+        let (tell, told) = mpsc::channel();
+        // Nobody may be there to hear of it. Without another thread the loader is waited for here.
+        let named = thread::Builder::new().name("forebay-reaper".into());
+        named.spawn(move || tell.send(loader.finish())).ok().map(|_| told)
+    }
+
     /// Does something with the loader, without the interpreter's lock.
     fn with<T: Send>(
         &self,
@@ -212,31 +230,31 @@ impl Loader {
         self.with(py, |loader| Ok(loader.graph().clone())).map(Graph)
     }
 
-    /// Stops it, waits until nothing of it runs any more, and tells what failed at that; to do so again does nothing.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        if self.process != std::process::id() {
-            return Ok(());
+    /// Stops it, waits until nothing of it runs any more, and tells what failed at that; to do so again does nothing. After so many seconds, if
+    /// they are given, it is left to itself: a thread may be in a read that never ends.
+    #[pyo3(signature = (seconds=None))]
+    fn close(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<()> {
+        let Some(mut ended) = py.detach(|| self.end()) else { return Ok(()) };
+        let begin = Instant::now();
+        loop {
+            let heard;
+            (heard, ended) = py.detach(move || (ended.recv_timeout(SLICE), ended));
+            match heard {
+                Ok(result) => return raise(py, result),
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            py.check_signals()?;
+            if seconds.is_some_and(|seconds| begin.elapsed().as_secs_f64() > seconds) {
+                return Ok(());
+            }
         }
-        self.stopper.stop();
-        let ended = py.detach(|| {
-            let loader = self.lock().take(); // The lock is given back before anybody waits.
-            loader.map_or(Ok(()), forebay_loader::Loader::finish)
-        });
-        raise(py, ended)
     }
 }
 
 impl Drop for Loader {
     /// Another thread waits for the end of its threads: this one has the interpreter's lock, which they may want.
     fn drop(&mut self) {
-        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Some(loader) = inner.take() else { return };
-        if self.process != std::process::id() {
-            // A fork has none of its threads, and would wait for them for ever.
-            return std::mem::forget(loader);
-        }
-        self.stopper.stop();
-        // Without another thread it is waited for here: nothing of it runs Python.
-        let _ = thread::Builder::new().name("forebay-reaper".into()).spawn(move || drop(loader));
+        drop(self.end());
     }
 }

@@ -265,40 +265,40 @@ def test_a_fork_is_told_that_its_loader_is_not_there() -> None:
     assert (done.returncode, done.stdout) == (0, "0 (8,)\n"), done
 
 
-def test_an_interrupt_ends_a_wait() -> None:
-    code = (
-        "import forebay as fb, sys, time\n"
-        "import os, threading\n"
-        "path = sys.argv[1]\n"
-        "os.mkfifo(path)\n"
-        "writer = os.open(path, os.O_RDWR)\n"
-        "loader = fb.files(path).lines().loader(num_workers=1)\n"
-        "print('waits', flush=True)\n"
-        "try:\n"
-        "    next(iter(loader))\n"
-        "except KeyboardInterrupt:\n"
-        "    print('interrupted', loader.state_dict()['forebay'], flush=True)\n"
-        "    os._exit(0)\n"
-    )
-    import tempfile
+STUCK = """
+import forebay as fb, os, sys
+path = sys.argv[1]
+os.mkfifo(path)
+writer = os.open(path, os.O_RDWR)
+loader = fb.files(path).lines().loader(num_workers=1)
+"""
+CAUGHT = """
+try:
+    print('waits', flush=True)
+    next(iter(loader))
+except KeyboardInterrupt:
+    print('interrupted', loader.state_dict()['forebay'], flush=True)
+"""
 
-    with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, os.path.join(folder, "pipe")], stdout=subprocess.PIPE, text=True
-        )
+
+@pytest.mark.parametrize(
+    ("code", "said", "status"),
+    [(CAUGHT, "interrupted 1\n", 0), ("print('waits', flush=True)\nnext(iter(loader))\n", "", -signal.SIGINT)],
+)
+def test_an_interrupt_ends_a_wait_and_the_program(tmp_path: Path, code: str, said: str, status: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", STUCK + code, str(tmp_path / "pipe")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
         assert process.stdout is not None
         assert process.stdout.readline() == "waits\n"
-        while _wchan(process.pid) == "":
-            pass
         process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=60)
-        assert rest == "interrupted 1\n"
-
-
-def _wchan(process: int) -> str:
-    """The name of a thread of the loader, once there is one."""
-    for task in Path(f"/proc/{process}/task").iterdir():
-        name = (task / "comm").read_text().strip()
-        if name.startswith("forebay"):
-            return name
-    return ""
+        try:
+            rest, _ = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    assert (rest, process.returncode) == (said, status)
