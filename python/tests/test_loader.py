@@ -266,7 +266,8 @@ def test_a_fork_is_told_that_its_loader_is_not_there() -> None:
 
 
 STUCK = """
-import forebay as fb, os, sys
+import forebay as fb, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # Behind nohup it is ignored.
 path = sys.argv[1]
 os.mkfifo(path)
 writer = os.open(path, os.O_RDWR)
