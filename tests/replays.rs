@@ -55,7 +55,7 @@ fn a_record_gives_the_same_again_on_any_executor() {
             format!("range 500 | rogue_map {SLOW} | batch 8"),
             format!("range 300 | rogue_map {SLOW} refuse=9 on_error=skip | shuffle 10 | rogue_map @b {SLOW} on=process | batch 3"),
             format!("range 300 | rogue_map {SLOW} | rogue_map @b fault=error at=200 unordered=true | batch 3"),
-            format!("range 30 | rogue_map {SLOW} | repeat 3 | batch 4"),
+            format!("range 300 | rogue_map {SLOW} | repeat 3 | batch 4"),
         ]
         .into_iter()
         .enumerate()
