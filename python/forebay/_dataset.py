@@ -119,7 +119,7 @@ class Dataset:
     def __getattr__(self, name: str) -> Callable[..., Dataset]:
         if name.startswith("_"):
             raise AttributeError(name)
-        return _method(name, lambda values, options: _behind((self,), name, values, options), name_of(self))
+        return _method(name, lambda values, options: _behind((self,), name, values, options), "a Dataset")
 
     def __dir__(self) -> list[str]:
         known = plugins.pipes()
@@ -146,12 +146,7 @@ class Dataset:
 open_text = open
 
 
-def name_of(dataset: Dataset) -> str:
-    """What a dataset is called in an error."""
-    return type(dataset).__name__
-
-
-def open(path: str | os.PathLike[str]) -> Dataset:  # noqa: A001
+def open(path: str | os.PathLike[str]) -> Dataset:
     """Whatever is at a path or URL: files are looked into, opened and decoded.
 
     Samples that fail are listed, and end the epoch with an error once all others came.

@@ -6,7 +6,6 @@ import atexit
 import json
 import logging
 import os
-import re
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forebay import _worker, plugins
 from forebay._errors import ForebayError, InvalidError
-from forebay._native import Array
+from forebay._native import Array, parse_bytes
 from forebay._native import Loader as Native
 
 if TYPE_CHECKING:
@@ -264,19 +263,8 @@ def _ranks(ranks: tuple[int, int] | str | None) -> tuple[int, int] | None:
     return rank, world_size
 
 
-UNITS = {"": 1, "b": 1}
-UNITS.update({f"{letter}{end}": 1000**power for power, letter in enumerate("kmgt", 1) for end in ("", "b")})
-UNITS.update({f"{letter}i{end}": 1024**power for power, letter in enumerate("kmgt", 1) for end in ("", "b")})
-
-
 def _bytes(size: int | str | None) -> int | None:
-    if size is None or isinstance(size, int):
-        return size
-    found = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", size)
-    unit = UNITS.get(found[2].lower()) if found else None
-    if found is None or unit is None:
-        raise InvalidError(f"budget is {size!r}, expected bytes, as 268435456 or '256MiB'")
-    return int(found[1]) * unit
+    return parse_bytes(size) if isinstance(size, str) else size
 
 
 def _numpy(value: Any) -> Any:

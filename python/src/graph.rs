@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use forebay_core::Error;
-use forebay_loader::{Search, Survey, graph::Catalog as _};
+use forebay_loader::{Search, Survey};
 use pyo3::prelude::*;
 
 use crate::{errors::raise, json};
@@ -28,21 +28,6 @@ impl Registry {
     /// The manifests of all plugins, as a list in JSON.
     fn manifests(&self) -> PyResult<String> {
         json(&self.0.plugins().iter().map(|record| record.manifest()).collect::<Vec<_>>())
-    }
-
-    /// The file of each plugin, or none for one that is linked in, in the order of `manifests`.
-    fn files(&self) -> Vec<Option<PathBuf>> {
-        self.0.plugins().iter().map(|record| record.path().map(PathBuf::from)).collect()
-    }
-
-    /// Of the files that were not taken: which, and why.
-    fn refused(&self) -> Vec<(PathBuf, String)> {
-        self.0.refusals().iter().map(|refusal| (refusal.path.clone(), refusal.reason.to_string())).collect()
-    }
-
-    /// What a pipe is, in JSON; none if there is no such pipe.
-    fn pipe(&self, name: &str) -> PyResult<Option<String>> {
-        self.0.pipe(name).map(json).transpose()
     }
 }
 

@@ -27,6 +27,12 @@ mod _native {
     fn serve_if_worker(py: Python<'_>) {
         py.detach(forebay_loader::serve_if_worker);
     }
+
+    /// Reads a size in bytes, as the command does.
+    #[pyfunction]
+    fn parse_bytes(py: Python<'_>, size: &str) -> PyResult<u64> {
+        crate::errors::raise(py, forebay_loader::graph::parse_bytes(size))
+    }
 }
 
 /// The text as JSON that Python's own `json` reads.

@@ -225,11 +225,6 @@ impl Loader {
         self.with(py, |loader| Ok(loader.worker_processes()))
     }
 
-    /// The graph as it runs.
-    fn graph(&self, py: Python<'_>) -> PyResult<Graph> {
-        self.with(py, |loader| Ok(loader.graph().clone())).map(Graph)
-    }
-
     /// Stops it, waits until nothing of it runs any more, and tells what failed at that; to do so again does nothing. After so many seconds, if
     /// they are given, it is left to itself: a thread may be in a read that never ends.
     #[pyo3(signature = (seconds=None))]

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from pathlib import Path
 
@@ -150,10 +149,10 @@ def test_loaders_that_are_dropped_in_the_middle_of_an_epoch_are_collected(execut
         gc.collect()
         assert gone() is None
     # Another thread waits for those of the last ones.
-    for _ in range(1000):
+    for _ in range(1_000_000):
         if len(threads()) <= before:
             break
-        time.sleep(0.01)
+        os.sched_yield()
     assert len(threads()) <= before, threads()
 
 
