@@ -249,7 +249,6 @@ fn output_lies_in_memory_of_the_program_s_own_and_may_be_written() {
                 let data: Buffer = sample.take("value").unwrap().as_tensor().unwrap().data().clone();
                 drop(sample);
                 let place = data.as_ptr();
-                // SAFETY-free proof that it is ours: the pointer does not move, and nobody else has it.
                 let shared = data.clone();
                 let data = data.try_into_mut().unwrap_err();
                 drop(shared);

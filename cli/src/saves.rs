@@ -46,8 +46,7 @@ fn beside(path: &Path) -> io::Result<PathBuf> {
 
 /// Finds out whether a file can be [replaced](replace), before hours are spent on what it is to hold.
 fn try_replace(path: &Path) -> Result<()> {
-    let found = fs::metadata(path).ok().and_then(|there| no_file_of_its_own(&there));
-    if let Some(found) = is_output(path).then_some("the standard output of this run").or(found) {
+    if let Some(found) = found_at(path) {
         let error = format!(
             "found {found}, expected a regular file or a new name, since the file is replaced as a whole"
         );
@@ -91,13 +90,16 @@ fn no_file_of_its_own(there: &Metadata) -> Option<&'static str> {
     }
 }
 
-/// Refuses the standard output of this run as a file that an audit or a record goes to: it cannot be read again.
+/// What is at a path, where a file of this run's own should be: none for nothing, or for such a file.
+fn found_at(path: &Path) -> Option<&'static str> {
+    let there = || fs::metadata(path).ok().and_then(|there| no_file_of_its_own(&there));
+    if is_output(path) { Some("the standard output of this run") } else { there() }
+}
+
+/// Refuses a path that an audit or a record cannot go to, since they are read again.
 pub(crate) fn refuse_output(path: &Path) -> Result<()> {
-    let found =
-        fs::metadata(path).ok().filter(Metadata::is_file).and_then(|there| no_file_of_its_own(&there));
-    let found = if is_output(path) { Some("the standard output of this run") } else { found };
     let refuse = |found| Err(Error::invalid(format!("found {found}, expected a regular file or a new name")));
-    found.map_or(Ok(()), refuse).map_err(|error| in_file(error, path))
+    found_at(path).map_or(Ok(()), refuse).map_err(|error| in_file(error, path))
 }
 
 /// Whether a path is one of the names that the system has for the standard output.
