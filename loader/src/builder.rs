@@ -327,6 +327,7 @@ impl LoaderBuilder {
             records,
             at: At::default(),
             idle: true,
+            pending: false,
             epochs,
             limit: self.limit,
             deaths: 0,

@@ -61,6 +61,8 @@ pub struct Loader {
     pub(crate) at: At,
     /// Whether no epoch was begun yet.
     pub(crate) idle: bool,
+    /// Whether the last call gave nothing since nothing had come.
+    pub(crate) pending: bool,
     /// The epoch after the last that will be read.
     pub(crate) epochs: u64,
     /// How many more samples will be read, if that was said.

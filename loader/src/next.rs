@@ -27,10 +27,7 @@ impl Loader {
     /// # Ok::<(), forebay_loader::Error>(())
     /// ```
     pub fn next_sample(&mut self) -> Option<Result<Sample>> {
-        match self.advance(None) {
-            Poll::Ready(next) => next,
-            Poll::Pending => None, // Invariant: without a limit it waits.
-        }
+        self.advance(None)
     }
 
     /// As [`next_sample`](Loader::next_sample), but `Pending` if nothing came within so long. The sample is not lost: ask again.
@@ -53,10 +50,9 @@ impl Loader {
     /// # }
     /// ```
     pub fn next_within(&mut self, limit: Duration) -> Poll<Option<Result<Sample>>> {
-        match Instant::now().checked_add(limit) {
-            Some(until) => self.advance(Some(until)),
-            None => Poll::Ready(self.next_sample()),
-        }
+        // A limit that no clock reaches is none.
+        let next = self.advance(Instant::now().checked_add(limit));
+        if next.is_none() && self.pending { Poll::Pending } else { Poll::Ready(next) }
     }
 
     /// As [`next_within`](Loader::next_within), without waiting.
@@ -95,35 +91,35 @@ impl Loader {
     }
 
     /// The next sample of the run, past workers that die.
-    fn run_next(&mut self, until: Option<Instant>) -> Poll<Option<Result<Sample>>> {
+    fn run_next(&mut self, until: Option<Instant>) -> Option<Result<Sample>> {
         loop {
             let next = self.run.next(until);
-            let Some(death) = self.run.take_death() else {
-                return match next {
-                    Ok(Poll::Pending) => Poll::Pending,
-                    Ok(Poll::Ready(sample)) => Poll::Ready(sample.map(Ok)),
-                    Err(error) => Poll::Ready(Some(Err(error))),
-                };
-            };
+            let Some(death) = self.run.take_death() else { return next };
             if let Err(error) = self.outlive(death) {
-                return Poll::Ready(Some(Err(error)));
+                return Some(Err(error));
             }
         }
     }
 
-    fn advance(&mut self, until: Option<Instant>) -> Poll<Option<Result<Sample>>> {
+    /// The next sample; none too where nothing came in time, which it notes.
+    fn advance(&mut self, until: Option<Instant>) -> Option<Result<Sample>> {
+        self.pending = false;
         if self.at.ended || self.idle {
-            return Poll::Ready(None);
+            return None;
         }
         if let Some(error) = self.trouble.take() {
             self.at.failed = true;
             self.pause_clock();
-            return Poll::Ready(Some(Err(error)));
+            return Some(Err(error));
         }
         if self.begun.is_none() && !self.at.failed {
             self.begun = Some(Instant::now()); // An epoch that was dropped goes on.
         }
-        let Poll::Ready(mut next) = self.run_next(until) else { return Poll::Pending };
+        let mut next = self.run_next(until);
+        if next.is_none() && self.run.is_pending() {
+            self.pending = true;
+            return None;
+        }
         let of_audit = self.audit.as_ref().and_then(|audit| audit.take_error());
         if let Some(error) = self.records.written.as_ref().and_then(|file| file.take_error()).or(of_audit) {
             next = Some(Err(error));
@@ -159,6 +155,6 @@ impl Loader {
         if self.host.take_trim() {
             self.course.trim(self.at.epoch, self.at.delivered);
         }
-        Poll::Ready(next)
+        next
     }
 }

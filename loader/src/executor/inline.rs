@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::Arc,
-    task::{self, Poll},
+    task,
     time::{Duration, Instant},
 };
 
@@ -46,6 +46,8 @@ pub(crate) struct Inline {
     /// Whether some pipe takes so many and no more.
     bounded: bool,
     over: bool,
+    /// Whether the last `next` gave nothing since nothing had come.
+    pending: bool,
     /// Tells of a stall.
     eye: Option<Eye>,
     /// How often something was asked for.
@@ -185,6 +187,7 @@ impl Inline {
             most_ahead: MostAhead::new(job.budget),
             wanted: u64::MAX,
             over: false,
+            pending: false,
             eye,
             asked: 0,
         })
@@ -391,24 +394,33 @@ impl Run for Inline {
         self.over = false;
     }
 
-    fn next(&mut self, until: Option<Instant>) -> Result<Poll<Option<Sample>>> {
+    fn next(&mut self, until: Option<Instant>) -> Option<Result<Sample>> {
+        self.pending = false;
         if let Some(sample) = self.ready.pop() {
-            return Ok(Poll::Ready(Some(sample)));
+            return Some(Ok(sample));
         }
         if self.over {
-            return Ok(Poll::Ready(None));
+            return None;
         }
         let demanded = self.demand(self.output, until);
         if matches!(demanded, Ok(false)) {
-            return Ok(Poll::Pending); // The wait goes on, for who tells of a stall.
+            self.pending = true; // The wait goes on, for who tells of a stall.
+            return None;
         }
         self.eye.iter().for_each(Eye::rests);
-        demanded.inspect_err(|_| self.over = true)?;
+        if let Err(error) = demanded {
+            self.over = true;
+            return Some(Err(error));
+        }
         match self.edges[self.output].pop() {
             Some(chunk) => self.spares.push(std::mem::replace(&mut self.ready, chunk)),
             None => self.over = true,
         }
-        Ok(Poll::Ready(self.ready.pop()))
+        self.ready.pop().map(Ok)
+    }
+
+    fn is_pending(&self) -> bool {
+        self.pending
     }
 
     fn wake(&mut self, waker: Option<task::Waker>) {

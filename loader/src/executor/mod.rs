@@ -36,7 +36,7 @@ use std::{
     fmt,
     str::FromStr,
     sync::Arc,
-    task::{Poll, Waker},
+    task::Waker,
     time::{Duration, Instant},
 };
 
@@ -178,8 +178,12 @@ pub(crate) trait Run: Send {
         false
     }
 
-    /// The next sample, in order; `None` at the end and after an error. It waits until this moment, or as long as it takes.
-    fn next(&mut self, until: Option<Instant>) -> Result<Poll<Option<Sample>>>;
+    /// The next sample, in order; `None` at the end and after an error, and where nothing came [until](Run::is_pending) this moment. Without
+    /// one it waits as long as it takes.
+    fn next(&mut self, until: Option<Instant>) -> Option<Result<Sample>>;
+
+    /// Whether the last `next` gave nothing since nothing had come.
+    fn is_pending(&self) -> bool;
 
     /// Has `waker` called once when there may be something that the last `next` did not wait for; none for nobody.
     fn wake(&mut self, waker: Option<Waker>);

@@ -14,7 +14,7 @@
 use std::{
     process::{Child, ExitStatus},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
-    task::{self, Poll},
+    task,
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -185,7 +185,7 @@ impl Threads {
 impl Run for Threads {
     fn start(&mut self, epoch: u64, origins: &[Origin], wanted: u64) {
         self.ready.clear();
-        self.over = false;
+        (self.over, self.waits) = (false, None);
         let mut table = self.shared.lock();
         table.pause();
         self.shared.host.pause(true);
@@ -228,12 +228,12 @@ impl Run for Threads {
         begun
     }
 
-    fn next(&mut self, until: Option<Instant>) -> Result<Poll<Option<Sample>>> {
+    fn next(&mut self, until: Option<Instant>) -> Option<Result<Sample>> {
         if let Some(sample) = self.ready.pop() {
-            return Ok(Poll::Ready(Some(sample)));
+            return Some(Ok(sample));
         }
         if self.over {
-            return Ok(Poll::Ready(None));
+            return None;
         }
         let begin = Instant::now();
         let (since, mut told) = self.waits.take().unwrap_or((begin, 0));
@@ -242,11 +242,11 @@ impl Run for Threads {
         let item = loop {
             if self.shared.host.is_cancelled() {
                 self.over = true;
-                return Err(stopped());
+                return Some(Err(stopped()));
             }
             if let Some(error) = table.lost() {
                 self.over = true;
-                return Err(error);
+                return Some(Err(error));
             }
             match table.take_output() {
                 Some(item) => break Some(item),
@@ -255,13 +255,13 @@ impl Run for Threads {
                     self.over = true;
                     let error = death.error.clone();
                     self.death = Some(death);
-                    return Err(error);
+                    return Some(Err(error));
                 }
                 None if until.is_some_and(|until| until <= Instant::now()) => {
                     self.shared.ask(&mut table);
                     self.waited += begin.elapsed();
                     self.waits = Some((since, told));
-                    return Ok(Poll::Pending);
+                    return None;
                 }
                 None => table = self.shared.wait_for_output(table, (since, until), &mut told),
             }
@@ -272,17 +272,21 @@ impl Run for Threads {
         match item {
             Some(Item::Chunk(chunk, _)) => {
                 self.ready = chunk;
-                Ok(Poll::Ready(self.ready.pop()))
+                self.ready.pop().map(Ok)
             }
             Some(Item::Failed(error)) => {
                 self.over = true;
-                Err(error)
+                Some(Err(error))
             }
             None => {
                 self.over = true;
-                Ok(Poll::Ready(None))
+                None
             }
         }
+    }
+
+    fn is_pending(&self) -> bool {
+        self.waits.is_some() && !self.over
     }
 
     fn wake(&mut self, waker: Option<task::Waker>) {

@@ -180,16 +180,19 @@ pub(crate) fn count() -> u64 {
 }
 
 /// The error of the first map that was cut short after so many were.
+#[inline]
 pub(crate) fn error_after(count: u64) -> Option<Error> {
-    if cut() == count {
-        return None;
-    }
+    if cut() == count { None } else { Some(first_after(count)) }
+}
+
+#[cold]
+fn first_after(count: u64) -> Error {
     let mut book = book();
     book.look();
     let first = usize::try_from(count).ok().and_then(|count| book.cut.get(count));
     // Another thread may be in the handler at this moment.
     let unknown = || Error::new(ErrorKind::Io, "another program cut a file short while it was read");
-    Some(first.cloned().unwrap_or_else(unknown))
+    first.cloned().unwrap_or_else(unknown)
 }
 
 /// Has SIGBUS come here first, once for the whole program.
