@@ -147,6 +147,13 @@ impl<'a> Context<'a> {
         (self.raw.workers > 0).then_some((self.raw.worker, self.raw.workers))
     }
 
+    /// The number by which a program tells its loaders apart, for pipes that are linked into it and look up what belongs to one of them; 0 where it
+    /// gave none, and in worker processes.
+    #[must_use]
+    pub fn tag(&self) -> u64 {
+        self.raw.reserved[abi::Context::TAG]
+    }
+
     /// Whether the run was stopped: a long call looks now and then, and returns any error.
     #[must_use]
     pub fn cancelled(&self) -> bool {

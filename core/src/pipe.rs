@@ -115,6 +115,11 @@ pub trait Map: DataPipe + Sync {
     /// # Errors
     /// Any; the sample's key is added by the caller.
     fn map(&self, sample: &mut Sample, cx: &Context) -> Result<()>;
+
+    /// Does `work`, which maps some samples that were passed together. A pipe that takes a lock for each sample writes its own, and takes it once.
+    fn around(&self, work: &mut dyn FnMut()) {
+        work();
+    }
 }
 
 /// A stateless DataPipe that turns each sample into a lazy stream of samples.
@@ -135,6 +140,12 @@ pub trait FlatMap: DataPipe + Sync {
     /// # Errors
     /// Any; the sample's key is added by the caller.
     fn open(&self, sample: Sample, cx: &Context) -> Result<Self::Items>;
+
+    /// Does `work`, which opens and reads the streams of some samples that were passed together: as for a [`Map`](Map::around). Called only where it is
+    /// [parallel](PipeInfo::parallel).
+    fn around(&self, work: &mut dyn FnMut()) {
+        work();
+    }
 }
 
 /// The stream that a [`FlatMap`] makes of one sample.

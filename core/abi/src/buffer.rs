@@ -9,7 +9,9 @@ use std::{
 
 use abi_stable::StableAbi;
 
-use crate::shared::{FileView, Owner, file_of, is_alone, keep, let_go, share, share_file, share_mut};
+use crate::shared::{
+    FileView, LentBytes, Owner, file_of, is_alone, keep, let_go, share, share_file, share_lent, share_mut,
+};
 
 /// Shared, immutable bytes: a place, a length, and the owner that keeps them alive.
 ///
@@ -65,6 +67,13 @@ impl Buffer {
     #[must_use]
     pub fn file(&self) -> Option<(File, u64)> {
         file_of(self.owner, self.ptr)
+    }
+
+    /// The bytes of `owner`, which others may have too; while they do not, [`try_into_mut`](Buffer::try_into_mut) gives them.
+    pub fn from_lent<T: LentBytes>(owner: T) -> Self {
+        let bytes = owner.place();
+        let (owner, _) = share_lent(owner);
+        Self { ptr: bytes.cast(), len: bytes.len(), owner }
     }
 
     /// Whether [`try_into_mut`](Buffer::try_into_mut) would give the bytes: nobody else has a part of them.

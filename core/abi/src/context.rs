@@ -63,6 +63,9 @@ impl Context {
     /// The word of [`reserved`](Context::reserved) that is a [`Noting`].
     pub const NOTING: usize = 6;
 
+    /// The word of [`reserved`](Context::reserved) by which a program tells its loaders apart; 0 unless it does.
+    pub const TAG: usize = 5;
+
     /// What the host's [`Noting`] gives; null where the host is older.
     #[must_use]
     #[inline]

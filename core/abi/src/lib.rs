@@ -50,7 +50,7 @@ pub use crate::{
     plugin::{ABI_MAJOR, ABI_MINOR, Plugin, PluginRef, RootResult, header},
     sample::Sample,
     schema::Schema,
-    shared::{FileView, Owner},
+    shared::{FileView, LentBytes, Owner},
     tables::{
         Decoder, DecoderTable, DecoderTableRef, Listing, Pipe, PipeTable, PipeTableRef, Store, StoreTable,
         StoreTableRef, Wanted, length,

@@ -14,6 +14,19 @@ pub trait FileView: AsRef<[u8]> + Send + Sync + 'static {
     fn open(&self) -> Option<File>;
 }
 
+/// Bytes that others may have too, such as another process: whoever gave them away, or got them from here.
+///
+/// # Safety
+/// What [`place`](LentBytes::place) gives stays readable while the value lives, and nobody writes there. Once
+/// [`is_alone`](LentBytes::is_alone) is true and the value is not shared, nobody else reads or writes there.
+pub unsafe trait LentBytes: Send + Sync + 'static {
+    /// Where they are.
+    fn place(&self) -> *mut [u8];
+
+    /// Whether nobody else has them.
+    fn is_alone(&self) -> bool;
+}
+
 /// The entry [`Owner::file`].
 type OpenFile = Option<unsafe extern "C" fn(*const (), *const u8, &mut u64) -> i32>;
 
@@ -49,6 +62,11 @@ pub(crate) fn share<T: Send + Sync + 'static>(value: T) -> (*const Owner, *const
 /// As [`share`], for a value whose bytes whoever has the only reference may write.
 pub(crate) fn share_mut<T: Send + Sync + 'static>(value: T) -> (*const Owner, *const T) {
     share_with(value, Some(count::<T>))
+}
+
+/// As [`share`], for a value whose bytes may be written by whoever has the only reference to it, if it says that nobody else has them.
+pub(crate) fn share_lent<T: LentBytes>(value: T) -> (*const Owner, *const T) {
+    share_with(value, Some(count_lent::<T>))
 }
 
 /// As [`share`], for a value that shows a file.
@@ -176,6 +194,17 @@ unsafe extern "C" fn count<T>(owner: *const (), from: *const u8, place: &mut u64
         *place = count.load(Ordering::Acquire) as u64;
     }
     -1
+}
+
+/// As [`count`], and one more for others who have the bytes.
+unsafe extern "C" fn count_lent<T: LentBytes>(owner: *const (), from: *const u8, place: &mut u64) -> i32 {
+    // SAFETY: as in `count`.
+    let counted = unsafe { count::<T>(owner, from, place) };
+    // SAFETY: as in `retain`.
+    let value = unsafe { &(*owner.cast::<Shared<T>>()).value };
+    let alone = catch_unwind(AssertUnwindSafe(|| value.is_alone())).unwrap_or(false);
+    *place += u64::from(!alone);
+    counted
 }
 
 /// Whether the caller has the only reference to bytes that may be written.

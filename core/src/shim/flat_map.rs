@@ -10,7 +10,7 @@ use forebay_abi::{Chunk, Key, Outcome, Pipe, Port, State};
 use super::{
     guard::{Instance, catch_within},
     outcome,
-    pipes::{Calls, Table, step},
+    pipes::{Calls, Table, idle, step},
     slots::{Slots, Turns, WithTurns},
 };
 use crate::{
@@ -187,6 +187,31 @@ impl<T: FlatMap> FlatMapOf<T> {
 }
 
 impl<T: FlatMap> FlatMapOf<T> {
+    /// Moves all that every sample of a chunk becomes to `out`.
+    fn expand_each(&self, cx: &Context, input: &mut Chunk, at: &mut u64, out: &mut Chunk) -> Outcome {
+        let mut done = Sample::default();
+        while let Some((uid, key, schema, values)) = input.peek() {
+            let sample = Sample::with_schema(uid, key.clone(), schema.clone(), values.to_vec());
+            let from = std::mem::take(at);
+            // What panics where its stream is dropped is lost as one that fails is.
+            let done_with = catch_within(|| Ok(self.expand_one(sample, from, out, cx)));
+            match done_with.unwrap_or_else(|error| Err((error, None))) {
+                Err((error, Some(given))) => {
+                    // It stays at the front, for the next call.
+                    *at = given;
+                    return outcome(Err(error));
+                }
+                other => {
+                    input.pop_into(&mut done);
+                    if let Err((error, None)) = other {
+                        return outcome(Err(error));
+                    }
+                }
+            }
+        }
+        outcome(Ok(()))
+    }
+
     /// The stream of this sample that has given so many answers, if it is kept.
     fn parked(&self, whose: Whose, at: u64, sample: &Sample) -> Option<Open<T::Items>> {
         if at == 0 {
@@ -221,27 +246,9 @@ impl<T: FlatMap> Calls for FlatMapOf<T> {
     }
 
     fn expand(&self, cx: &Context, input: &mut Chunk, at: &mut u64, out: &mut Chunk) -> Outcome {
-        let mut done = Sample::default();
-        while let Some((uid, key, schema, values)) = input.peek() {
-            let sample = Sample::with_schema(uid, key.clone(), schema.clone(), values.to_vec());
-            let from = std::mem::take(at);
-            // What panics where its stream is dropped is lost as one that fails is.
-            let done_with = catch_within(|| Ok(self.expand_one(sample, from, out, cx)));
-            match done_with.unwrap_or_else(|error| Err((error, None))) {
-                Err((error, Some(given))) => {
-                    // It stays at the front, for the next call.
-                    *at = given;
-                    return outcome(Err(error));
-                }
-                other => {
-                    input.pop_into(&mut done);
-                    if let Err((error, None)) = other {
-                        return outcome(Err(error));
-                    }
-                }
-            }
-        }
-        outcome(Ok(()))
+        let mut expanded = None;
+        self.pipe.around(&mut || expanded = Some(self.expand_each(cx, input, at, out)));
+        expanded.unwrap_or_else(idle)
     }
 
     fn state(&self) -> Result<State> {

@@ -271,12 +271,19 @@ impl<T: Map> Calls for MapOf<T> {
     }
 
     fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Outcome {
-        map_each(input, out, cx, |sample| self.0.map(sample, cx))
+        let mut mapped = None;
+        self.0.around(&mut || mapped = Some(map_each(input, out, cx, |sample| self.0.map(sample, cx))));
+        mapped.unwrap_or_else(idle)
     }
 
     fn probe(head: &[u8], extension: &str) -> u8 {
         T::probe(head, extension)
     }
+}
+
+/// The outcome where `around` did not do the work.
+pub(super) fn idle() -> Outcome {
+    Outcome::failed(Error::bug("the pipe did not do the work that it was given").into())
 }
 
 /// Changes every sample of a chunk.

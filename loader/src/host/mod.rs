@@ -302,6 +302,7 @@ impl Host {
             workers: self.worker.1,
             reserved: [0; 7],
         };
+        cx.reserved[Context::TAG] = self.registry.tag();
         call::note_in(&mut cx);
         cx
     }

@@ -121,14 +121,14 @@ impl Registry {
             shim::Closure::FlatMap(_) => flat_map(""),
             shim::Closure::Filter(_) => flat_map("*"),
         };
-        let Self(found, closures) = self;
-        let one = Arc::new(Closure { spec, call });
-        Ok(Self(Arc::clone(found), closures.iter().cloned().chain([one]).collect()))
+        let mut with = self.clone();
+        with.1.closures.push(Arc::new(Closure { spec, call }));
+        Ok(with)
     }
 
     /// The closures as pipes.
     pub(super) fn closures(&self) -> impl Iterator<Item = &PipeSpec> {
-        self.1.iter().map(|closure| &closure.spec)
+        self.1.closures.iter().map(|closure| &closure.spec)
     }
 
     /// With such pipes, for a process that has to know of them and not to run them.
@@ -136,7 +136,8 @@ impl Registry {
         let call = || {
             shim::Closure::Map(Arc::new(|_, _| Err(Error::bug("what one program has was called in another"))))
         };
-        self.1 = own.iter().map(|spec| Arc::new(Closure { spec: spec.clone(), call: call() })).collect();
+        self.1.closures =
+            own.iter().map(|spec| Arc::new(Closure { spec: spec.clone(), call: call() })).collect();
         self
     }
 
@@ -149,6 +150,6 @@ impl Registry {
     }
 
     fn closure(&self, name: &str) -> Option<&Closure> {
-        self.1.iter().find(|closure| closure.spec.name == name).map(|closure| &**closure)
+        self.1.closures.iter().find(|closure| closure.spec.name == name).map(|closure| &**closure)
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use forebay_core::{Error, ErrorKind, Registrar, Result, StaticPlugin};
 
 use super::{
-    DecoderSlot, Inner, Looked, Manifest, Origin, Record, Refusal, Registry, Search, StoreSlot, Why,
+    DecoderSlot, Inner, Looked, Manifest, Origin, Own, Record, Refusal, Registry, Search, StoreSlot, Why,
     opener::OpenerSlot, stamp::Stamp, trust,
 };
 
@@ -175,7 +175,7 @@ impl Finder {
             openers,
             stores,
         };
-        Ok(Registry(Arc::new(inner), Vec::new()))
+        Ok(Registry(Arc::new(inner), Own::default()))
     }
 }
 

@@ -53,7 +53,14 @@ const LINES: usize = 6;
 
 /// The plugins that were found, and why others were not taken. Cheap to clone.
 #[derive(Clone)]
-pub struct Registry(Arc<Inner>, Vec<Arc<closures::Closure>>);
+pub struct Registry(Arc<Inner>, Own);
+
+/// What a registry has beside the plugins.
+#[derive(Clone, Default)]
+struct Own {
+    closures: Vec<Arc<closures::Closure>>,
+    tag: u64,
+}
 
 struct Inner {
     plugins: Vec<Record>,

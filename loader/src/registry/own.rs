@@ -116,6 +116,20 @@ impl Registry {
         finder.find(search)
     }
 
+    /// This registry, whose pipes are told `tag` by [`Context::tag`](forebay_core::Context::tag): a program with pipes of its own gives each of its loaders
+    /// another, and they find what belongs to theirs. It is told to no worker process, which works for one loader.
+    #[must_use]
+    pub fn with_tag(&self, tag: u64) -> Self {
+        let mut with = self.clone();
+        with.1.tag = tag;
+        with
+    }
+
+    /// What [`with_tag`](Registry::with_tag) gave; 0 unless it did.
+    pub(crate) fn tag(&self) -> u64 {
+        self.1.tag
+    }
+
     /// The plugins that are linked in here and must be in worker processes: name and version.
     pub(crate) fn linked_in_workers(&self) -> Vec<(String, String)> {
         let everywhere = |record: &&Record| matches!(record.origin, Origin::Linked { own: false, .. });

@@ -93,3 +93,19 @@ impl Heap {
         space
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::arena::Arena;
+
+    #[test]
+    fn what_another_hold_keeps_is_not_to_be_written() {
+        let arena = Arena::create(16 << 20).unwrap();
+        let heap = arena.heap(8 << 20, 0).unwrap();
+        let bytes = heap.alloc(100_000).unwrap().freeze();
+        let view = heap.hold(&bytes).unwrap().into_view();
+        assert!(!view.is_unshared());
+        drop(bytes);
+        assert!(view.is_unshared());
+    }
+}

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use forebay_core::{Buffer, BufferMut, Error, Result};
+use forebay_core::{Buffer, BufferMut, Error, LentBytes, Result};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use super::{
@@ -27,7 +27,7 @@ pub(super) const PAGE: usize = 4096;
 ///
 /// Other processes have the same bytes. What holds the promises of Rust between them is the protocol of `words`: a
 /// block belongs to the sender's process, which alone writes it and only through the one `BufferMut`, until it is
-/// sent; from then on nobody writes it before every process has let it go. The workers are this crate's own code; a
+/// sent; from then on nobody writes it before all holds but one are given up. The workers are this crate's own code; a
 /// plugin that writes where it may not breaks a worker's process as it would break this one.
 pub(super) struct Map {
     base: NonNull<u8>,
@@ -178,11 +178,11 @@ impl Block {
         Buffer::from_owner(self)
     }
 
-    /// As [`into_buffer`](Block::into_buffer), for a block that was received: it can be sent back.
+    /// As [`into_buffer`](Block::into_buffer), for a block that was received: it can be sent back, and written once its sender has let go of it.
     pub(super) fn into_view(mut self) -> Buffer {
         self.lane.note_view(self.slot, &self.range);
         self.is_noted = true;
-        self.into_buffer()
+        Buffer::from_lent(self)
     }
 
     /// The bytes, to be filled before the block is sent.
@@ -218,6 +218,18 @@ impl AsRef<[u8]> for Block {
         // SAFETY: in the map, which the lane keeps; initialised as all mapped memory is; while the hold is counted
         // nobody but a `BufferMut` of this very block writes there, and that goes through `as_mut`.
         unsafe { slice::from_raw_parts(place.as_ptr(), self.range.len()) }
+    }
+}
+
+// SAFETY: the place is in the map, which the lane keeps. A block that was sent is written by nobody; with one hold left, which is this one, no
+// process has another, and only who has a hold can make one.
+unsafe impl LentBytes for Block {
+    fn place(&self) -> *mut [u8] {
+        ptr::slice_from_raw_parts_mut(self.lane.map().at(&self.range).as_ptr(), self.range.len())
+    }
+
+    fn is_alone(&self) -> bool {
+        self.lane.slots().get(self.slot as usize).is_some_and(Slot::is_held_once)
     }
 }
 

@@ -44,6 +44,24 @@ fn a_workers_output_is_used_where_it_was_written() {
 }
 
 #[test]
+fn what_a_worker_has_let_go_may_be_written() {
+    let arena = arena();
+    let (mut connection, mut child) = start(&arena, "in place", LANE, WIDE);
+    let mut last = None;
+    while let Some(message) = connection.receiver.recv().unwrap() {
+        last = Some(tensor_of(message));
+    }
+    assert!(child.wait().unwrap().success());
+    let (bytes, place) = last.map(|bytes| (bytes.clone(), bytes.as_ptr())).unwrap();
+    let other = bytes.clone();
+    assert!(!bytes.is_unshared());
+    drop(other);
+    let mut bytes = bytes.try_into_mut().unwrap();
+    assert_eq!((bytes.as_ptr(), bytes.len()), (place, 200_000));
+    bytes[0] = !bytes[0];
+}
+
+#[test]
 fn what_a_view_shows_outlives_the_worker_and_its_connection() {
     let arena = Arena::create(2 * LANE).unwrap();
     let (mut connection, mut child) = start(&arena, "flood", LANE, WIDE);
