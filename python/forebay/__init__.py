@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from forebay import plugins
-from forebay._dataset import Dataset, files, open
+from forebay._dataset import Dataset, files, from_indexed, from_iterable, from_list, open
 from forebay._dataset import __getattr__ as __getattr__
 from forebay._errors import (
     AbiError,
@@ -45,6 +45,9 @@ __all__ = [
     "UnsupportedError",
     "WorkerDied",
     "files",
+    "from_indexed",
+    "from_iterable",
+    "from_list",
     "open",
     "plugins",
 ]

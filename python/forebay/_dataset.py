@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from forebay import plugins
+from forebay import _calls, plugins
 from forebay._errors import InvalidError
 from forebay._loader import Loader
 from forebay._native import Graph
@@ -30,12 +30,19 @@ class Dataset:
     'range 10 | shuffle 4 | batch 5'
     """
 
-    __slots__ = ("_nodes", "_run", "_end")
+    __slots__ = ("_nodes", "_run", "_end", "_functions")
 
-    def __init__(self, nodes: Iterable[Node], run: Mapping[str, Any] | None = None, end: str | None = None) -> None:
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        run: Mapping[str, Any] | None = None,
+        end: str | None = None,
+        functions: Mapping[str, Any] | None = None,
+    ) -> None:
         self._nodes: tuple[Node, ...] = tuple(nodes)
         self._run = dict(run or {})
         self._end = end if end is not None else (self._nodes[-1]["name"] if self._nodes else "")
+        self._functions: _calls.Functions = dict(functions or {})
 
     # Forms.
 
@@ -69,8 +76,11 @@ class Dataset:
             text = file.read()
         return cls.from_json(text) if os.fspath(path).endswith(".json") else cls.from_toml(text)
 
-    def _graph(self) -> Graph:
-        document: dict[str, Any] = {"node": list(self._nodes)}
+    def _graph(self, places: Mapping[str, str] | None = None) -> Graph:
+        """The graph, with places for some nodes."""
+        places = places or {}
+        nodes = [{**node, "on": places[node["name"]]} if node["name"] in places else node for node in self._nodes]
+        document: dict[str, Any] = {"node": nodes}
         if self._run:
             document["run"] = self._run
         return Graph.read("json", json.dumps(document))
@@ -108,13 +118,115 @@ class Dataset:
         return json.dumps([self._nodes, self._run, self._end], sort_keys=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Dataset, (self._nodes, self._run, self._end)
+        functions = {called: _calls.dump(called, function) for called, function in self._functions.items()}
+        return _unpickled, (self._nodes, self._run, self._end, functions)
 
     # Pipes.
 
     def pipe(self, name: str, /, *values: Any, **options: Any) -> Dataset:
         """The pipe called ``name`` behind this: what ``ds.NAME(...)`` does, for names that are no method's."""
         return _behind((self,), name, values, options)
+
+    def map(
+        self,
+        function: Callable[..., Any] | str,
+        /,
+        *values: Any,
+        batched: bool = False,
+        batch_size: int = 1000,
+        version: str | None = None,
+        **options: Any,
+    ) -> Dataset:
+        """What ``function`` makes of each sample: it is given a ``dict`` of the fields, and gives one.
+
+        batched: it is given a ``dict`` of lists, of ``batch_size`` samples, and gives such a one, of as many rows as it likes.
+        version: what tells it from an earlier one, in place of a hash of its code: a resume with another version is refused.
+        on: ``"process"`` or ``"threads"``. Unless given, functions run in processes where the interpreter has a lock.
+
+        A function gives what becomes the sample: a ``tuple`` makes fields ``0``, ``1`` and so on, anything else the field ``value``.
+        In place of a function, the pipe ``map`` takes the name of a field and an expression, which needs no interpreter.
+
+        >>> import forebay as fb
+        >>> [s["value"] for s in fb.range(3).map(lambda s: {"value": s["value"] * 2}).loader(executor="inline")]
+        [0, 2, 4]
+        """
+        if not callable(function):
+            return _behind((self,), "map", (function, *values), options)
+        if not batched:
+            return self._calling("py_map", function, version, options)
+        gathered = _behind((self,), "py_gather", (batch_size,), {})
+        return gathered._calling("py_rows", function, version, options)
+
+    def random_map(
+        self, function: Callable[[dict[str, Any], Any], Any], /, *, version: str | None = None, **options: Any
+    ) -> Dataset:
+        """As :meth:`map`, for a function that is given random numbers too, as a ``numpy.random.Generator``.
+
+        They depend on the seed, the epoch and the sample alone: they are the same with every executor and after a resume.
+        """
+        return self._calling("py_map", function, version, {**options, "takes": "random"})
+
+    def filter(
+        self, condition: Callable[[dict[str, Any]], Any] | str, /, *values: Any, version: str | None = None, **options: Any
+    ) -> Dataset:
+        """The samples of which ``condition``, a function or an expression, is true.
+
+        >>> import forebay as fb
+        >>> [s["value"] for s in fb.range(5).filter("value % 2 == 0").loader(executor="inline")]
+        [0, 2, 4]
+        """
+        if not callable(condition):
+            return _behind((self,), "filter", (condition, *values), options)
+        return self._calling("py_filter", condition, version, options)
+
+    def flat_map(
+        self, function: Callable[[dict[str, Any]], Iterable[Any]] | str, /, *values: Any, version: str | None = None, **options: Any
+    ) -> Dataset:
+        """The samples that ``function``, a generator for example, makes of each."""
+        if not callable(function):
+            return _behind((self,), "flat_map", (function, *values), options)
+        return self._calling("py_flat_map", function, version, options)
+
+    def batch(
+        self,
+        size: int,
+        drop_last: bool = False,
+        *,
+        collate_fn: Callable[[list[dict[str, Any]]], Any] | None = None,
+        version: str | None = None,
+        **options: Any,
+    ) -> Dataset:
+        """So many samples in one: arrays are stacked, text and bytes become lists.
+
+        collate_fn: makes the batch, of a list of samples, in place of that.
+        drop_last: leave out the last batch if it is shorter.
+        """
+        if collate_fn is None:
+            return _behind((self,), "batch", (size,), {"drop_last": drop_last, **options} if drop_last else options)
+        lists = _behind((self,), "py_gather", (size,), {"drop_last": drop_last, "whole": True})
+        return lists._calling("py_map", collate_fn, version, {**options, "takes": "samples"})
+
+    def sample(self, sampler: Iterable[int], *, version: str | None = None, **options: Any) -> Dataset:
+        """The samples of a source with random access that ``sampler`` draws: an object that iterates over their numbers, anew in each epoch.
+
+        A sampler with ``state_dict`` and ``load_state_dict`` goes on from there after a resume; any other is iterated again from its start.
+        """
+        if iter(sampler) is sampler:
+            raise TypeError(f"found {type(sampler).__name__}, which can be iterated once, expected a sampler")
+        return self._calling("py_sampler", sampler, version, options)
+
+    @property
+    def _is_indexed(self) -> bool:
+        """Whether samplers can draw from it."""
+        last = next((node for node in self._nodes if node["name"] == self._end), None)
+        return last is not None and bool(plugins.pipes()[last["pipe"]].get("indexed"))
+
+    def _calling(self, pipe: str, function: Any, version: str | None, options: Mapping[str, Any]) -> Dataset:
+        """A node more, which calls a function."""
+        called = _unlike(self._functions, _calls.name(function, version), function)
+        made = _behind((self,), pipe, (called,), options)
+        made._functions[called] = function
+        return made
 
     def __getattr__(self, name: str) -> Callable[..., Dataset]:
         if name.startswith("_"):
@@ -123,7 +235,11 @@ class Dataset:
 
     def __dir__(self) -> list[str]:
         known = plugins.pipes()
-        own = (name for name, pipe in known.items() if pipe["class"] not in ("source", "Source"))
+        own = (
+            name
+            for name, pipe in known.items()
+            if pipe["class"] not in ("source", "Source") and not name.startswith("py_")
+        )
         return sorted({*super().__dir__(), *own})
 
     # Running.
@@ -158,6 +274,65 @@ def files(*paths: str | os.PathLike[str], **options: Any) -> Dataset:
     """The files at these paths, patterns or URLs: a sample for each."""
     names = [os.fspath(path) for path in paths]
     return _behind((), "files", (names if len(names) != 1 else names[0],), options)
+
+
+def from_iterable(make: Callable[[], Iterable[Any]] | Iterable[Any], *, version: str | None = None, **options: Any) -> Dataset:
+    """What ``make()`` iterates over, anew in each pass; or what an object that can be iterated again and again does.
+
+    If that, or its iterator, has ``state_dict`` and ``load_state_dict``, a resume goes on from there. Else it iterates again from the start of the
+    pass, and passes over what was delivered.
+
+    >>> import forebay as fb
+    >>> [s["value"] for s in fb.from_iterable(lambda: iter("ab")).loader(executor="inline")]
+    ['a', 'b']
+    """
+    if not callable(make) and iter(make) is make:
+        raise TypeError(f"found {type(make).__name__}, which can be iterated once, expected a function that makes it")
+    return _source("py_source", make, version, options)
+
+
+def from_indexed(items: Any, *, version: str | None = None, **options: Any) -> Dataset:
+    """The samples of an object with ``__len__`` and ``__getitem__``, or of a mapping, by random access.
+
+    A sampler behind it draws from it without reading what it does not draw. ``__getitems__``, which is given a list, is used where there is one.
+
+    >>> import forebay as fb
+    >>> [s["value"] for s in fb.from_indexed({"a": 1, "b": 2}).loader(executor="inline")]
+    [1, 2]
+    """
+    if not hasattr(items, "__len__") or not hasattr(items, "__getitem__"):
+        raise TypeError(f"found {type(items).__name__}, expected an object with __len__ and __getitem__")
+    return _source("py_indexed", items, version, options)
+
+
+def from_list(items: Iterable[Any], *, version: str | None = None, **options: Any) -> Dataset:
+    """Samples that are there: ``dict``, or single values. They are kept once, for all worker processes together."""
+    from forebay._lists import Items
+
+    return _source("py_indexed", Items(items), version, options)
+
+
+def _source(pipe: str, made_by: Any, version: str | None, options: Mapping[str, Any]) -> Dataset:
+    called = _calls.name(made_by, version)
+    made = _behind((), pipe, (called,), options)
+    made._functions[called] = made_by
+    return made
+
+
+def _unpickled(
+    nodes: tuple[Node, ...], run: dict[str, Any], end: str, functions: dict[str, bytes]
+) -> Dataset:
+    import pickle
+
+    return Dataset(nodes, run, end, {called: pickle.loads(part) for called, part in functions.items()})
+
+
+def _unlike(functions: Mapping[str, Any], called: str, function: Any) -> str:
+    """The name, with a number where another function has it."""
+    number, free = 2, called
+    while free in functions and functions[free] is not function:
+        number, free = number + 1, f"{called}#{number}"
+    return free
 
 
 def __getattr__(name: str) -> Callable[..., Dataset]:
@@ -238,8 +413,9 @@ def _behind(inputs: tuple[Dataset, ...], name: str, values: tuple[Any, ...], opt
     nodes: list[Node] = []
     ends: list[str] = []
     run: dict[str, Any] = {}
+    functions: _calls.Functions = {}
     for dataset in inputs:
-        end = _merge(nodes, dataset)
+        end = _merge(nodes, functions, dataset)
         ends.append(end)
         run.update(dataset._run)
     node: Node = {"name": _free(name, nodes), "pipe": name, "inputs": ends}
@@ -253,7 +429,7 @@ def _behind(inputs: tuple[Dataset, ...], name: str, values: tuple[Any, ...], opt
         if option in node and option not in ("name", "pipe", "inputs"):
             raise TypeError(f"{name}() got option {option!r} twice")
         node[option] = _plain(name, option, value)
-    return Dataset([*nodes, node], run, node["name"])
+    return Dataset([*nodes, node], run, node["name"], functions)
 
 
 def _order(pipe: Mapping[str, Any]) -> list[str]:
@@ -276,17 +452,23 @@ def _plain(pipe: str, option: str, value: Any) -> Any:
     raise TypeError(f"{pipe}() option {option!r}: found {type(value).__name__}, expected what JSON has")
 
 
-def _merge(nodes: list[Node], dataset: Dataset) -> str:
-    """Adds the nodes of a dataset under names that are free, and gives the name of its end.
+def _merge(nodes: list[Node], functions: _calls.Functions, dataset: Dataset) -> str:
+    """Adds the nodes and functions of a dataset under names that are free, and gives the name of its end.
 
     A dataset that is there already is read once more: it is a value.
     """
     names: dict[str, str] = {}
+    called: dict[str, str] = {}
+    for old, function in dataset._functions.items():
+        called[old] = _unlike(functions, old, function)
+        functions[called[old]] = function
     for node in dataset._nodes:
         name = _free(node["name"], nodes)
         names[node["name"]] = name
-        inputs = [_renamed(part, names) for part in node["inputs"]]
-        nodes.append({**node, "name": name, "inputs": inputs})
+        node = {**node, "name": name, "inputs": [_renamed(part, names) for part in node["inputs"]]}
+        if node.get("function") in called:
+            node["function"] = called[node["function"]]
+        nodes.append(node)
     return names.get(dataset._end, dataset._end)
 
 

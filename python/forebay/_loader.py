@@ -6,14 +6,15 @@ import atexit
 import json
 import logging
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from forebay import _worker, plugins
+from forebay import _calls, _worker, plugins
 from forebay._errors import ForebayError, InvalidError
-from forebay._native import Array, parse_bytes
+from forebay._native import Array, Graph, parse_bytes
 from forebay._native import Loader as Native
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class Loader:
         record: str | os.PathLike[str] | None = None,
         replay: str | os.PathLike[str] | None = None,
         output: str = "batch",
+        _chunk: int | None = None,
     ) -> None:
         if output not in OUTPUTS:
             raise InvalidError(f"output is {output!r}, expected one of {', '.join(OUTPUTS)}")
@@ -127,9 +129,13 @@ class Loader:
             "audit": None if audit is None else os.fspath(audit),
             "record": None if record is None else os.fspath(record),
             "replay": None if replay is None else os.fspath(replay),
-            "worker": _worker.command(),
+            "chunk": _chunk,
         }
-        self._native = Native(dataset._graph(), plugins.registry(), self._settings)
+        graph, sent = _placed(dataset, executor)
+        tag = _calls.register(dataset._functions)
+        settings = {**self._settings, "worker": _worker.command(sent), "tag": tag}
+        self._native = Native(graph, plugins.registry(), settings)
+        self._released = weakref.finalize(self, _release, tag, sent)
         _live.add(self._native)
         self._lock = threading.Lock()
         self._epoch = 0
@@ -219,10 +225,15 @@ class Loader:
         """The samples that were left out."""
         return [Lost(*lost) for lost in self._native.quarantine()]
 
+    def worker_processes(self) -> list[int]:
+        """The ids of its worker processes."""
+        return self._native.worker_processes()
+
     def close(self) -> None:
         """Stop, and wait until nothing of it runs any more."""
         self._now = None
         self._native.close()
+        self._released()
 
     def __enter__(self) -> Loader:
         return self
@@ -234,19 +245,52 @@ class Loader:
         return f"<forebay.Loader of {self.dataset!r}>"
 
     def __reduce__(self) -> Any:
-        settings = {name: value for name, value in self._settings.items() if name != "worker"}
         state = self.state_dict() if self._now is not None or self._state is not None else None
-        return _rebuilt, (self.dataset, self.output, settings, state, self._epoch)
+        return _rebuilt, (self.dataset, self.output, self._settings, state, self._epoch)
 
 
 def _rebuilt(
     dataset: Dataset, output: str, settings: dict[str, Any], state: dict[str, Any] | None, epoch: int
 ) -> Loader:
-    loader = Loader(dataset, output=output, **settings)
+    chunk = settings.pop("chunk")
+    loader = Loader(dataset, output=output, _chunk=chunk, **settings)
     loader.set_epoch(epoch)
     if state is not None:
         loader.load_state_dict(state)
     return loader
+
+
+def _placed(dataset: Dataset, executor: str | None) -> tuple[Graph, _calls.Sent | None]:
+    """The graph with places for its functions, and those as workers find them.
+
+    Where the interpreter has a lock, functions that have no place run in processes if the rest runs on threads.
+    """
+    here = {node["function"] for node in dataset._nodes if node["pipe"].startswith("py_") and node.get("on") == "threads"}
+    functions = {called: function for called, function in dataset._functions.items() if called not in here}
+    executor = executor or dataset._run.get("executor") or "threads"
+    nodes = [node for node in dataset._nodes if "function" in node and node["pipe"].startswith("py_")]
+    if not functions:
+        return dataset._graph(), None
+    asked = executor.startswith("processes") or any(node.get("on") == "process" for node in nodes)
+    free = [node["name"] for node in nodes if "on" not in node and node["pipe"] != "py_source"]
+    moves = bool(free) and executor.startswith("threads") and getattr(sys, "_is_gil_enabled", lambda: True)()
+    if not asked and not moves:
+        return dataset._graph(), None
+    try:
+        sent = _calls.Sent(functions)
+    except InvalidError as error:
+        if asked:
+            raise
+        log.info("functions run on threads, which take turns: %s", error)
+        return dataset._graph(), None
+    _calls.listen(sent)
+    return dataset._graph(dict.fromkeys(free, "process") if moves else {}), sent
+
+
+def _release(tag: int, sent: _calls.Sent | None) -> None:
+    _calls.forget(tag)
+    if sent is not None:
+        sent.close()
 
 
 def _ranks(ranks: tuple[int, int] | str | None) -> tuple[int, int] | None:

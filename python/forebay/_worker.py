@@ -5,9 +5,20 @@ from __future__ import annotations
 import json
 import sys
 
-CODE = "import sys; sys.path[:] = __import__('json').loads(sys.argv[1]); from forebay._native import serve_if_worker; serve_if_worker()"
+from forebay import _calls
+from forebay._native import serve_if_worker
+
+CODE = "import sys; sys.path[:] = __import__('json').loads(sys.argv[1]); from forebay._worker import main; main(sys.argv[2:])"
 
 
-def command() -> list[str]:
+def command(sent: _calls.Sent | None) -> list[str]:
     """The program and its arguments."""
-    return [sys.executable, "-c", CODE, json.dumps([part or "." for part in sys.path])]
+    path = json.dumps([part or "." for part in sys.path])
+    return [sys.executable, "-c", CODE, path, *(sent.args() if sent is not None else [])]
+
+
+def main(args: list[str]) -> None:
+    """Works until the loader is gone."""
+    if args:
+        _calls.receive(*args)
+    serve_if_worker()

@@ -23,7 +23,7 @@ const VERSION: (u32, u32) = (1, 0);
 const READ_ONLY: u64 = 1;
 const COPIED: u64 = 2;
 /// `kDLCPU`.
-const CPU: i32 = 1;
+pub(crate) const CPU: i32 = 1;
 
 /// A block of numbers in memory that is shared with whoever made it.
 ///
@@ -44,6 +44,11 @@ impl Array {
         let strides = tensor.strides().iter().map(|step| (step * size) as isize).collect();
         let shape = tensor.shape().iter().map(|&len| len as isize).collect();
         Self { writable: tensor.data().is_unshared(), tensor, strides, shape }
+    }
+
+    /// The tensor that it shows.
+    pub(crate) fn tensor(&self) -> &Tensor {
+        &self.tensor
     }
 
     /// A copy, which is its owner's alone.
@@ -247,20 +252,20 @@ fn format(dtype: DType) -> Option<&'static CStr> {
 
 /// DLPack's `DLTensor`.
 #[repr(C)]
-struct DlTensor {
-    data: *mut c_void,
+pub(crate) struct DlTensor {
+    pub(crate) data: *mut c_void,
     device: (i32, i32),
-    ndim: i32,
-    dtype: DType,
-    shape: *mut i64,
-    strides: *mut i64,
-    byte_offset: u64,
+    pub(crate) ndim: i32,
+    pub(crate) dtype: DType,
+    pub(crate) shape: *mut i64,
+    pub(crate) strides: *mut i64,
+    pub(crate) byte_offset: u64,
 }
 
 /// DLPack's `DLManagedTensor`.
 #[repr(C)]
-struct Legacy {
-    tensor: DlTensor,
+pub(crate) struct Legacy {
+    pub(crate) tensor: DlTensor,
     context: *mut c_void,
     deleter: Option<unsafe extern "C" fn(*mut Legacy)>,
 }

@@ -20,7 +20,7 @@ impl Registry {
         let found = py.detach(|| {
             let search = Search::from_env()?.program_folder(folder);
             let search = places.into_iter().rev().fold(search, Search::first);
-            forebay_loader::Registry::new(search)
+            forebay_loader::Registry::with_linked_in_workers(search, crate::pipes::register)
         });
         raise(py, found).map(Self)
     }

@@ -1,10 +1,13 @@
 //! What the Python package `forebay` calls. The package itself is Python, in `forebay/`; nothing here is public to its users.
 
 mod array;
+mod capsules;
 mod columns;
+mod convert;
 mod errors;
 mod graph;
 mod loader;
+mod pipes;
 mod values;
 
 use pyo3::prelude::*;
@@ -25,7 +28,7 @@ mod _native {
     /// In a process that a loader started as a worker: works until that loader is gone, and never returns. In any other it returns at once.
     #[pyfunction]
     fn serve_if_worker(py: Python<'_>) {
-        py.detach(forebay_loader::serve_if_worker);
+        py.detach(|| forebay_loader::serve_if_worker_with(crate::pipes::register));
     }
 
     /// Reads a size in bytes, as the command does.

@@ -13,7 +13,7 @@ use std::{
 use forebay_core::{Error, Result};
 use forebay_loader::{Executor, Snapshot, Stopper, WorkerProgram};
 use pyo3::{
-    exceptions::PyRuntimeError,
+    exceptions::{PyRuntimeError, PyTimeoutError},
     prelude::*,
     types::{PyDict, PyTuple},
 };
@@ -55,6 +55,8 @@ struct Settings {
     record: Option<std::path::PathBuf>,
     replay: Option<std::path::PathBuf>,
     worker: Vec<String>,
+    tag: u64,
+    chunk: Option<usize>,
 }
 
 impl Settings {
@@ -84,6 +86,9 @@ impl Settings {
         if let Some(limit) = self.limit {
             builder = builder.limit(limit);
         }
+        if let Some(chunk) = self.chunk {
+            builder = builder.chunk(chunk);
+        }
         if let Some((rank, world_size)) = self.ranks {
             builder = builder.ranks(rank, world_size);
         }
@@ -104,7 +109,7 @@ impl Settings {
         if let Some((program, args)) = self.worker.split_first() {
             builder = builder.worker(WorkerProgram::new(program).args(args));
         }
-        builder.build(registry)
+        builder.build(&registry.with_tag(self.tag))
     }
 }
 
@@ -174,16 +179,28 @@ impl Loader {
         Ok(place)
     }
 
-    /// The next sample: its fields, uid and key. None at the end of the epoch.
-    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyDict>, u64, String)>> {
+    /// The next sample: its fields, uid and key. None at the end of the epoch. After so many seconds, if they are given, TimeoutError is raised.
+    #[pyo3(signature = (seconds=None))]
+    fn next<'py>(
+        &self,
+        py: Python<'py>,
+        seconds: Option<f64>,
+    ) -> PyResult<Option<(Bound<'py, PyDict>, u64, String)>> {
+        let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
         loop {
-            match self.with(py, |loader| Ok(loader.next_within(SLICE)))? {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let slice = left.map_or(SLICE, |left| left.min(SLICE));
+            match self.with(py, |loader| Ok(loader.next_within(slice)))? {
                 Poll::Ready(Some(Ok(sample))) => {
                     let (uid, key) = (sample.uid(), sample.key().to_string());
                     return Ok(Some((values::fields(py, sample)?, uid, key)));
                 }
                 Poll::Ready(Some(Err(error))) => return Err(exception(py, &error)),
                 Poll::Ready(None) => return Ok(None),
+                Poll::Pending if left == Some(Duration::ZERO) => {
+                    return Err(PyTimeoutError::new_err("no sample came in time"));
+                }
                 Poll::Pending => py.check_signals()?,
             }
         }

@@ -6,15 +6,34 @@ use pyo3::{
     types::{PyBytes, PyDict, PyList, PyString},
 };
 
-use crate::{array::Array, columns::Columns, errors::exception};
+use crate::{
+    array::Array,
+    columns::Columns,
+    convert::{LEAVES, PICKLED},
+    errors::exception,
+};
 
 /// The fields of a sample, which the caller gives up: so it is seen which of its memory nobody else has.
 pub(crate) fn fields(py: Python<'_>, mut sample: Sample) -> PyResult<Bound<'_, PyDict>> {
+    fields_of(py, &mut sample)
+}
+
+/// As [`fields`], of a sample that gets others, and has none of worth until then.
+pub(crate) fn fields_of<'py>(py: Python<'py>, sample: &mut Sample) -> PyResult<Bound<'py, PyDict>> {
     let schema = sample.schema().clone();
     let dict = PyDict::new(py);
     for (name, value) in schema.names().iter().zip(sample.values_mut()) {
         let value = std::mem::replace(value, Value::NULL);
         dict.set_item(PyString::intern(py, name.as_str()), owned(py, name.as_str(), value)?)?;
+    }
+    Ok(dict)
+}
+
+/// The fields of a sample that stays as it is: what can be written in Python is not there.
+pub(crate) fn shared<'py>(py: Python<'py>, sample: &Sample) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, value) in sample.fields() {
+        dict.set_item(PyString::intern(py, name.as_str()), shown(py, name.as_str(), value)?)?;
     }
     Ok(dict)
 }
@@ -51,6 +70,10 @@ fn shown<'py>(py: Python<'py>, field: &str, value: &Value) -> PyResult<Bound<'py
             list.into_any()
         }
         View::Struct(fields) => {
+            if let (Some(pickle), Some(leaves)) = (fields.get(PICKLED), fields.get(LEAVES)) {
+                let unpack = py.import("forebay._objects")?.getattr("unpack")?;
+                return unpack.call1((shown(py, field, pickle)?, shown(py, field, leaves)?));
+            }
             let dict = PyDict::new(py);
             for (name, value) in fields.fields() {
                 dict.set_item(PyString::intern(py, name.as_str()), shown(py, field, value)?)?;

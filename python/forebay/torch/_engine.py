@@ -1,0 +1,70 @@
+"""Workers that answer messages: a graph of two nodes, a source that is fed and a function."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import forebay as fb
+from forebay.torch._fetch import Message, answer
+
+
+class Feed:
+    """What is put here is what the source of the graph gives, until the end of the epoch."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+
+    def begin(self) -> None:
+        """Ends the epoch that is read now, and begins another."""
+        self.end()
+        self._queue = queue.SimpleQueue()
+
+    def put(self, message: Message) -> None:
+        self._queue.put(pickle.dumps(message))
+
+    def end(self) -> None:
+        self._queue.put(None)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._queue.get, None)
+
+
+class Engine:
+    """``workers`` worker processes, or threads, that answer messages in the order in which they were put; or as they can."""
+
+    def __init__(self, workers: int, threads: bool, in_order: bool) -> None:
+        self.feed = Feed()
+        place = "threads" if threads else "process"
+        options = {} if in_order else {"unordered": True}
+        source = fb.from_iterable(self.feed, on="threads", version="1")
+        self.graph = source._calling("py_map", answer, "1", {"takes": "object", "on": place, **options})
+        executor = f"threads:{workers}" if threads else f"processes:{workers}"
+        self._loader = fb.Loader(self.graph, executor=executor, _chunk=1)
+        self._epoch = 0
+        self._ends = weakref.finalize(self, self.feed.end)
+        self.pids = self._loader.worker_processes
+
+    def begin(self) -> None:
+        """Forgets what was asked for and not taken."""
+        self.feed.begin()
+        self._loader.set_epoch(self._epoch)
+        self._epoch += 1
+        iter(self._loader)
+
+    def ask(self, message: Message) -> None:
+        self.feed.put(message)
+
+    def take(self, timeout: float | None) -> Any:
+        """The next answer; TimeoutError if none came within so many seconds."""
+        found = self._loader._native.next(timeout)
+        if found is None:
+            raise RuntimeError("the workers ended before their time")
+        return found[0]["value"]
+
+    def close(self) -> None:
+        self._ends()
+        self._loader.close()

@@ -1,0 +1,247 @@
+"""Iterators over one epoch of a DataLoader: in this thread, or by workers."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+import weakref
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils.data import _utils
+
+from forebay.torch._engine import Engine
+from forebay.torch._fetch import End, Message, Raised, Sent, Setup
+
+if TYPE_CHECKING:
+    from forebay.torch._dataloader import DataLoader, Place
+
+
+class Epoch(Iterator[Any]):
+    """What all iterators do: draw what torch draws, in its order, and keep the place."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self._loader = loader
+        self._pins = loader.pin_memory and torch.accelerator.is_available()
+        if loader.pin_memory and not self._pins:
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, "
+                "then device pinned memory won't be used.",
+                stacklevel=3,
+            )
+
+    def _start(self) -> Place:
+        """Begins an epoch, or goes on in that of a state: its place. The sampler's iterator stands where the place says."""
+        from forebay.torch._dataloader import Place
+
+        loader = self._loader
+        known = loader._take_resume()
+        place = known or Place(loader._place.epoch + 1)
+        sampler = loader._index_sampler
+        if known is None:
+            place.generator = (loader.generator or torch.default_generator).get_state()
+            inner = _stateful(loader)
+            place.sampler = inner.state_dict() if inner is not None else None
+            self._sampler_iter = iter(sampler)
+            place.base_seed = int(torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item())
+        else:
+            self._go_on(known)
+        loader._place = place
+        return place
+
+    def _go_on(self, place: Place) -> None:
+        """Draws what was drawn before the place again. Torch's own generator is left as it was."""
+        loader = self._loader
+        generator = loader.generator or torch.default_generator
+        now = generator.get_state()
+        if place.generator is not None:
+            generator.set_state(place.generator)
+        inner = _stateful(loader)
+        if inner is not None and place.sampler is not None:
+            inner.load_state_dict(place.sampler)
+        self._sampler_iter = iter(loader._index_sampler)
+        torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
+        if not loader._is_iterable:
+            for _ in range(place.yielded):
+                next(self._sampler_iter)
+        if loader.generator is None:
+            generator.set_state(now)
+
+    def _count(self, place: Place) -> None:
+        """One more batch is taken."""
+        place.yielded += 1
+        told = self._loader._length_told
+        if self._loader._is_iterable and told is not None and place.yielded > told:
+            warnings.warn(
+                f"Length of IterableDataset {self._loader.dataset} was reported to be {told} "
+                f"(when accessing len(dataloader)), but {place.yielded} samples have been fetched. ",
+                stacklevel=3,
+            )
+
+    def _pinned(self, data: Any) -> Any:
+        return _utils.pin_memory.pin_memory(data) if self._pins else data
+
+    def _setup(self, place: Place) -> Setup:
+        loader = self._loader
+        return Setup(
+            dataset=loader.dataset,
+            collate_fn=loader.collate_fn,  # type: ignore[arg-type]
+            is_iterable=loader._is_iterable,
+            auto_collation=loader._auto_collation,
+            drop_last=loader.drop_last,
+            base_seed=place.base_seed,
+            num_workers=loader.num_workers,
+            worker_init_fn=loader.worker_init_fn,
+        )
+
+    def __len__(self) -> int:
+        return len(self._loader._index_sampler)
+
+
+def _stateful(loader: DataLoader) -> Any:
+    """The sampler that says where it is, if one does."""
+    for one in (loader.sampler, loader.batch_sampler):
+        if hasattr(one, "state_dict") and hasattr(one, "load_state_dict"):
+            return one
+    return None
+
+
+class Inline(Epoch):
+    """Gets each batch when it is asked for."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        self._at = self._start()
+        self._fetcher = self._setup(self._at).fetcher()
+        if loader._is_iterable:
+            # Drawn without being used, as the batches before the place were.
+            for _ in range(self._at.yielded):
+                self._fetcher._next(next(self._sampler_iter))
+
+    def __next__(self) -> Any:
+        try:
+            data = self._fetcher.fetch(next(self._sampler_iter))
+        except StopIteration:
+            self._at.ended = True
+            raise
+        self._count(self._at)
+        return self._pinned(data)
+
+
+class Parallel(Epoch):
+    """Has workers make the batches: as many are asked for ahead as torch does, and one more for each that is taken."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        method = loader.worker_method
+        free = not getattr(sys, "_is_gil_enabled", lambda: True)()
+        self._threads = method == "thread" or (method is None and free)
+        self._engines = _engines(loader, self._threads)
+        # An iterator that is dropped leaves its workers to the next.
+        self._gives_back = weakref.finalize(self, _give_back, weakref.ref(loader), self._engines)
+        self._sent: Sent | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins the next epoch."""
+        loader = self._loader
+        self._at = self._start()
+        if self._sent is None or not loader.persistent_workers:
+            if self._sent is not None:
+                self._sent.close()
+            self._sent = Sent(self._setup(self._at), self._threads)
+            weakref.finalize(self, self._sent.close)
+        for engine in self._engines:
+            engine.begin()
+        count = len(self._engines)
+        if len(self._at.counts) != count:
+            self._at.counts = _dealt(self._at, count)
+            self._at.active = [True] * count
+        self._asked = list(self._at.counts)
+        self._drawn = self._at.yielded
+        self._turn = self._at.yielded % count if all(self._at.active) else 0
+        self._more = True
+        self._waiting: list[int] = []
+        for _ in range((loader.prefetch_factor or 0) * loader.num_workers or 1):
+            self._ask()
+
+    def _ask(self) -> None:
+        """Asks for one more batch, of the worker whose turn it is."""
+        if not self._more:
+            return
+        try:
+            index = next(self._sampler_iter)
+        except StopIteration:
+            self._more = False
+            return
+        at, place = self._next_turn(), self._at
+        if at is None or self._sent is None:
+            self._more = False
+            return
+        number = self._asked[at]
+        seed = (place.base_seed + 0x9E3779B97F4A7C15 * (self._drawn + 1)) % 2**63
+        worker = at if len(self._engines) > 1 else -1
+        self._engines[at].ask(Message(self._sent.path, worker, number, seed, index))
+        self._asked[at] += 1
+        self._drawn += 1
+        self._waiting.append(at)
+
+    def _next_turn(self) -> int | None:
+        """The engine whose turn it is; none where all have ended."""
+        for _ in self._engines:
+            at = self._turn
+            self._turn = (at + 1) % len(self._engines)
+            if self._at.active[at]:
+                return at
+        return None
+
+    def __next__(self) -> Any:
+        while self._waiting:
+            at = self._waiting.pop(0)
+            if not self._at.active[at]:
+                self._take(at)
+                continue
+            data = self._take(at)
+            if isinstance(data, End):
+                self._at.active[at] = False
+                self._ask()
+                continue
+            self._ask()
+            self._at.counts[at] += 1
+            self._count(self._at)
+            if isinstance(data, Raised):
+                data.reraise()
+            return self._pinned(data)
+        self._at.ended = True
+        raise StopIteration
+
+    def _take(self, at: int) -> Any:
+        timeout = self._loader.timeout
+        try:
+            return self._engines[at].take(timeout or None)
+        except TimeoutError:
+            raise RuntimeError(f"DataLoader timed out after {timeout} seconds") from None
+
+
+def _dealt(place: Place, count: int) -> list[int]:
+    """How many batches each of so many workers has given."""
+    return [(place.yielded - at + count - 1) // count for at in range(count)]
+
+
+def _engines(loader: DataLoader, threads: bool) -> list[Engine]:
+    """Workers that wait for something to do, or new ones: one engine for all, or for an iterable dataset one for each worker."""
+    if loader._spare:
+        return loader._spare.pop()
+    if loader._is_iterable:
+        return [Engine(1, threads, True) for _ in range(loader.num_workers)]
+    return [Engine(loader.num_workers, threads, loader.in_order)]
+
+
+def _give_back(loader: weakref.ref[DataLoader], engines: list[Engine]) -> None:
+    """The iterator is gone: its workers are the next one's, or end with their loader."""
+    owner = loader()
+    if owner is not None:
+        for engine in engines:
+            engine.feed.end()
+        owner._spare.append(engines)

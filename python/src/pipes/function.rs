@@ -1,0 +1,90 @@
+//! A function of Python's that a node calls.
+
+use forebay_core::{Context, Error, ErrorKind, Result};
+use pyo3::{prelude::*, sync::PyOnceLock, types::PyDict};
+
+/// What a node calls, by the name that its graph has for it. It is looked up with the first call.
+pub(super) struct Function {
+    name: String,
+    found: PyOnceLock<Py<PyAny>>,
+}
+
+impl Function {
+    pub(super) fn new(name: String) -> Self {
+        Self { name, found: PyOnceLock::new() }
+    }
+
+    /// What a person would call it: the name without the part that tells its code.
+    pub(super) fn shown(&self) -> &str {
+        self.name.split('@').next().unwrap_or_default()
+    }
+
+    /// Calls it with these arguments.
+    pub(super) fn call<'py>(
+        &self,
+        py: Python<'py>,
+        cx: &Context,
+        args: impl pyo3::call::PyCallArgs<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.object(py, cx)?.call1(args)
+    }
+
+    /// The object itself.
+    pub(super) fn object<'a, 'py>(
+        &'a self,
+        py: Python<'py>,
+        cx: &Context,
+    ) -> PyResult<&'a Bound<'py, PyAny>> {
+        let find = || -> PyResult<Py<PyAny>> {
+            let find = py.import("forebay._calls")?.getattr("find")?;
+            Ok(find.call1((cx.tag(), &self.name))?.unbind())
+        };
+        Ok(self.found.get_or_try_init(py, find)?.bind(py))
+    }
+
+    /// The object, if it was looked up.
+    pub(super) fn known<'a, 'py>(&'a self, py: Python<'py>) -> Option<&'a Bound<'py, PyAny>> {
+        self.found.get(py).map(|found| found.bind(py))
+    }
+
+    /// The error of a run for what was raised, which comes out again as that very exception.
+    pub(super) fn raised(&self, py: Python<'_>, raised: &PyErr, cx: &Context) -> Error {
+        let keep = || -> PyResult<(u64, String, bool)> {
+            let keep = py.import("forebay._calls")?.getattr("keep")?;
+            keep.call1((raised.value(py), cx.worker().map(|(at, _)| at)))?.extract()
+        };
+        match keep() {
+            Ok((cookie, text, is_exception)) => {
+                // What is raised to end the program is no sample's fault.
+                let kind = if is_exception { ErrorKind::Invalid } else { ErrorKind::Cancelled };
+                Error::new(kind, format!("{} raised {text}", self.shown())).with_cookie(cookie)
+            }
+            Err(failed) => Error::invalid(format!("{} raised {raised}, and that: {failed}", self.shown())),
+        }
+    }
+
+    /// Does `work` in the interpreter, and makes an error of what it raises.
+    pub(super) fn attached<T>(
+        &self,
+        cx: &Context,
+        work: impl for<'py> FnOnce(Python<'py>) -> PyResult<T>,
+    ) -> Result<T> {
+        let done = Python::try_attach(|py| work(py).map_err(|raised| self.raised(py, &raised, cx)));
+        done.unwrap_or_else(|| Err(Error::new(ErrorKind::Cancelled, "the interpreter has ended")))
+    }
+}
+
+/// Does `work`, with the interpreter's lock taken once for all of it.
+pub(super) fn around(work: &mut dyn FnMut()) {
+    if Python::try_attach(|_| work()).is_none() {
+        work(); // Each call finds that the interpreter has ended.
+    }
+}
+
+/// The sample's fields as a new dict.
+pub(super) fn fields<'py>(
+    py: Python<'py>,
+    sample: &mut forebay_core::Sample,
+) -> PyResult<Bound<'py, PyDict>> {
+    crate::values::fields_of(py, sample)
+}
