@@ -129,6 +129,7 @@ class Sent:
             return
         _read_raised(self.raised)
         _raised_by.discard(self.raised)
+        _read.pop(self.raised, None)
         for number in (self.functions, self.raised):
             os.close(number)
 
@@ -196,12 +197,12 @@ class Received:
 
     def tell(self, cookie: int, exception: BaseException) -> None:
         """Writes an exception where the loader finds it."""
-        text = "".join(traceback.format_exception(exception))
+        text, line = "".join(traceback.format_exception(exception)), line_of(exception)
         try:
-            whole = pickle.dumps((exception, text))
+            whole = pickle.dumps((exception, line, text))
             pickle.loads(whole)  # Some can be written and not read.
         except Exception:
-            whole = pickle.dumps((None, text))
+            whole = pickle.dumps((None, line, text))
         if len(whole) <= MOST_BYTES:
             os.write(self.raised, struct.pack("<QQ", cookie, len(whole)) + whole)
 
@@ -252,8 +253,13 @@ def keep(exception: BaseException, worker: int | None) -> tuple[int, str, bool]:
             _kept[cookie] = exception
             while len(_kept) > MOST_KEPT:
                 _kept.popitem(last=False)
-    text = "".join(traceback.format_exception_only(type(exception), exception)).splitlines()
-    return cookie, text[0] if text else type(exception).__name__, isinstance(exception, Exception)
+    return cookie, line_of(exception), isinstance(exception, Exception)
+
+
+def line_of(exception: BaseException) -> str:
+    """An exception in one line."""
+    lines = "".join(traceback.format_exception_only(type(exception), exception)).splitlines()
+    return lines[0] if lines else type(exception).__name__
 
 
 def listen(sent: Sent) -> None:
@@ -280,9 +286,9 @@ def _read_raised(number: int) -> None:
         at = _read.get(number, 0)
         while len(head := os.pread(number, 16, at)) == 16:
             cookie, length = struct.unpack("<QQ", head)
-            exception, text = pickle.loads(os.pread(number, length, at + 16))
+            exception, line, text = pickle.loads(os.pread(number, length, at + 16))
             if exception is None:
-                exception = RemoteError(text.strip().splitlines()[-1])
+                exception = RemoteError(line)
             exception.__cause__ = RemoteTraceback(text)
             _kept[cookie] = exception
             while len(_kept) > MOST_KEPT:

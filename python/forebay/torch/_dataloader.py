@@ -282,18 +282,20 @@ class Place:
         self.base_seed = 0
         self.counts: list[int] = []
         self.active: list[bool] = []
+        self._start: str | None = None
 
     def saved(self) -> dict[str, Any]:
         """As JSON has it."""
-        start = base64.b64encode(pickle.dumps((self.generator, self.sampler))).decode()
+        if self._start is None:
+            self._start = base64.b64encode(pickle.dumps((self.generator, self.sampler))).decode()
         plain = {name: getattr(self, name) for name in ("epoch", "yielded", "ended", "base_seed")}
-        return {**plain, "start": start, "counts": list(self.counts), "active": list(self.active)}
+        return {**plain, "start": self._start, "counts": list(self.counts), "active": list(self.active)}
 
     @classmethod
     def read(cls, saved: Mapping[str, Any]) -> Place:
         place = cls(saved["epoch"], saved["yielded"], saved["ended"])
         place.generator, place.sampler = pickle.loads(base64.b64decode(saved["start"]))
-        place.base_seed = saved["base_seed"]
+        place._start, place.base_seed = saved["start"], saved["base_seed"]
         place.counts, place.active = list(saved["counts"]), list(saved["active"])
         return place
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import random
@@ -202,6 +203,9 @@ def seed(number: int) -> None:
         numpy.random.seed(_utils.worker._generate_state(number, 0))
 
 
+_numbers = itertools.count()
+
+
 class Sent:
     """A setup where the workers of this process find it, until it is closed."""
 
@@ -213,7 +217,8 @@ class Sent:
             return
         document = pickle.dumps((_calls.dump("the dataset or a function of the DataLoader", setup), _calls.main_of_this()))
         self.number = _calls.memory("forebay-setup", document)
-        self.path = f"/proc/{os.getpid()}/fd/{self.number}"
+        # A descriptor's number is used again, and a worker must see that this is another setup.
+        self.path = f"/proc/{os.getpid()}/fd/{self.number}?{next(_numbers)}"
 
     def close(self) -> None:
         _here.setups.pop(self.path, None)
@@ -225,7 +230,7 @@ class Sent:
 
 def load(path: str) -> Setup:
     """The setup that the loader's process has in this file."""
-    with open(path, "rb") as file:
+    with open(path.partition("?")[0], "rb") as file:
         pickled, main = pickle.load(file)
     if main is not None:
         _calls.run_main(main)

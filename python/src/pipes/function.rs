@@ -51,7 +51,9 @@ impl Function {
     pub(super) fn raised(&self, py: Python<'_>, raised: &PyErr, cx: &Context) -> Error {
         let keep = || -> PyResult<(u64, String, bool)> {
             let keep = py.import("forebay._calls")?.getattr("keep")?;
-            keep.call1((raised.value(py), cx.worker().map(|(at, _)| at)))?.extract()
+            // With its traceback, which the value alone does not have before 3.12.
+            let exception = raised.clone_ref(py).into_value(py);
+            keep.call1((exception, cx.worker().map(|(at, _)| at)))?.extract()
         };
         match keep() {
             Ok((cookie, text, is_exception)) => {

@@ -1,0 +1,74 @@
+"""Datasets of torch's kind for the tests: in a module, so that worker processes find them by name."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils.data import Dataset, IterableDataset, get_worker_info
+
+MARKS: list[int] = []
+
+
+class Counted(Dataset[Any]):
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+
+class Items(Counted):
+    def __getitem__(self, at: int) -> Any:
+        return torch.full((3, 2), float(at)), at, {"name": f"item {at}"}
+
+
+class Pictures(Counted):
+    def __getitem__(self, at: int) -> Any:
+        return torch.full((300, 200), at)
+
+
+class Drawing(Counted):
+    def __getitem__(self, at: int) -> Any:
+        return random.random(), torch.rand(()), at + torch.rand(()).item()
+
+
+class Who(Counted):
+    def __getitem__(self, at: int) -> Any:
+        info = get_worker_info()
+        assert info is not None
+        return info.id, info.num_workers, list(MARKS), info.seed
+
+
+class Failing(Counted):
+    def __getitem__(self, at: int) -> int:
+        if at == 3:
+            raise KeyError("three")
+        return at
+
+
+class Stuck(Counted):
+    def __getitem__(self, at: int) -> int:
+        threading.Event().wait(60)
+        return at
+
+
+class Stream(IterableDataset[int]):
+    def __init__(self, end: int) -> None:
+        self.end = end
+
+    def __iter__(self) -> Iterator[int]:
+        info = get_worker_info()
+        first, step = (info.id, info.num_workers) if info is not None else (0, 1)
+        yield from range(first, self.end, step)
+
+
+def as_list(items: list[Any]) -> list[Any]:
+    return items
+
+
+def init_worker(worker: int) -> None:
+    MARKS.append(worker)

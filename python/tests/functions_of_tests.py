@@ -1,0 +1,103 @@
+"""Functions for graphs of the tests: in a module, so that worker processes find them by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+Sample = dict[str, Any]
+
+
+def double(sample: Sample) -> Sample:
+    return {"value": sample["value"] * 2}
+
+
+def halves(lists: dict[str, list[int]]) -> dict[str, list[int]]:
+    count = len(lists["value"])
+    return {"value": [value // 2 for value in lists["value"]], "of": [count] * count}
+
+
+def odd(sample: Sample) -> bool:
+    return bool(sample["value"] % 2)
+
+
+def twice(sample: Sample) -> Iterator[Sample]:
+    yield sample
+    yield {"value": -sample["value"]}
+
+
+def draw(sample: Sample, rng: Any) -> Sample:
+    return {"value": sample["value"], "drawn": rng.random()}
+
+
+def join(samples: list[Sample]) -> Sample:
+    return {"value": "-".join(str(sample["value"]) for sample in samples)}
+
+
+def process(sample: Sample) -> Sample:
+    return {"process": os.getpid()}
+
+
+def fail_at_3(sample: Sample) -> Sample:
+    if sample["value"] == 3:
+        raise KeyError("three")
+    return sample
+
+
+class Refused(Exception):
+    """Needs two arguments, so its pickle cannot be read."""
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__("refused")
+
+
+def refuse(sample: Sample) -> Sample:
+    raise Refused(1, 2)
+
+
+def nothing(sample: Sample) -> None:
+    return None
+
+
+class Counter:
+    """Iterates over numbers, and says where it is."""
+
+    def __init__(self, end: int) -> None:
+        self.end = end
+        self.at = 0
+        self.made = 0
+
+    def __iter__(self) -> Iterator[Sample]:
+        while self.at < self.end:
+            self.at += 1
+            self.made += 1
+            yield {"value": self.at - 1, "made": self.made}
+
+    def state_dict(self) -> dict[str, int]:
+        return {"at": self.at}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.at = state["at"]
+
+
+class Squares:
+    """Has samples by number."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, at: int) -> Sample:
+        if at == 13:
+            raise LookupError("thirteen")
+        return {"value": at * at}
+
+
+class Together(Squares):
+    """Gets several at once."""
+
+    def __getitems__(self, numbers: list[int]) -> list[Sample]:
+        return [{"value": number * number, "of": len(numbers)} for number in numbers]
