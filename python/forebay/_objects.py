@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 SMALL = 4096
-"""Arrays with fewer bytes stay in the pickle."""
+"""Arrays of NumPy's with fewer bytes stay in the pickle."""
 
 
 class _Packer(pickle.Pickler):
@@ -30,7 +30,7 @@ class _Packer(pickle.Pickler):
 
 
 def _plain(tensor: Any) -> bool:
-    """Whether a tensor is no more than numbers in the processor's memory."""
+    """Whether a tensor is no more than numbers in the processor's memory. Also of small ones, whose pickle takes 25 us."""
     return bool(
         tensor.device.type == "cpu"
         and tensor.layout is sys.modules["torch"].strided
@@ -38,7 +38,6 @@ def _plain(tensor: Any) -> bool:
         and not tensor.is_quantized
         and not tensor.is_conj()
         and not tensor.is_neg()
-        and tensor.numel() * tensor.element_size() >= SMALL
     )
 
 
