@@ -1,69 +1,10 @@
-//! The command `forebay`: reads the command line and hands it to one file per subcommand.
+//! The command `forebay`.
 
-mod audit;
-mod coverage;
-mod dump;
-mod explain;
-mod head;
-mod open;
-mod outcome;
-mod plugins;
-mod preview;
-mod print;
-mod progress;
-mod report;
-mod run;
-mod saves;
-mod snapshot;
-mod unit;
+use std::{env, process::ExitCode};
 
-use std::{process::ExitCode, time::Instant};
-
-use clap::{Parser, Subcommand};
-
-/// Turns shards into training batches, through plugins found at run time.
-#[derive(Parser)]
-#[command(name = "forebay", version, propagate_version = true)]
-struct Cli {
-    #[command(flatten)]
-    plugins: open::Plugins,
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Run a graph, or whatever is at a path, and tell what came out
-    Run(Box<run::Args>),
-    /// Show the first samples of a file, folder, pattern, URL or graph
-    Head(head::Args),
-    /// Print every sample of a path or graph as a line of JSON
-    Dump(dump::Args),
-    /// Show what a graph would do, without opening its data
-    Explain(explain::Args),
-    /// Show, check and lock plugins, and what may be wrong with them here
-    #[command(subcommand)]
-    Plugins(plugins::Command),
-    /// Say whether every sample came exactly once, over all runs and ranks
-    Audit(audit::Args),
-    /// Show what is in snapshots
-    #[command(subcommand)]
-    Snapshot(snapshot::Command),
-}
+use forebay_cli::Home;
 
 fn main() -> ExitCode {
     forebay_loader::serve_if_worker();
-    let begun = Instant::now();
-    let Cli { plugins, command } = Cli::parse();
-    let _ = print::keep_output(); // Where that fails, what plugins write lies among what this writes.
-    let (result, json) = match &command {
-        Command::Run(args) => (run::run(args, &plugins, begun), args.json),
-        Command::Head(args) => (head::head(args, &plugins), args.json),
-        Command::Dump(args) => (dump::dump(args, &plugins), false),
-        Command::Explain(args) => (explain::explain(args, &plugins), args.json),
-        Command::Plugins(command) => (plugins::plugins(command, &plugins), command.json()),
-        Command::Audit(args) => (audit::audit(args), args.json),
-        Command::Snapshot(command) => (snapshot::snapshot(command), command.json()),
-    };
-    outcome::tell(result, json)
+    ExitCode::from(forebay_cli::run(env::args_os(), Home::default()))
 }

@@ -10,7 +10,10 @@ use forebay_loader::{
     Error, Graph, Isolation, Registry, Search, Survey, Trust, graph::Catalog as _, nearest, registry::Why,
 };
 
-use crate::outcome::{Result, Stop};
+use crate::{
+    Home,
+    outcome::{Result, Stop},
+};
 
 /// The most files of a folder that are looked at for a word that may have been meant.
 const LOOKED_AT: usize = 10_000;
@@ -30,6 +33,9 @@ pub(crate) struct Plugins {
     #[arg(long, value_name = "LEVELS", global = true,
           value_parser = |text: &str| text.parse::<Isolation>().map_err(|error| error.message().to_owned()))]
     pub(crate) isolate: Option<Isolation>,
+    /// What the program has for the command.
+    #[arg(skip)]
+    pub(crate) home: Home,
 }
 
 impl Plugins {
@@ -51,6 +57,10 @@ impl Plugins {
         if let Some(isolation) = &self.isolate {
             search = search.isolation(isolation.clone());
         }
+        if let Some(folder) = &self.home.folder {
+            search = search.program_folder(folder);
+        }
+        search = self.home.plugins.iter().rev().fold(search, Search::first);
         for place in self.first.iter().rev() {
             if !place.exists() {
                 return Err(Stop::Usage(

@@ -1,9 +1,6 @@
 //! How a command ends: its exit code, and what is told when it did not go well.
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::io::{self, Write};
 
 use forebay_loader::{Error, ErrorKind, Loader, nearest};
 use serde_json::json;
@@ -56,11 +53,11 @@ impl Stop {
 }
 
 /// Tells how it ended, on standard error and for `json` on standard output too, and gives the exit code.
-pub(crate) fn tell(result: Result, json: bool) -> ExitCode {
+pub(crate) fn tell(result: Result, json: bool) -> u8 {
     let mut json = json;
     let (code, error) = match result {
-        Ok(()) | Err(Stop::Closed) => return ExitCode::SUCCESS,
-        Err(Stop::No) => return ExitCode::from(1),
+        Ok(()) | Err(Stop::Closed) => return 0,
+        Err(Stop::No) => return 1,
         Err(Stop::Usage(error)) => (2, error),
         Err(Stop::Failed(error)) => (1, error),
         Err(Stop::Told(error)) => {
@@ -74,7 +71,7 @@ pub(crate) fn tell(result: Result, json: bool) -> ExitCode {
     if json {
         let _ = print::json(&json!({ "error": object(&error) }));
     }
-    ExitCode::from(code)
+    code
 }
 
 /// An error as JSON has it.

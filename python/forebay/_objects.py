@@ -35,6 +35,7 @@ def _plain(tensor: Any) -> bool:
         tensor.device.type == "cpu"
         and tensor.layout is sys.modules["torch"].strided
         and not tensor.requires_grad
+        and not tensor.is_nested
         and not tensor.is_quantized
         and not tensor.is_conj()
         and not tensor.is_neg()

@@ -35,7 +35,7 @@ def registry() -> Registry:
     global _registry
     with _lock:
         if _registry is None:
-            _registry = Registry(_added + _offered(), str(Path(__file__).parent))
+            _registry = Registry(places(), str(Path(__file__).parent))
         return _registry
 
 
@@ -48,6 +48,11 @@ def _offered() -> list[str]:
         place = entry.load()
         found.append(os.fspath(place() if callable(place) else place))
     return found
+
+
+def places() -> list[str]:
+    """The files and folders that are looked at before those of the environment."""
+    return _added + _offered()
 
 
 def manifests() -> list[dict[str, Any]]:

@@ -15,6 +15,8 @@ use pyo3::prelude::*;
 /// The native half of `forebay`.
 #[pymodule(gil_used = false)]
 mod _native {
+    use std::{ffi::OsString, path::PathBuf};
+
     use pyo3::prelude::*;
 
     #[pymodule_export]
@@ -29,6 +31,14 @@ mod _native {
     #[pyfunction]
     fn serve_if_worker(py: Python<'_>) {
         py.detach(|| forebay_loader::serve_if_worker_with(crate::pipes::register));
+    }
+
+    /// Runs the command `forebay` with these arguments, and gives its exit code. The folder is this package's; plugins in `places` come before those of the
+    /// environment.
+    #[pyfunction]
+    fn command(py: Python<'_>, args: Vec<OsString>, folder: PathBuf, places: Vec<PathBuf>) -> u8 {
+        let home = forebay_cli::Home { folder: Some(folder), plugins: places };
+        py.detach(|| forebay_cli::run(args, home))
     }
 
     /// Reads a size in bytes, as the command does.

@@ -72,3 +72,7 @@ def as_list(items: list[Any]) -> list[Any]:
 
 def init_worker(worker: int) -> None:
     MARKS.append(worker)
+
+
+def seed_worker(worker: int) -> None:
+    random.seed(torch.initial_seed() % 2**32)

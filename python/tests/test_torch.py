@@ -78,9 +78,10 @@ def test_samplers_are_torchs_own(workers: int) -> None:
 @pytest.mark.parametrize("batch_size", [None, 4])
 def test_iterable_datasets_take_turns_as_torchs(workers: int, batch_size: int | None) -> None:
     truth = [plain(batch) for batch in Torchs(d.Stream(23), batch_size=batch_size, num_workers=workers)]
-    loader = DataLoader(d.Stream(23), batch_size=batch_size, num_workers=workers)
-    for _ in range(2):
-        assert [plain(batch) for batch in loader] == truth
+    for persistent in (False, workers > 0):
+        loader = DataLoader(d.Stream(23), batch_size=batch_size, num_workers=workers, persistent_workers=persistent)
+        for _ in range(2):
+            assert [plain(batch) for batch in loader] == truth
 
 
 def test_the_global_generator_is_drawn_from_as_by_torch() -> None:
@@ -166,6 +167,20 @@ def test_workers_know_who_they_are_and_are_set_up_once() -> None:
         assert {(worker, count) for worker, count, _, _ in found} <= {(0, 2), (1, 2)}
         assert all(marks == [worker] for worker, _, marks, _ in found), "it was called once for each worker"
     assert torch.utils.data.get_worker_info() is None
+
+
+def test_with_worker_init_fn_random_numbers_are_torchs_own() -> None:
+    given: dict[str, Any] = {"batch_size": 3, "num_workers": 2, "worker_init_fn": d.seed_worker}
+    truth = [plain(batch) for batch in Torchs(d.Drawing(24), generator=seeded(), **given)]
+    assert [plain(batch) for batch in DataLoader(d.Drawing(24), generator=seeded(), **given)] == truth
+
+
+def test_without_an_order_whatever_comes_first_comes() -> None:
+    for dataset, count in ((d.Items(30), 30), (d.Stream(30), 30)):
+        loader = DataLoader(dataset, batch_size=None, num_workers=2, in_order=False)
+        found = [plain(item) for item in loader]
+        assert sorted(found, key=str) == sorted((plain(item) for item in DataLoader(dataset, batch_size=None)), key=str)
+        assert len(found) == count
 
 
 @pytest.mark.parametrize("workers", [0, 2])

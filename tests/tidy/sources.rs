@@ -12,7 +12,7 @@ const TABLE_MARK: &str = "// tidy: table";
 const FUNCTION_LINES: usize = 80;
 
 /// Where unsafe may stand, and why. A path that ends in `/` is a folder.
-const UNSAFE: [(&str, &str); 18] = [
+const UNSAFE: [(&str, &str); 20] = [
     ("core/abi/src/", "the frozen page"),
     ("core/src/export.rs", "what export_plugin! writes"),
     ("core/src/shim/", "a plugin's side of the calls, for export_plugin!"),
@@ -24,7 +24,9 @@ const UNSAFE: [(&str, &str); 18] = [
     ("plugins/image/src/jpeg/simd.rs", "SIMD kernels"),
     ("plugins/image/src/simd.rs", "SIMD kernels"),
     ("python/src/array.rs", "buffers and capsules of DLPack"),
+    ("python/src/capsules.rs", "capsules of DLPack that others made"),
     ("python/src/columns.rs", "capsules of Arrow"),
+    ("python/src/convert.rs", "buffers that others made"),
     ("tests/compat/allocator.rs", "an allocator of a plugin"),
     ("tests/compat/bundling.rs", "calls a library in C that a plugin brings along"),
     ("tests/compat/host.rs", "a host in little: calls what a plugin made"),

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import base64
 import multiprocessing
+import os
 import pickle
+import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch.utils.data import BatchSampler, IterableDataset, RandomSampler, SequentialSampler, _utils
+from torch.utils.data import (
+    BatchSampler,
+    IterableDataset,
+    IterDataPipe,
+    RandomSampler,
+    SequentialSampler,
+    _utils,
+    graph_settings,
+)
 
 import forebay as fb
 from forebay.torch import _iterators
@@ -78,6 +88,11 @@ class DataLoader:
         self.worker_method = worker_method
         self._is_iterable = isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__")
         self._is_graph = isinstance(dataset, fb.Dataset)
+        if isinstance(dataset, IterDataPipe) and shuffle is not None:
+            self.dataset = dataset = graph_settings.apply_shuffle_settings(dataset, shuffle=shuffle)
+            shuffle = None
+        # Each batch has its worker, as in torch. Else whoever is free makes the next.
+        self._takes_turns = self._is_iterable or worker_init_fn is not None
         if self._is_iterable and not self._is_graph:
             _check_iterable(shuffle, sampler, batch_sampler)
         _check_samplers(shuffle, sampler, batch_sampler, batch_size, drop_last)
@@ -108,6 +123,14 @@ class DataLoader:
         self._iterator: Any = None
         self._graph_loader = self._over_graph(bool(shuffle)) if self._is_graph else None
         self._ready = True
+        if num_workers > len(os.sched_getaffinity(0)):
+            warnings.warn(
+                f"This DataLoader will create {num_workers} worker processes in total. Our suggested max number of worker in "
+                f"current system is {len(os.sched_getaffinity(0))}, which is smaller than what this DataLoader is going to create.",
+                stacklevel=2,
+            )
+
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._ready and name in FROZEN:

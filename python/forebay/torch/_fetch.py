@@ -40,6 +40,7 @@ class Fetcher:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
+        self.epoch = 0
         self.given = 0
         self.over = False
         self._iterator: Iterator[Any] | None = None
@@ -114,12 +115,17 @@ class End:
 
 @dataclass
 class Message:
-    """What a worker is asked for: the batch of ``index``, the ``number``th of its worker, under the setup in a file."""
+    """What a worker is asked for: the batch of ``index``, the ``number``th of its worker in this epoch, under the setup in a file.
+
+    worker: which one it is; -1 for whichever gets the message.
+    seed: what random choices come from; none where they go on from those before.
+    """
 
     setup: str
+    epoch: int
     worker: int
     number: int
-    seed: int
+    seed: int | None
     index: Any
 
 
@@ -149,7 +155,7 @@ def answer(message: bytes) -> Any:
         if setup.is_iterable:
             fetcher.skip(asked.number, asked.index)
             fetcher.given += 1
-        if _in_worker():
+        if asked.seed is not None and _in_worker():
             seed(asked.seed)
         return fetcher.fetch(asked.index)
     except StopIteration:
@@ -163,8 +169,8 @@ def _in_worker() -> bool:
 
 
 def _fetcher(asked: Message) -> Fetcher:
-    """The fetcher of this setup, which is begun with its first message."""
-    place = (asked.setup, asked.worker if _in_worker() else -1)
+    """The fetcher of this setup, which is begun with its first message; an iterable dataset is iterated anew in each epoch."""
+    place = (asked.setup, asked.worker)
     with _here.lock:
         known = _here.fetchers.get(place)
         if known is None:
@@ -172,7 +178,10 @@ def _fetcher(asked: Message) -> Fetcher:
                 _here.fetchers.clear()  # Of an epoch that is over.
             setup = _here.setups.get(asked.setup)
             known = _begin(asked, setup if setup is not None else load(asked.setup))
-            _here.fetchers[place] = known
+        elif known.epoch != asked.epoch and not isinstance(known.setup, Raised) and known.setup.is_iterable:
+            known = known.setup.fetcher()
+        known.epoch = asked.epoch
+        _here.fetchers[place] = known
         return known
 
 
@@ -222,7 +231,8 @@ class Sent:
 
     def close(self) -> None:
         _here.setups.pop(self.path, None)
-        _here.fetchers.pop((self.path, -1), None)
+        for place in [place for place in _here.fetchers if place[0] == self.path]:
+            _here.fetchers.pop(place, None)
         if self.number is not None:
             os.close(self.number)
             self.number = None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils.data import _utils
+from torch.utils.data import IterDataPipe, _utils, graph_settings
 
 from forebay.torch._engine import Engine
 from forebay.torch._fetch import End, Message, Raised, Sent, Setup
@@ -39,12 +40,14 @@ class Epoch(Iterator[Any]):
         known = loader._take_resume()
         place = known or Place(loader._place.epoch + 1)
         sampler = loader._index_sampler
+        self._dataset = loader.dataset
         if known is None:
             place.generator = (loader.generator or torch.default_generator).get_state()
             inner = _stateful(loader)
             place.sampler = inner.state_dict() if inner is not None else None
+            self._seed_pipes()
             self._sampler_iter = iter(sampler)
-            place.base_seed = int(torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item())
+            place.base_seed = _draw(loader)
         else:
             self._go_on(known)
         loader._place = place
@@ -60,22 +63,36 @@ class Epoch(Iterator[Any]):
         inner = _stateful(loader)
         if inner is not None and place.sampler is not None:
             inner.load_state_dict(place.sampler)
+        self._seed_pipes()
         self._sampler_iter = iter(loader._index_sampler)
-        torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
+        _draw(loader)
         if not loader._is_iterable:
             for _ in range(place.yielded):
                 next(self._sampler_iter)
         if loader.generator is None:
             generator.set_state(now)
 
+    def _seed_pipes(self) -> None:
+        """Seeds the random pipes of torch's own DataPipes, which draws a number first."""
+        if isinstance(self._loader.dataset, IterDataPipe):
+            shared = torch.Generator().manual_seed(_draw(self._loader))
+            self._dataset = graph_settings.apply_random_seed(self._loader.dataset, shared)
+
     def _count(self, place: Place) -> None:
         """One more batch is taken."""
         place.yielded += 1
         told = self._loader._length_told
         if self._loader._is_iterable and told is not None and place.yielded > told:
+            more = ""
+            if self._loader.num_workers > 0:
+                more = (
+                    "For multiprocessing data-loading, this could be caused by not properly configuring the "
+                    "IterableDataset replica at each worker. Please see "
+                    "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
+                )
             warnings.warn(
                 f"Length of IterableDataset {self._loader.dataset} was reported to be {told} "
-                f"(when accessing len(dataloader)), but {place.yielded} samples have been fetched. ",
+                f"(when accessing len(dataloader)), but {place.yielded} samples have been fetched. {more}",
                 stacklevel=3,
             )
 
@@ -85,7 +102,7 @@ class Epoch(Iterator[Any]):
     def _setup(self, place: Place) -> Setup:
         loader = self._loader
         return Setup(
-            dataset=loader.dataset,
+            dataset=self._dataset,
             collate_fn=loader.collate_fn,  # type: ignore[arg-type]
             is_iterable=loader._is_iterable,
             auto_collation=loader._auto_collation,
@@ -97,6 +114,11 @@ class Epoch(Iterator[Any]):
 
     def __len__(self) -> int:
         return len(self._loader._index_sampler)
+
+
+def _draw(loader: DataLoader) -> int:
+    """A number of the loader's generator, as torch draws its base seed."""
+    return int(torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item())
 
 
 def _stateful(loader: DataLoader) -> Any:
@@ -175,14 +197,16 @@ class Parallel(Epoch):
         except StopIteration:
             self._more = False
             return
-        at, place = self._next_turn(), self._at
+        at, place, loader = self._next_turn(), self._at, self._loader
         if at is None or self._sent is None:
             self._more = False
             return
         number = self._asked[at]
-        seed = (place.base_seed + 0x9E3779B97F4A7C15 * (self._drawn + 1)) % 2**63
-        worker = at if len(self._engines) > 1 else -1
-        self._engines[at].ask(Message(self._sent.path, worker, number, seed, index))
+        seed: int | None = (place.base_seed + 0x9E3779B97F4A7C15 * (self._drawn + 1)) % 2**63
+        if loader.worker_init_fn is not None:
+            seed = None  # It may have seeded the workers itself.
+        worker = at if loader._takes_turns else -1
+        self._engines[at].ask(Message(self._sent.path, place.epoch, worker, number, seed, index))
         self._asked[at] += 1
         self._drawn += 1
         self._waiting.append(at)
@@ -198,11 +222,9 @@ class Parallel(Epoch):
 
     def __next__(self) -> Any:
         while self._waiting:
-            at = self._waiting.pop(0)
+            at, data = self._take()
             if not self._at.active[at]:
-                self._take(at)
                 continue
-            data = self._take(at)
             if isinstance(data, End):
                 self._at.active[at] = False
                 self._ask()
@@ -216,12 +238,32 @@ class Parallel(Epoch):
         self._at.ended = True
         raise StopIteration
 
-    def _take(self, at: int) -> Any:
-        timeout = self._loader.timeout
+    def _take(self) -> tuple[int, Any]:
+        """The answer that is waited for longest, and of which engine; or the first that comes, if the order does not count."""
+        begin = time.monotonic()
+        while not self._loader.in_order and len(self._engines) > 1:
+            for at in dict.fromkeys(self._waiting):
+                try:
+                    return self._took(at, self._engines[at].take(0.0))
+                except TimeoutError:
+                    self._check_time(begin)
+            time.sleep(0.001)
+        at = self._waiting[0]
         try:
-            return self._engines[at].take(timeout or None)
+            return self._took(at, self._engines[at].take(self._loader.timeout or None))
         except TimeoutError:
-            raise RuntimeError(f"DataLoader timed out after {timeout} seconds") from None
+            self._check_time(None)
+            raise
+
+    def _took(self, at: int, data: Any) -> tuple[int, Any]:
+        self._waiting.remove(at)
+        return at, data
+
+    def _check_time(self, begin: float | None) -> None:
+        """Raises what torch does if the wait took too long; none for one that did."""
+        limit = self._loader.timeout
+        if begin is None or (limit and time.monotonic() - begin > limit):
+            raise RuntimeError(f"DataLoader timed out after {limit} seconds") from None
 
 
 def _dealt(place: Place, count: int) -> list[int]:
@@ -230,10 +272,10 @@ def _dealt(place: Place, count: int) -> list[int]:
 
 
 def _engines(loader: DataLoader, threads: bool) -> list[Engine]:
-    """Workers that wait for something to do, or new ones: one engine for all, or for an iterable dataset one for each worker."""
+    """Workers that wait for something to do, or new ones: one engine for all, or one for each worker where they take turns."""
     if loader._spare:
         return loader._spare.pop()
-    if loader._is_iterable:
+    if loader._takes_turns:
         return [Engine(1, threads, True) for _ in range(loader.num_workers)]
     return [Engine(loader.num_workers, threads, loader.in_order)]
 

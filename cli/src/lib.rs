@@ -1,0 +1,87 @@
+//! The command `forebay`, for programs that bring it along: reads the command line and hands it to one file per subcommand.
+
+mod audit;
+mod coverage;
+mod dump;
+mod explain;
+mod head;
+mod open;
+mod outcome;
+mod plugins;
+mod preview;
+mod print;
+mod progress;
+mod report;
+mod run;
+mod saves;
+mod snapshot;
+mod unit;
+
+use std::{ffi::OsString, path::PathBuf, time::Instant};
+
+use clap::{Parser, Subcommand};
+
+/// Turns shards into training batches, through plugins found at run time.
+#[derive(Parser)]
+#[command(name = "forebay", version, propagate_version = true)]
+struct Cli {
+    #[command(flatten)]
+    plugins: open::Plugins,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a graph, or whatever is at a path, and tell what came out
+    Run(Box<run::Args>),
+    /// Show the first samples of a file, folder, pattern, URL or graph
+    Head(head::Args),
+    /// Print every sample of a path or graph as a line of JSON
+    Dump(dump::Args),
+    /// Show what a graph would do, without opening its data
+    Explain(explain::Args),
+    /// Show, check and lock plugins, and what may be wrong with them here
+    #[command(subcommand)]
+    Plugins(plugins::Command),
+    /// Say whether every sample came exactly once, over all runs and ranks
+    Audit(audit::Args),
+    /// Show what is in snapshots
+    #[command(subcommand)]
+    Snapshot(snapshot::Command),
+}
+
+/// What a program that brings the command along has for it. The command itself has nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Home {
+    /// The folder that stands for that of the program, where plugins are looked for; none for the program's own.
+    pub folder: Option<PathBuf>,
+    /// Plugins, or folders of them, that are looked at before those of the environment.
+    pub plugins: Vec<PathBuf>,
+}
+
+/// Runs the command with these arguments, of which the first is its name, and gives the exit code.
+///
+/// The program calls [`serve_if_worker`](forebay_loader::serve_if_worker) before. Only one command runs in a process: it takes standard output for itself.
+pub fn run(args: impl IntoIterator<Item = OsString>, home: Home) -> u8 {
+    let begun = Instant::now();
+    let Cli { mut plugins, command } = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print(); // When standard error or output is gone there is nobody to tell.
+            return u8::try_from(error.exit_code()).unwrap_or(2);
+        }
+    };
+    plugins.home = home;
+    let _ = print::keep_output(); // Where that fails, what plugins write lies among what this writes.
+    let (result, json) = match &command {
+        Command::Run(args) => (run::run(args, &plugins, begun), args.json),
+        Command::Head(args) => (head::head(args, &plugins), args.json),
+        Command::Dump(args) => (dump::dump(args, &plugins), false),
+        Command::Explain(args) => (explain::explain(args, &plugins), args.json),
+        Command::Plugins(command) => (plugins::plugins(command, &plugins), command.json()),
+        Command::Audit(args) => (audit::audit(args), args.json),
+        Command::Snapshot(command) => (snapshot::snapshot(command), command.json()),
+    };
+    outcome::tell(result, json)
+}
