@@ -169,9 +169,10 @@ def dump(called: str, function: Any) -> bytes:
     try:
         import cloudpickle as how
     except ImportError:
-        how = pickle  # type: ignore[assignment]
+        how = pickle
     try:
-        return how.dumps(function, protocol=5)
+        pickled: bytes = how.dumps(function, protocol=5)
+        return pickled
     except Exception as error:
         hint = "" if how is not pickle else "; cloudpickle, once installed, sends functions that no module has"
         shown = called.split("@")[0]

@@ -1,5 +1,6 @@
 """Datasets of torch's kind for the tests: in a module, so that worker processes find them by name."""
 
+# mypy: allow-subclassing-any
 from __future__ import annotations
 
 import random

@@ -20,7 +20,11 @@ def test_every_pipe_is_a_method_with_its_options() -> None:
         method = getattr(dataset, name)
         names = [option["name"] for option in pipe["options"]]
         spelt = [option + "_" * keyword.iskeyword(option) for option in names]
-        assert sorted(inspect.signature(method).parameters) == sorted(spelt)
+        parameters = inspect.signature(method).parameters
+        if name in vars(fb.Dataset):  # One that takes functions too.
+            assert inspect.Parameter.VAR_KEYWORD in {parameter.kind for parameter in parameters.values()}
+            continue
+        assert sorted(parameters) == sorted(spelt)
         assert pipe["summary"] in method.__doc__
     assert {"shuffle", "batch", "untar", "decode"} <= set(dir(dataset))
 
@@ -62,9 +66,9 @@ def test_a_dataset_is_a_value() -> None:
         (lambda: fb.rnage(3), AttributeError, "did you mean 'range'"),
         (lambda: fb.range(3).bacth(2), AttributeError, "did you mean 'batch'"),
         (lambda: fb.range(3).batch(2, sise=3).loader(), fb.InvalidError, "unknown option `sise`"),
-        (lambda: fb.range(3).batch(2, size=3), TypeError, "twice"),
-        (lambda: fb.range(3).batch(object()), TypeError, "expected what JSON has"),
-        (lambda: fb.range(3).batch("x").loader(), fb.InvalidError, "size"),
+        (lambda: fb.range(3).shuffle(2, size=3), TypeError, "twice"),
+        (lambda: fb.range(3).shuffle(object()), TypeError, "expected what JSON has"),
+        (lambda: fb.range(3).shuffle("x").loader(), fb.InvalidError, "size"),
         (lambda: fb.range(3).loader(executor="thraeds"), fb.InvalidError, "thraeds"),
         (lambda: fb.range(3).loader(num_workers=-1), fb.InvalidError, "0 or more"),
         (lambda: fb.range(3).loader(output="tensorflow"), fb.InvalidError, "expected one of"),
@@ -93,7 +97,7 @@ def test_errors_have_kind_and_place_and_are_pickled(tmp_path: Path) -> None:
 def test_samples_that_fail_by_path_are_listed(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": \n{"a": 3}\n')
     with fb.open(tmp_path / "a.jsonl").loader(num_workers=1) as loader:
-        found = []
+        found: list[int] = []
         with pytest.raises(fb.CorruptError, match="failed once"):
             found.extend(sample["a"] for sample in loader)
         assert [lost.node for lost in loader.quarantine()] == ["json_lines"]

@@ -12,6 +12,7 @@ import sys
 import threading
 import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -218,14 +219,14 @@ def test_datasets_and_loaders_are_pickled_as_data(truth: list[list[int]]) -> Non
         assert values(other) == truth[1:]
 
 
-def child(code: str, **settings: object) -> subprocess.CompletedProcess[str]:
+def child(code: str, **settings: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-W", "error", "-X", "faulthandler", "-c", code],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
-        **settings,  # type: ignore[call-overload]
+        **settings,
     )
 
 

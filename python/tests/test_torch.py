@@ -118,10 +118,11 @@ def test_a_state_goes_on(dataset: Any, workers: int, taken: int) -> None:
 def test_a_state_at_the_end_of_an_epoch_begins_the_next() -> None:
     first = DataLoader(d.Items(12), batch_size=4, shuffle=True, generator=seeded())
     truth = [[plain(batch) for batch in first] for _ in range(2)]
-    first = DataLoader(d.Items(12), batch_size=4, shuffle=True, generator=seeded())
+    drawn_from = seeded()
+    first = DataLoader(d.Items(12), batch_size=4, shuffle=True, generator=drawn_from)
     assert [plain(batch) for batch in first] == truth[0]
     generator = seeded()
-    generator.set_state(first.generator.get_state())
+    generator.set_state(drawn_from.get_state())
     rest = DataLoader(d.Items(12), batch_size=4, shuffle=True, generator=generator)
     rest.load_state_dict(first.state_dict())
     assert [plain(batch) for batch in rest] == truth[1]
@@ -130,12 +131,11 @@ def test_a_state_at_the_end_of_an_epoch_begins_the_next() -> None:
 def test_a_killed_worker_costs_no_batch() -> None:
     truth = [plain(batch) for batch in DataLoader(d.Items(400), batch_size=2)]
     loader = DataLoader(d.Items(400), batch_size=2, num_workers=2)
-    epoch = iter(loader)
     found = []
-    for number, batch in enumerate(epoch):
+    for number, batch in enumerate(loader):
         found.append(plain(batch))
         if number in (10, 90):
-            os.kill(epoch._engines[0].pids()[number % 2], signal.SIGKILL)
+            os.kill(loader.worker_processes()[number % 2], signal.SIGKILL)
     assert found == truth
 
 
@@ -212,7 +212,7 @@ def test_epochs_that_are_broken_off_and_two_at_once() -> None:
 
 def test_arguments_are_checked_as_by_torch() -> None:
     items, stream = d.Items(3), d.Stream(3)
-    for dataset, given in [
+    wrong: list[tuple[Any, dict[str, Any]]] = [
         (items, {"num_workers": -1}),
         (items, {"timeout": -1}),
         (items, {"prefetch_factor": 2}),
@@ -226,7 +226,8 @@ def test_arguments_are_checked_as_by_torch() -> None:
         (stream, {"shuffle": True}),
         (stream, {"sampler": [1]}),
         (stream, {"batch_sampler": [[1]]}),
-    ]:
+    ]
+    for dataset, given in wrong:
         with pytest.raises(ValueError) as torchs:
             Torchs(dataset, **given)
         with pytest.raises(ValueError) as ours:

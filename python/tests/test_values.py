@@ -6,6 +6,7 @@ import gc
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def test_text_of_a_batch_is_a_list(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"])
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (2, 1, 3), (0, 4)])
 def test_every_type_and_shape_comes_as_it_was_saved(tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
-    saved = (np.arange(int(np.prod(shape))) % 2).reshape(shape).astype(dtype)
+    saved: Any = (np.arange(int(np.prod(shape))) % 2).reshape(shape).astype(dtype)
     np.save(tmp_path / "a.npy", saved)
     (sample,) = fb.open(tmp_path / "a.npy").head()
     (array,) = (value for value in sample.values() if isinstance(value, fb.Array))

@@ -8,6 +8,7 @@ import os
 import pickle
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -120,6 +121,7 @@ class DataLoader:
         self._place = Place()
         self._resume: Place | None = None
         self._spare: list[list[Engine]] = []
+        self._engines: weakref.WeakSet[Engine] = weakref.WeakSet()
         self._iterator: Any = None
         self._graph_loader = self._over_graph(bool(shuffle)) if self._is_graph else None
         self._ready = True
@@ -130,7 +132,7 @@ class DataLoader:
                 stacklevel=2,
             )
 
-    __class_getitem__ = classmethod(types.GenericAlias)
+    __class_getitem__: Any = classmethod(types.GenericAlias)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._ready and name in FROZEN:
@@ -231,6 +233,16 @@ class DataLoader:
             if callable(getattr(one, "set_epoch", None)):
                 one.set_epoch(epoch)  # type: ignore[union-attr]
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__dict__["_engines"] = weakref.WeakSet()
+
+    def worker_processes(self) -> list[int]:
+        """The ids of its worker processes."""
+        if self._graph_loader is not None:
+            return self._graph_loader.worker_processes()
+        return [process for engine in self._engines for process in engine.pids()]
+
     def close(self) -> None:
         """Ends the workers."""
         if self._graph_loader is not None:
@@ -270,6 +282,7 @@ class DataLoader:
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
+        del state["_engines"]
         state.update(_spare=[], _iterator=None, _resume=self._resume or (self._place if self._place.yielded else None))
         return state
 

@@ -276,8 +276,11 @@ def _engines(loader: DataLoader, threads: bool) -> list[Engine]:
     if loader._spare:
         return loader._spare.pop()
     if loader._takes_turns:
-        return [Engine(1, threads, True) for _ in range(loader.num_workers)]
-    return [Engine(loader.num_workers, threads, loader.in_order)]
+        made = [Engine(1, threads, True) for _ in range(loader.num_workers)]
+    else:
+        made = [Engine(loader.num_workers, threads, loader.in_order)]
+    loader._engines.update(made)
+    return made
 
 
 def _give_back(loader: weakref.ref[DataLoader], engines: list[Engine]) -> None:
