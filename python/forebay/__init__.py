@@ -7,8 +7,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from forebay import plugins
-from forebay._dataset import Dataset, files, from_indexed, from_iterable, from_list, open
+from forebay._dataset import Dataset, files, from_indexed, from_iterable, from_list, image_folder, open
 from forebay._dataset import __getattr__ as __getattr__
 from forebay._errors import (
     AbiError,
@@ -25,6 +27,9 @@ from forebay._errors import (
 )
 from forebay._loader import Batch, Epoch, Loader
 from forebay._native import Array, Columns
+
+if TYPE_CHECKING:
+    from forebay._pipes import *  # noqa: F403
 
 __all__ = [
     "AbiError",
@@ -48,6 +53,7 @@ __all__ = [
     "from_indexed",
     "from_iterable",
     "from_list",
+    "image_folder",
     "open",
     "plugins",
 ]

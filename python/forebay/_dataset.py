@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import keyword
 import os
@@ -16,10 +17,14 @@ from forebay._native import Graph
 if TYPE_CHECKING:
     import inspect
 
+    from forebay._pipes import Pipes
+else:
+    Pipes = object  # Pipes are found when they are asked for.
+
 Node = dict[str, Any]
 
 
-class Dataset:
+class Dataset(Pipes):
     """What is read, and what is done with it: a graph of pipes.
 
     It is a value: each method gives another one. Every pipe of every plugin is a method: ``dir(ds)`` lists them, and
@@ -72,7 +77,7 @@ class Dataset:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dataset:
         """The graph in a file: TOML, or JSON if that is its name's end."""
-        with open_text(path, encoding="utf-8") as file:
+        with builtins.open(path, encoding="utf-8") as file:
             text = file.read()
         return cls.from_json(text) if os.fspath(path).endswith(".json") else cls.from_toml(text)
 
@@ -107,6 +112,11 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"<forebay.Dataset {self._graph().shown(plugins.registry(), 3)}>"
+
+    def _repr_html_(self) -> str:
+        from forebay import _html
+
+        return _html.graph(self._nodes)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Dataset) and self._key() == other._key()
@@ -248,6 +258,10 @@ class Dataset:
         """What reads it: see :class:`Loader` for the settings."""
         return Loader(self, **settings)
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Its batches as a stream of Arrow's: ``polars.DataFrame(ds)``, ``pyarrow.table(ds)``. It needs pyarrow."""
+        return self.loader(output="arrow").__arrow_c_stream__(requested_schema)
+
     def head(self, count: int = 5) -> list[dict[str, Any]]:
         """The first samples."""
         with self.loader(executor="inline", limit=count) as loader:
@@ -257,9 +271,6 @@ class Dataset:
                 if len(found) == count:
                     break
             return found
-
-
-open_text = open
 
 
 def open(path: str | os.PathLike[str]) -> Dataset:
@@ -274,6 +285,26 @@ def files(*paths: str | os.PathLike[str], **options: Any) -> Dataset:
     """The files at these paths, patterns or URLs: a sample for each."""
     names = [os.fspath(path) for path in paths]
     return _behind((), "files", (names if len(names) != 1 else names[0],), options)
+
+
+PICTURES = "{jpg,jpeg,png,webp,gif,bmp,tif,tiff,JPG,JPEG,PNG,WEBP,GIF,BMP,TIF,TIFF}"
+
+
+def image_folder(path: str | os.PathLike[str], *, shuffle: bool = False, classes: list[str] | None = None) -> Dataset:
+    """The pictures below a folder that has a folder for each class: ``image``, the file's bytes, ``label``, ``class`` and ``path``.
+
+    shuffle: all files in random order, in another one in each epoch. It costs no memory, since a file is read when its turn comes.
+    classes: the names of the folders, whose places are the labels; unless given, all there are, in the order of their names.
+
+    Cut and decode them behind it: ``fb.image_folder("train", shuffle=True).random_resized_crop(224).decode()``.
+    """
+    root = os.fspath(path)
+    found = files(f"{root.rstrip('/')}/**/*.{PICTURES}", open="none")
+    if shuffle:
+        found = _behind((found,), "random_sampler", (), {})
+    given: dict[str, Any] = {"root": root} if classes is None else {"root": root, "classes": classes}
+    labelled = _behind((found,), "label", (), given)
+    return _behind((_behind((labelled,), "read", (), {}),), "rename", ("bytes=image",), {})
 
 
 def from_iterable(make: Callable[[], Iterable[Any]] | Iterable[Any], *, version: str | None = None, **options: Any) -> Dataset:

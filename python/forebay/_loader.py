@@ -20,7 +20,7 @@ from forebay._native import Loader as Native
 if TYPE_CHECKING:
     from forebay._dataset import Dataset
 
-OUTPUTS = ("batch", "numpy", "torch")
+OUTPUTS = ("batch", "numpy", "torch", "jax", "arrow")
 LEVELS = {1: logging.ERROR, 2: logging.WARNING, 3: logging.INFO, 4: logging.DEBUG}
 log = logging.getLogger("forebay")
 log.addHandler(logging.NullHandler())
@@ -45,6 +45,11 @@ class Batch(dict[str, Any]):
 
     uid: int
     key: str
+
+    def _repr_html_(self) -> str:
+        from forebay import _html
+
+        return _html.sample(self)
 
 
 class Lost(NamedTuple):
@@ -81,7 +86,8 @@ class Loader:
     ranks: ``(rank, world_size)``, or ``"env"`` for ``RANK`` and ``WORLD_SIZE``.
     budget: the most bytes that wait between pipes, as ``"256MiB"``.
     shuffles: ``False`` leaves out what shuffles, for validation.
-    output: ``"batch"`` gives :class:`Batch` with :class:`Array`; ``"numpy"`` and ``"torch"`` give a ``dict`` of theirs.
+    output: ``"batch"`` gives :class:`Batch` with :class:`Array`; ``"numpy"``, ``"torch"`` and ``"jax"`` give a ``dict`` of theirs; ``"arrow"`` gives
+    a ``pyarrow.RecordBatch``, of a batch.
     """
 
     def __init__(
@@ -175,10 +181,8 @@ class Loader:
             self._log()
             raise StopIteration
         fields, uid, key = found
-        if self.output == "numpy":
-            return {name: _numpy(value) for name, value in fields.items()}
-        if self.output == "torch":
-            return {name: _torch(value) for name, value in fields.items()}
+        if self.output != "batch":
+            return _shown(fields, self.output)
         batch = Batch(fields)
         batch.uid, batch.key = uid, key
         return batch
@@ -186,6 +190,12 @@ class Loader:
     def _log(self) -> None:
         for level, line in self._native.take_log():
             log.log(LEVELS.get(level, logging.INFO), "%s", line)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The next epoch's batches as a stream of Arrow's, for polars, pandas, DuckDB and others. It needs pyarrow."""
+        from forebay import _arrow
+
+        return _arrow.stream(self, requested_schema)
 
     def __len__(self) -> int:
         """How many samples, or batches, an epoch has."""
@@ -311,13 +321,27 @@ def _bytes(size: int | str | None) -> int | None:
     return parse_bytes(size) if isinstance(size, str) else size
 
 
+def _shown(fields: dict[str, Any], output: str) -> Any:
+    """The fields as another library has them."""
+    if output == "arrow":
+        from forebay import _arrow
+
+        return _arrow.record_batch(fields)
+    show = {"numpy": _numpy, "torch": _torch, "jax": _jax}[output]
+    return {name: show(value) for name, value in fields.items()}
+
+
 def _numpy(value: Any) -> Any:
-    if isinstance(value, Array):
-        return value.numpy()
-    return value
+    return value.numpy() if isinstance(value, Array) else value
 
 
 def _torch(value: Any) -> Any:
-    if isinstance(value, Array):
-        return value.torch()
-    return value
+    return value.torch() if isinstance(value, Array) else value
+
+
+def _jax(value: Any) -> Any:
+    if not isinstance(value, Array):
+        return value
+    import jax
+
+    return jax.dlpack.from_dlpack(value)

@@ -63,11 +63,8 @@ fn shown<'py>(py: Python<'py>, field: &str, value: &Value) -> PyResult<Bound<'py
         View::Tensor(tensor) => Bound::new(py, Array::new(tensor.clone()))?.into_any(),
         View::Arrow(_) => Bound::new(py, Columns(value.clone()))?.into_any(),
         View::List(values) => {
-            let list = PyList::empty(py);
-            for value in values {
-                list.append(shown(py, field, value)?)?;
-            }
-            list.into_any()
+            let items = values.iter().map(|value| shown(py, field, value)).collect::<PyResult<Vec<_>>>()?;
+            PyList::new(py, items)?.into_any()
         }
         View::Struct(fields) => {
             if let (Some(pickle), Some(leaves)) = (fields.get(PICKLED), fields.get(LEAVES)) {

@@ -6,10 +6,15 @@ import inspect
 import keyword
 import pickle
 from pathlib import Path
+from typing import Any
 
+import make_stubs
 import pytest
 
 import forebay as fb
+
+
+untyped: Any = fb.range(3)
 
 
 def test_every_pipe_is_a_method_with_its_options() -> None:
@@ -27,6 +32,11 @@ def test_every_pipe_is_a_method_with_its_options() -> None:
         assert sorted(parameters) == sorted(spelt)
         assert pipe["summary"] in method.__doc__
     assert {"shuffle", "batch", "untar", "decode"} <= set(dir(dataset))
+
+
+def test_the_stubs_say_what_the_plugins_say() -> None:
+    written = (Path(fb.__file__).parent / "_pipes.pyi").read_text(encoding="utf-8")
+    assert written == make_stubs.text(), "run python/tests/make_stubs.py"
 
 
 def test_forms_come_back(tmp_path: Path) -> None:
@@ -66,9 +76,9 @@ def test_a_dataset_is_a_value() -> None:
         (lambda: fb.rnage(3), AttributeError, "did you mean 'range'"),
         (lambda: fb.range(3).bacth(2), AttributeError, "did you mean 'batch'"),
         (lambda: fb.range(3).batch(2, sise=3).loader(), fb.InvalidError, "unknown option `sise`"),
-        (lambda: fb.range(3).shuffle(2, size=3), TypeError, "twice"),
-        (lambda: fb.range(3).shuffle(object()), TypeError, "expected what JSON has"),
-        (lambda: fb.range(3).shuffle("x").loader(), fb.InvalidError, "size"),
+        (lambda: untyped.shuffle(2, size=3), TypeError, "twice"),
+        (lambda: untyped.shuffle(object()), TypeError, "expected what JSON has"),
+        (lambda: untyped.shuffle("x").loader(), fb.InvalidError, "size"),
         (lambda: fb.range(3).loader(executor="thraeds"), fb.InvalidError, "thraeds"),
         (lambda: fb.range(3).loader(num_workers=-1), fb.InvalidError, "0 or more"),
         (lambda: fb.range(3).loader(output="tensorflow"), fb.InvalidError, "expected one of"),

@@ -1,8 +1,8 @@
 //! Functions of many samples: a dict of lists in, a dict of lists out.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Items, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Stream,
-    Uids, Value, options,
+    Context, DataPipe, Error, Io, Items, Key, Length, PipeInfo, Result, Sample, Schema, State, StateExt,
+    Step, Str, Stream, Uids, Value, options,
 };
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -35,7 +35,21 @@ pub(super) struct PyGather {
     size: usize,
     drop_last: bool,
     whole: bool,
-    held: Vec<Sample>,
+    held: Option<Held>,
+    /// After a restore: which of the samples that come again failed before.
+    skip: Vec<u64>,
+}
+
+/// The samples held: the uid, key and fields of the first, and the values of all, field by field.
+struct Held {
+    uid: u64,
+    key: Key,
+    schema: Schema,
+    lists: Vec<Vec<Value>>,
+    count: usize,
+    /// How many were taken since the first, and which of those do not fit.
+    taken: u64,
+    failed: Vec<u64>,
 }
 
 impl DataPipe for PyGather {
@@ -51,61 +65,102 @@ impl DataPipe for PyGather {
 
     fn new(options: PyGatherOptions) -> Result<Self> {
         let PyGatherOptions { size, drop_last, whole } = options;
-        Ok(Self { size, drop_last, whole, held: Vec::new() })
+        Ok(Self { size, drop_last, whole, held: None, skip: Vec::new() })
     }
 }
 
 impl PyGather {
-    /// What is held as one sample, which has the uid and key of the first.
+    /// Takes one sample from the input, if one waits; says whether.
+    fn take(&mut self, io: &mut Io) -> Result<bool> {
+        let (whole, size, held, skip) = (self.whole, self.size, &mut self.held, &mut self.skip);
+        let Some(input) = io.input(0) else { return Ok(false) };
+        let taken = input.pop_with(|uid, key, schema, values| {
+            let held = held.get_or_insert_with(|| Held::new(uid, key.clone(), schema, whole, size));
+            let number = held.taken;
+            held.taken += 1;
+            if whole {
+                held.lists[0].push(Value::with_schema(schema.clone(), values.iter_mut().map(take).collect()));
+                held.count += 1;
+                return Ok(());
+            }
+            let fits = held.add(schema, values);
+            if fits.is_err() {
+                held.failed.push(number);
+            }
+            // One that failed before the restore was told of.
+            let told = skip.contains(&number);
+            fits.or_else(|error| if told { Ok(()) } else { Err(error.context("sample", &*key)) })
+        });
+        taken.transpose().map(|taken| taken.is_some())
+    }
+
+    /// What is held as one sample.
     fn give(&mut self) -> Result<Sample> {
-        let mut held = std::mem::take(&mut self.held);
-        let Some(first) = held.first() else { return Err(Error::bug("no samples are held")) };
-        let (uid, key, schema) = (first.uid(), first.key().clone(), first.schema().clone());
-        if self.whole {
-            let whole = |sample: &mut Sample| Value::with_schema(sample.schema().clone(), take(sample));
-            let list = Value::list(held.iter_mut().map(whole).collect());
-            return Ok(Sample::with_schema(uid, key, Schema::new(["samples"]), vec![list]));
-        }
-        let mut lists: Vec<Vec<Value>> =
-            schema.names().iter().map(|_| Vec::with_capacity(held.len())).collect();
-        for sample in &mut held {
-            for (name, list) in schema.names().iter().zip(&mut lists) {
-                let missing =
-                    || Error::invalid(format!("found no field {name}, which the first of the batch has"));
-                list.push(
-                    sample.take(name.as_str()).ok_or_else(|| missing().context("sample", sample.key()))?,
-                );
-            }
-            if let Some((name, _)) = sample.fields().next() {
-                let more =
-                    Error::invalid(format!("found the field {name}, which the first of the batch lacks"));
-                return Err(more.context("sample", sample.key()));
-            }
-        }
+        self.skip.clear();
+        let Some(Held { uid, key, schema, lists, .. }) = self.held.take() else {
+            return Err(Error::bug("no samples are held"));
+        };
+        let schema = if self.whole { Schema::new(["samples"]) } else { schema };
         Ok(Sample::with_schema(uid, key, schema, lists.into_iter().map(Value::list).collect()))
+    }
+
+    fn count(&self) -> usize {
+        self.held.as_ref().map_or(0, |held| held.count)
     }
 }
 
-fn take(sample: &mut Sample) -> Vec<Value> {
-    sample.values_mut().iter_mut().map(|value| std::mem::replace(value, Value::NULL)).collect()
+impl Held {
+    fn new(uid: u64, key: Key, schema: &Schema, whole: bool, size: usize) -> Self {
+        let lists = if whole { 1 } else { schema.len() };
+        // A size that nobody has that many samples for takes no memory ahead.
+        let lists = (0..lists).map(|_| Vec::with_capacity(size.min(1024))).collect();
+        Self { uid, key, schema: schema.clone(), lists, count: 0, taken: 0, failed: Vec::new() }
+    }
+
+    /// Adds a sample, which must have the fields of the first.
+    fn add(&mut self, schema: &Schema, values: &mut [Value]) -> Result<()> {
+        if self.schema.is(schema) || self.schema == *schema {
+            self.lists.iter_mut().zip(values).for_each(|(list, value)| list.push(take(value)));
+        } else {
+            let missing = |name: &Str| {
+                Error::invalid(format!("found no field {name}, which the first of the batch has"))
+            };
+            let place = |name: &Str| schema.position(name.as_str()).ok_or_else(|| missing(name));
+            let places = self.schema.names().iter().map(place).collect::<Result<Vec<_>>>()?;
+            if let Some(more) =
+                schema.names().iter().find(|name| self.schema.position(name.as_str()).is_none())
+            {
+                return Err(Error::invalid(format!(
+                    "found the field {more}, which the first of the batch lacks"
+                )));
+            }
+            self.lists.iter_mut().zip(places).for_each(|(list, place)| list.push(take(&mut values[place])));
+        }
+        self.count += 1;
+        Ok(())
+    }
+}
+
+fn take(value: &mut Value) -> Value {
+    std::mem::replace(value, Value::NULL)
 }
 
 impl Stream for PyGather {
     fn reset(&mut self, _: &Context) -> Result<()> {
-        self.held.clear();
+        self.held = None;
+        self.skip.clear();
         Ok(())
     }
 
     fn poll(&mut self, io: &mut Io, _: &Context) -> Result<Step> {
         while io.room() > 0 {
-            if self.held.len() == self.size {
+            if self.count() == self.size {
                 io.push(&mut self.give()?);
-            } else if let Some(sample) = io.pop(0) {
-                self.held.push(sample);
+            } else if self.take(io)? {
             } else if !io.ended(0) {
                 return Ok(Step::NeedInput(0));
-            } else if self.held.is_empty() || self.drop_last {
-                self.held.clear();
+            } else if self.held.is_none() || self.drop_last {
+                self.held = None;
                 return Ok(Step::End);
             } else {
                 io.push(&mut self.give()?);
@@ -114,18 +169,21 @@ impl Stream for PyGather {
         Ok(Step::Ready)
     }
 
-    fn length(&self, inputs: &[Option<forebay_core::Length>], _: &Context) -> Option<forebay_core::Length> {
+    fn length(&self, inputs: &[Option<Length>], _: &Context) -> Option<Length> {
         let size = self.size as u64;
         let lists = |count: u64| if self.drop_last { count / size } else { count.div_ceil(size) };
         Some(inputs.first().copied()??.map(lists))
     }
 
     fn state(&self) -> Result<State> {
-        Ok(State::json(1, &())?.again(0, self.held.len() as u64))
+        let held = self.held.as_ref();
+        let failed = held.map_or(&[][..], |held| &held.failed);
+        Ok(State::json(1, &failed)?.again(0, held.map_or(0, |held| held.taken)))
     }
 
     fn restore(&mut self, state: &State, _: &Context) -> Result<()> {
-        state.parse::<()>(1)
+        self.skip = state.parse(1)?;
+        Ok(())
     }
 }
 

@@ -1,0 +1,55 @@
+"""Batches as Arrow's: for pyarrow, pandas, polars and whoever reads its streams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import forebay as fb
+
+pa = pytest.importorskip("pyarrow")
+
+
+def test_a_dataset_is_a_table() -> None:
+    table = pa.table(fb.range(10).batch(4))
+    assert table.to_pydict() == {"value": list(range(10))} and table.column("value").num_chunks == 3
+
+
+def test_a_loader_gives_its_epochs() -> None:
+    with fb.range(10).shuffle(10).batch(4).loader(num_workers=2, seed=3) as loader:
+        first, second = pa.table(loader).to_pydict(), pa.table(loader).to_pydict()
+    assert sorted(first["value"]) == list(range(10)) and first != second
+
+
+def test_numbers_keep_their_memory_and_columns_theirs(tmp_path: Path) -> None:
+    import pyarrow.parquet as parquet
+
+    parquet.write_table(pa.table({"n": [1, 2, None], "text": ["a", None, "c"]}), tmp_path / "a.parquet")
+    (batch,) = fb.files(str(tmp_path / "*.parquet")).row_groups().read_columns().loader(output="arrow")
+    assert batch.to_pydict() == {"n": [1, 2, None], "text": ["a", None, "c"]}
+    (sample,) = fb.range(2000).batch(2000).loader(executor="inline")
+    from forebay import _arrow
+
+    assert _arrow.record_batch(dict(sample)).column(0).buffers()[1].address == sample["value"].ptr
+
+
+def test_pictures_are_tensors_of_fixed_shape_and_text_is_text() -> None:
+    items = [{"image": np.full((2, 3, 1), n, np.uint8), "text": f"t{n}"} for n in range(5)]
+    table = pa.table(fb.from_list(items).batch(2))
+    assert table.column("image").type == pa.fixed_shape_tensor(pa.uint8(), (2, 3, 1))
+    assert table.column("text").to_pylist() == ["t0", "t1", "t2", "t3", "t4"]
+    assert table.column("image").chunk(2).to_numpy_ndarray().tolist() == [[[[4]] * 3] * 2]
+
+
+def test_what_is_no_batch_is_refused() -> None:
+    with pytest.raises(fb.InvalidError, match="the field value is a single int"):
+        pa.table(fb.range(3))
+
+
+def test_polars_and_pandas_read_batches() -> None:
+    graph = fb.range(10).batch(4)
+    assert pa.table(graph).to_pydict() == {"value": list(range(10))}
+    polars = pytest.importorskip("polars")
+    assert polars.DataFrame(graph)["value"].to_list() == list(range(10))
