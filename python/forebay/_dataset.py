@@ -133,9 +133,13 @@ class Dataset(Pipes):
 
     # Pipes.
 
-    def pipe(self, name: str, /, *values: Any, **options: Any) -> Dataset:
-        """The pipe called ``name`` behind this: what ``ds.NAME(...)`` does, for names that are no method's."""
-        return _behind((self,), name, values, options)
+    def pipe(self, name: str, /, *values: Any, **options: Any) -> Any:
+        """The pipe called ``name`` behind this: what ``ds.NAME(...)`` does, for names that are no method's.
+
+        A pipe with several outputs, such as ``fork``, gives a dataset for each. What stands before it is read once for all of them.
+        """
+        made = _behind((self,), name, values, options)
+        return made if _outputs(made._nodes[-1]) == 1 else _split(made)
 
     def map(
         self,
@@ -154,7 +158,7 @@ class Dataset(Pipes):
         on: ``"process"`` or ``"threads"``. Unless given, functions run in processes where the interpreter has a lock.
 
         A function gives what becomes the sample: a ``tuple`` makes fields ``0``, ``1`` and so on, anything else the field ``value``.
-        In place of a function, the pipe ``map`` takes the name of a field and an expression, which needs no interpreter.
+        In place of a function, the pipe ``map`` takes expressions, which need no interpreter: ``ds.map("area=width * height")``.
 
         >>> import forebay as fb
         >>> [s["value"] for s in fb.range(3).map(lambda s: {"value": s["value"] * 2}).loader(executor="inline")]
@@ -238,10 +242,10 @@ class Dataset(Pipes):
         made._functions[called] = function
         return made
 
-    def __getattr__(self, name: str) -> Callable[..., Dataset]:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
             raise AttributeError(name)
-        return _method(name, lambda values, options: _behind((self,), name, values, options), "a Dataset")
+        return _method(name, lambda values, options: self.pipe(name, *values, **options), "a Dataset")
 
     def __dir__(self) -> list[str]:
         known = plugins.pipes()
@@ -384,8 +388,8 @@ def __getattr__(name: str) -> Callable[..., Dataset]:
 
 
 def _method(
-    name: str, make: Callable[[tuple[Any, ...], dict[str, Any]], Dataset], owner: str
-) -> Callable[..., Dataset]:
+    name: str, make: Callable[[tuple[Any, ...], dict[str, Any]], Any], owner: str
+) -> Callable[..., Any]:
     """The pipe called ``name`` as a function, with its options in its signature and in its help."""
     known = plugins.pipes().get(name)
     if known is None:
@@ -393,7 +397,7 @@ def _method(
         hint = f"; did you mean {near}?" if near else ""
         raise AttributeError(f"{owner} has no attribute or pipe {name!r}{hint}")
 
-    def method(*values: Any, **options: Any) -> Dataset:
+    def method(*values: Any, **options: Any) -> Any:
         return make(values, options)
 
     method.__name__ = method.__qualname__ = name
@@ -445,8 +449,9 @@ def _behind(inputs: tuple[Dataset, ...], name: str, values: tuple[Any, ...], opt
     ends: list[str] = []
     run: dict[str, Any] = {}
     functions: _calls.Functions = {}
+    shared: dict[int, str] = {}
     for dataset in inputs:
-        end = _merge(nodes, functions, dataset)
+        end = _merge(nodes, functions, dataset, shared)
         ends.append(end)
         run.update(dataset._run)
     node: Node = {"name": _free(name, nodes), "pipe": name, "inputs": ends}
@@ -461,6 +466,16 @@ def _behind(inputs: tuple[Dataset, ...], name: str, values: tuple[Any, ...], opt
             raise TypeError(f"{name}() got option {option!r} twice")
         node[option] = _plain(name, option, value)
     return Dataset([*nodes, node], run, node["name"], functions)
+
+
+def _split(whole: Dataset) -> tuple[Dataset, ...]:
+    """One dataset for each output of the last node."""
+    node = whole._nodes[-1]
+    ends = (f"{node['name']}.{at}" for at in _range(_outputs(node)))
+    return tuple(Dataset(whole._nodes, whole._run, end, whole._functions) for end in ends)
+
+
+_range = range
 
 
 def _order(pipe: Mapping[str, Any]) -> list[str]:
@@ -483,24 +498,49 @@ def _plain(pipe: str, option: str, value: Any) -> Any:
     raise TypeError(f"{pipe}() option {option!r}: found {type(value).__name__}, expected what JSON has")
 
 
-def _merge(nodes: list[Node], functions: _calls.Functions, dataset: Dataset) -> str:
+def _merge(nodes: list[Node], functions: _calls.Functions, dataset: Dataset, shared: dict[int, str]) -> str:
     """Adds the nodes and functions of a dataset under names that are free, and gives the name of its end.
 
-    A dataset that is there already is read once more: it is a value.
+    A dataset that is there already is read once more: it is a value. But what stands before a pipe with several outputs is read once for all
+    of them; ``shared`` knows the names of what was added by these calls.
     """
     names: dict[str, str] = {}
     called: dict[str, str] = {}
     for old, function in dataset._functions.items():
         called[old] = _unlike(functions, old, function)
         functions[called[old]] = function
+    split = _before_a_split(dataset._nodes)
     for node in dataset._nodes:
+        if id(node) in shared and node["name"] in split:
+            names[node["name"]] = shared[id(node)]
+            continue
         name = _free(node["name"], nodes)
-        names[node["name"]] = name
-        node = {**node, "name": name, "inputs": [_renamed(part, names) for part in node["inputs"]]}
+        names[node["name"]] = shared[id(node)] = name
+        new = {**node, "name": name, "inputs": [_renamed(part, names) for part in node["inputs"]]}
         if node.get("function") in called:
-            node["function"] = called[node["function"]]
-        nodes.append(node)
-    return names.get(dataset._end, dataset._end)
+            new["function"] = called[node["function"]]
+        nodes.append(node if new == node else new)  # The same one, so that it is known again.
+    return _renamed(dataset._end, names)
+
+
+def _before_a_split(nodes: Iterable[Node]) -> set[str]:
+    """The pipes with several outputs, and all that they read."""
+    found: set[str] = set()
+    for node in reversed(list(nodes)):
+        if node["name"] in found or _outputs(node) > 1:
+            found.add(node["name"])
+            found.update(part.partition(".")[0] for part in node["inputs"])
+    return found
+
+
+def _outputs(node: Node) -> int:
+    """How many outputs a node has."""
+    pipe = plugins.pipes().get(node["pipe"], {})
+    option = pipe.get("outputs_option")
+    if not option:
+        return int(pipe.get("outputs", 1))
+    value = node.get(option, next((one["default"] for one in pipe["options"] if one["name"] == option), None))
+    return len(value) if isinstance(value, list) else int(value or 1)
 
 
 def _renamed(part: str, names: Mapping[str, str]) -> str:

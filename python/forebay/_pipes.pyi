@@ -259,7 +259,7 @@ class Pipes:
         *,
         on_error: str = ...,
         on: Literal["threads", "own_thread", "process", "sandboxed"] = ...,
-    ) -> Dataset:
+    ) -> tuple[Dataset, ...]:
         """Each sample to one of several outputs.
 
         field: The field that says which output a sample goes to; null deals them out in turn.
@@ -423,7 +423,7 @@ class Pipes:
         *,
         on_error: str = ...,
         on: Literal["threads", "own_thread", "process", "sandboxed"] = ...,
-    ) -> Dataset:
+    ) -> tuple[Dataset, ...]:
         """Every sample to several outputs.
 
         count: How many outputs there are.
@@ -958,7 +958,7 @@ class Pipes:
         *,
         on_error: str = ...,
         on: Literal["threads", "own_thread", "process", "sandboxed"] = ...,
-    ) -> Dataset:
+    ) -> Any:
         """The stream in parts, drawn by weight, each sample always in the same one.
 
         weights: How large each part is, in proportion to the others: numbers above 0.

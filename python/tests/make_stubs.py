@@ -61,7 +61,14 @@ def define(name: str, given: list[str], pipe: dict[str, Any]) -> str:
     doc += [f"{spelt(option['name'])}: {option['doc']}" for option in pipe["options"]]
     shown = "\n\n".join(doc).replace("\\", "\\\\").replace('"""', "'''")
     quoted = '"""' + textwrap.indent(shown, "    ").strip() + ('\n    """' if len(doc) > 1 else '"""')
-    return f"def {name}(\n    {lines},\n) -> Dataset:\n    {quoted}\n"
+    return f"def {name}(\n    {lines},\n) -> {gives(pipe)}:\n    {quoted}\n"
+
+
+def gives(pipe: dict[str, Any]) -> str:
+    """A dataset, or one for each output."""
+    if not pipe["outputs_option"]:
+        return "Dataset"
+    return "tuple[Dataset, ...]" if pipe["outputs"] > 1 else "Any"
 
 
 def parameters(pipe: dict[str, Any]) -> list[str]:

@@ -39,6 +39,19 @@ def test_the_stubs_say_what_the_plugins_say() -> None:
     assert written == make_stubs.text(), "run python/tests/make_stubs.py"
 
 
+def test_what_stands_before_a_fork_is_read_once() -> None:
+    one, two, three = fb.range(4).fork(3)
+    assert [sample["value"] for sample in fb.mux([one, two.map("value=value * 100"), three]).loader(executor="inline")][:6] == [
+        0, 0, 0, 1, 100, 1,
+    ]  # fmt: skip
+    left, right = fb.range(4).fork(2)
+    joined = fb.zip([left, right.map("other=value * 100").drop(["value"])])
+    assert joined.to_json().count('"pipe": "range"') == 1 and joined.fingerprint()
+    assert [dict(sample) for sample in joined.head(2)] == [{"value": 0, "other": 0}, {"value": 1, "other": 100}]
+    twice = fb.concat([fb.range(2), fb.range(2)])
+    assert twice.to_json().count('"pipe": "range"') == 2, "a value is read again"
+
+
 def test_forms_come_back(tmp_path: Path) -> None:
     dataset = fb.files("a/*.tar").untar().decode(on_error="skip").shuffle(10).batch(4, drop_last=True)
     line = "files a/*.tar | untar | decode on_error=skip | shuffle 10 | batch 4 drop_last=true"
