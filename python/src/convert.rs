@@ -137,7 +137,7 @@ fn integer(given: &Bound<'_, PyAny>) -> PyResult<Value> {
 fn bytes_value(bytes: &[u8], cx: &Context) -> PyResult<Value> {
     let mut memory = cx.alloc(bytes.len()).map_err(limit)?;
     memory.copy_from_slice(bytes);
-    Ok(Buffer::from(memory.freeze()).into())
+    Ok(memory.freeze().into())
 }
 
 fn structure(dict: &Bound<'_, PyDict>, cx: &Context) -> PyResult<Value> {

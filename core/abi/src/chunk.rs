@@ -4,7 +4,7 @@ use std::fmt;
 
 use abi_stable::{StableAbi, std_types::RVec};
 
-use crate::{Key, Sample, Schema, Value};
+use crate::{Key, Sample, Schema, Value, value::tag};
 
 /// Where one sample of a [`Chunk`] lies.
 #[repr(C)]
@@ -382,7 +382,7 @@ impl Chunk {
         let rows = self.len() * size_of::<Row>();
         let values = &self.values[first..];
         // Numbers are passed over: they are most of what small samples have.
-        let behind: usize = values.iter().filter(|value| !value.is_whole()).map(Value::size).sum();
+        let behind: usize = values.iter().filter(|value| value.tag() > tag::SCALAR).map(Value::size).sum();
         std::mem::size_of_val(values) + behind + rows
     }
 

@@ -364,12 +364,6 @@ impl Value {
         }
     }
 
-    /// Whether it keeps no memory beside its own.
-    #[inline]
-    pub(crate) fn is_whole(&self) -> bool {
-        self.tag <= tag::SCALAR
-    }
-
     /// About how many bytes of memory this keeps, beside its own 32.
     #[must_use]
     #[inline]
