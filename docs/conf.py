@@ -1,5 +1,7 @@
 """How the documentation for Python is built: ``sphinx-build -W docs OUT``, with the package installed."""
 
+from importlib.util import find_spec
+
 project = "Forebay"
 copyright = "the authors of Forebay"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
@@ -7,5 +9,6 @@ html_theme = "furo"
 html_title = "Forebay for Python"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
+autodoc_mock_imports = [] if find_spec("torch") else ["torch"]
 suppress_warnings = ["docutils"]
 exclude_patterns = ["_build"]

@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use forebay_core::{Buffer, Context, DType, Sample, Schema, Str, Value};
+use forebay_core::{Context, DType, Sample, Schema, Str, Value};
 use pyo3::{
     exceptions::{PyOverflowError, PyTypeError, PyValueError},
     ffi,
