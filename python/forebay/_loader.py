@@ -168,8 +168,7 @@ class Loader:
         """The epochs that are left of ``epochs``, each to be iterated to its end."""
         count = self._settings["epochs"] or 1
         if self._state is not None:
-            snapshot = json.loads(self._state)
-            self._epoch = snapshot["epoch"] + bool(snapshot["ended"])
+            self._epoch = _epoch_of(self._state)
         while self._epoch < count:
             yield iter(self)
 
@@ -208,8 +207,10 @@ class Loader:
         return True
 
     def set_epoch(self, epoch: int) -> None:
-        """Has the next ``iter()`` begin this epoch."""
+        """Has the next ``iter()`` begin this epoch. If it is to go on in this very epoch, it does."""
         with self._lock:
+            if self._state is not None and _epoch_of(self._state) == epoch:
+                return
             self._epoch, self._state = epoch, None
 
     def state_dict(self) -> dict[str, Any]:
@@ -257,6 +258,12 @@ class Loader:
     def __reduce__(self) -> Any:
         state = self.state_dict() if self._now is not None or self._state is not None else None
         return _rebuilt, (self.dataset, self.output, self._settings, state, self._epoch)
+
+
+def _epoch_of(state: str) -> int:
+    """The epoch that a state goes on in."""
+    snapshot = json.loads(state)
+    return int(snapshot["epoch"]) + bool(snapshot["ended"])
 
 
 def _rebuilt(

@@ -228,7 +228,10 @@ class DataLoader:
         """Tells the sampler, or the graph, which epoch the next ``iter()`` begins."""
         if self._graph_loader is not None:
             return self._graph_loader.set_epoch(epoch)
-        self._place = Place(epoch=epoch - 1, ended=True)
+        going_on = self._resume
+        if going_on is not None and going_on.epoch + going_on.ended == epoch:
+            return
+        self._resume, self._place = None, Place(epoch=epoch - 1, ended=True)
         for one in (self.sampler, self.batch_sampler, self.dataset):
             if callable(getattr(one, "set_epoch", None)):
                 one.set_epoch(epoch)  # type: ignore[union-attr]
