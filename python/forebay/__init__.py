@@ -10,7 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from forebay import plugins
-from forebay._dataset import Dataset, files, from_indexed, from_iterable, from_list, image_folder, open
+from forebay._dataset import (
+    Dataset,
+    files,
+    from_arrow,
+    from_indexed,
+    from_iterable,
+    from_list,
+    image_folder,
+    open,
+)
 from forebay._dataset import __getattr__ as __getattr__
 from forebay._errors import (
     AbiError,
@@ -50,6 +59,7 @@ __all__ = [
     "UnsupportedError",
     "WorkerDied",
     "files",
+    "from_arrow",
     "from_indexed",
     "from_iterable",
     "from_list",

@@ -57,3 +57,22 @@ def stream(loader: Loader, requested_schema: Any) -> Any:
 
 def _fields(sample: Any) -> dict[str, Any]:
     return dict(sample)
+
+
+class Rows:
+    """The rows of a table, by number."""
+
+    def __init__(self, data: Any) -> None:
+        import pyarrow
+
+        self.table = data if isinstance(data, pyarrow.Table) else pyarrow.table(data)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __getitem__(self, at: int) -> dict[str, Any]:
+        return self.__getitems__([at])[0]
+
+    def __getitems__(self, numbers: list[int]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.table.take(numbers).to_pylist()
+        return found

@@ -156,11 +156,15 @@ def main_of_this() -> str | None:
     return os.path.abspath(main) if main else None
 
 
+_ran: set[str] = set()
+
+
 def run_main(main: str) -> None:
     """Runs the script of the loader's program under another name, as multiprocessing does, so that what it defines is found."""
     from multiprocessing import spawn
 
-    if "__mp_main__" not in sys.modules:
+    if main not in _ran:
+        _ran.add(main)
         spawn._fixup_main_from_path(main)  # type: ignore[attr-defined]
 
 

@@ -347,6 +347,16 @@ def from_list(items: Iterable[Any], *, version: str | None = None, **options: An
     return _source("py_indexed", Items(items), version, options)
 
 
+def from_arrow(data: Any, *, version: str | None = None, **options: Any) -> Dataset:
+    """The rows of a table: of pyarrow, polars, DuckDB, or whatever else Arrow libraries can read. It needs pyarrow.
+
+    A sampler behind it draws rows at random.
+    """
+    from forebay import _arrow
+
+    return _source("py_indexed", _arrow.Rows(data), version, options)
+
+
 def _source(pipe: str, made_by: Any, version: str | None, options: Mapping[str, Any]) -> Dataset:
     called = _calls.name(made_by, version)
     made = _behind((), pipe, (called,), options)

@@ -53,3 +53,11 @@ def test_polars_and_pandas_read_batches() -> None:
     assert pa.table(graph).to_pydict() == {"value": list(range(10))}
     polars = pytest.importorskip("polars")
     assert polars.DataFrame(graph)["value"].to_list() == list(range(10))
+
+
+@pytest.mark.parametrize("executor", ["inline", "processes:2"])
+def test_rows_of_tables_are_samples(executor: str) -> None:
+    table = pa.table({"n": range(20), "text": [f"t{n}" for n in range(20)]})
+    rows = list(fb.from_arrow(table).random_sampler().loader(executor=executor, seed=2))
+    assert sorted(row["n"] for row in rows) == list(range(20)) and all(row["text"] == f"t{row['n']}" for row in rows)
+    assert [row["n"] for row in fb.from_arrow(fb.range(9).batch(2)).map("n=value").loader(executor="inline")] == list(range(9))

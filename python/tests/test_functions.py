@@ -7,8 +7,11 @@ import gc
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import functions_of_tests as f
@@ -306,3 +309,52 @@ def test_an_interrupt_in_a_function_ends_the_epoch() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         list(fb.range(5).map(interrupted, on_error="skip").loader(executor="inline"))
+
+
+DROPPED = """
+import gc, sys, threading
+sys.path[:0] = {path!r}
+import functions_of_tests as f
+import forebay as fb
+kept = None
+for number in range(60):
+    epoch = iter(fb.range(100_000).map(f.double, on="threads").batch(3).loader(executor="threads:2"))
+    next(epoch)
+    kept = epoch if number % 2 else kept
+    del epoch
+    if number % 10 == 0:
+        gc.collect()
+for number in range(3):
+    next(iter(fb.range(100_000).map(f.double).batch(3).loader(executor="processes:2")))
+shared = iter(fb.range(5000).map(f.double, on="threads").loader(executor="threads:2"))
+found = []
+takers = [threading.Thread(target=lambda: found.extend(sample["value"] for sample in shared)) for _ in range(3)]
+[taker.start() for taker in takers]
+[taker.join() for taker in takers]
+assert sorted(found) == [2 * value for value in range(5000)]
+live = iter(fb.range(10**9).map(f.double, on="threads").loader(executor="threads:2"))
+next(live)
+print("at the end")
+"""
+
+
+def test_loaders_are_dropped_shared_and_left_behind_at_the_end() -> None:
+    code = DROPPED.format(path=[str(Path(f.__file__).parent)])
+    command = [sys.executable, "-W", "error", "-X", "faulthandler", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "at the end\n", "")
+
+
+def test_without_cloudpickle_scripts_send_their_functions(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import sys\n"
+        "sys.modules['cloudpickle'] = None\n"
+        "import forebay as fb\n"
+        "def own(sample):\n"
+        "    return {'value': sample['value'] + 1}\n"
+        "if __name__ == '__main__':\n"
+        "    print([s['value'] for s in fb.range(3).map(own).loader(executor='processes:2')])\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "[1, 2, 3]\n", done.stderr
