@@ -86,6 +86,7 @@ class Loader:
     ranks: ``(rank, world_size)``, or ``"env"`` for ``RANK`` and ``WORLD_SIZE``.
     budget: the most bytes that wait between pipes, as ``"256MiB"``.
     shuffles: ``False`` leaves out what shuffles, for validation.
+    digest: keeps the digest that :meth:`digest` gives.
     output: ``"batch"`` gives :class:`Batch` with :class:`Array`; ``"numpy"``, ``"torch"`` and ``"jax"`` give a ``dict`` of theirs; ``"arrow"`` gives
     a ``pyarrow.RecordBatch``, of a batch.
     """
@@ -109,6 +110,7 @@ class Loader:
         record: str | os.PathLike[str] | None = None,
         replay: str | os.PathLike[str] | None = None,
         output: str = "batch",
+        digest: bool = False,
         _chunk: int | None = None,
     ) -> None:
         if output not in OUTPUTS:
@@ -136,6 +138,7 @@ class Loader:
             "record": None if record is None else os.fspath(record),
             "replay": None if replay is None else os.fspath(replay),
             "chunk": _chunk,
+            "digest": digest,
         }
         graph, sent = _placed(dataset, executor)
         tag = _calls.register(dataset._functions)
@@ -231,6 +234,13 @@ class Loader:
         """What each node did so far; ``limiting`` is the stage that limits the rate, in words."""
         text, limiting = self._native.stats()
         return {**json.loads(text), "limiting": limiting}
+
+    def digest(self) -> str:
+        """The digest of all samples that were taken so far: that of ``forebay run --digest``. It needs the setting ``digest=True``."""
+        found = self._native.digest()
+        if found is None:
+            raise InvalidError("found no digest: make the loader with digest=True")
+        return found
 
     def quarantine(self) -> list[Lost]:
         """The samples that were left out."""

@@ -11,7 +11,7 @@ use std::{
 };
 
 use forebay_core::{Error, Result};
-use forebay_loader::{Executor, Snapshot, Stopper, WorkerProgram};
+use forebay_loader::{Digest, Executor, Snapshot, Stopper, WorkerProgram};
 use pyo3::{
     exceptions::{PyRuntimeError, PyTimeoutError},
     prelude::*,
@@ -33,6 +33,8 @@ pub(crate) struct Loader {
     /// None once it is closed.
     inner: Mutex<Option<forebay_loader::Loader>>,
     stopper: Stopper,
+    /// Of all samples that were given, if that is wanted. Boxed: it needs lines of 64 bytes, which Python's allocator does not keep to.
+    digest: Option<Box<Mutex<Digest>>>,
     /// The process that made it: a fork has none of its threads.
     process: u32,
 }
@@ -57,6 +59,7 @@ struct Settings {
     worker: Vec<String>,
     tag: u64,
     chunk: Option<usize>,
+    digest: bool,
 }
 
 impl Settings {
@@ -156,10 +159,11 @@ impl Loader {
 impl Loader {
     #[new]
     fn new(py: Python<'_>, graph: &Graph, registry: &Registry, settings: Settings) -> PyResult<Self> {
+        let digest = settings.digest.then(Box::default);
         let built = py.detach(|| settings.build(graph.0.clone(), &registry.0));
         let loader = raise(py, built)?;
         let stopper = loader.stopper();
-        Ok(Self { inner: Mutex::new(Some(loader)), stopper, process: std::process::id() })
+        Ok(Self { inner: Mutex::new(Some(loader)), stopper, digest, process: std::process::id() })
     }
 
     /// Begins an epoch.
@@ -193,6 +197,9 @@ impl Loader {
             let slice = left.map_or(SLICE, |left| left.min(SLICE));
             match self.with(py, |loader| Ok(loader.next_within(slice)))? {
                 Poll::Ready(Some(Ok(sample))) => {
+                    if let Some(digest) = &self.digest {
+                        py.detach(|| digest.lock().unwrap_or_else(PoisonError::into_inner).update(&sample));
+                    }
                     let (uid, key) = (sample.uid(), sample.key().to_string());
                     return Ok(Some((values::fields(py, sample)?, uid, key)));
                 }
@@ -209,6 +216,11 @@ impl Loader {
     /// Where the run is, as JSON.
     fn snapshot(&self, py: Python<'_>) -> PyResult<String> {
         self.with(py, |loader| Ok(loader.snapshot()?.to_json()))
+    }
+
+    /// The digest of all samples that were given, if it was asked for.
+    fn digest(&self) -> Option<String> {
+        self.digest.as_ref().map(|digest| digest.lock().unwrap_or_else(PoisonError::into_inner).finish())
     }
 
     /// How many samples an epoch has, where that is known.

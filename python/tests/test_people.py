@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import subprocess
 import sys
@@ -87,6 +88,50 @@ def test_the_command_comes_with_the_package() -> None:
     assert subprocess.run([script, "head", "range 2"], capture_output=True, timeout=60, check=True).stdout
 
 
-def test_the_command_gives_the_digest_of_the_photographs(tmp_path: Path) -> None:
-    done = command("run", "--digest", f"files '{PHOTOS}/*.tar' | untar | shuffle 50 | batch 8")
-    assert done.returncode == 0 and re.search(r"digest\s+\S+", done.stdout), done.stderr
+def test_the_command_and_loaders_agree_on_the_digest_of_the_photographs() -> None:
+    graph = fb.files(f"{PHOTOS}/*.tar").untar().shuffle(50).random_resized_crop(32).decode().batch(8)
+    done = command("run", "--digest", "--seed", "3", "--json", graph.to_line())
+    assert done.returncode == 0, done.stderr
+    digest = json.loads(done.stdout)["digest"]
+    for executor in ("inline", "threads:2", "processes:2"):
+        with graph.loader(executor=executor, seed=3, digest=True) as loader:
+            for _ in loader:
+                pass
+            assert loader.digest() == digest, executor
+    with graph.loader() as loader, pytest.raises(fb.InvalidError, match="digest=True"):
+        loader.digest()
+
+
+TRAIN = """
+import json, os, signal, sys, zlib
+from pathlib import Path
+import forebay as fb
+photos, checkpoint, dies_at = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+batches = fb.files(photos + "/*.tar").untar().shuffle(50).random_resized_crop(32).decode().flip().batch(8)
+loader = batches.loader(num_workers=2, seed=7, epochs=2, output="numpy")
+seen = []
+if checkpoint.exists():
+    saved = json.loads(checkpoint.read_text())
+    loader.load_state_dict(saved["data"])
+    seen = saved["seen"]
+for epoch in loader.epochs():
+    for batch in epoch:
+        seen.append(zlib.crc32(batch["jpg"].tobytes()))
+        if len(seen) == dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if len(seen) % 5 == 0:
+            checkpoint.write_text(json.dumps({"data": loader.state_dict(), "seen": seen}))
+print(seen)
+"""
+
+
+def test_a_training_that_is_killed_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    def train(checkpoint: str, dies_at: int) -> subprocess.CompletedProcess[str]:
+        args = [sys.executable, "-c", TRAIN, str(PHOTOS), str(tmp_path / checkpoint), str(dies_at)]
+        return subprocess.run(args, capture_output=True, text=True, timeout=120, check=False)
+
+    truth = train("whole", 0)
+    assert truth.returncode == 0 and len(json.loads(truth.stdout)) == 50, truth.stderr
+    for dies_at in (23, 38):
+        assert train("cut", dies_at).returncode == -9
+    assert train("cut", 0).stdout == truth.stdout
