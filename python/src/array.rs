@@ -7,6 +7,7 @@
 use std::{
     ffi::{CStr, c_int, c_void},
     ptr,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use forebay_core::{BufferMut, DType, Tensor};
@@ -31,7 +32,8 @@ pub(crate) const CPU: i32 = 1;
 #[pyclass(frozen, weakref, module = "forebay")]
 pub(crate) struct Array {
     tensor: Tensor,
-    writable: bool,
+    /// Whether it was seen once that nobody else has the memory. What is shown of it since may be written too.
+    writable: AtomicBool,
     /// The steps in bytes, as buffers have them.
     strides: Vec<isize>,
     shape: Vec<isize>,
@@ -43,7 +45,17 @@ impl Array {
         let size = tensor.dtype().size() as i64;
         let strides = tensor.strides().iter().map(|step| (step * size) as isize).collect();
         let shape = tensor.shape().iter().map(|&len| len as isize).collect();
-        Self { writable: tensor.data().is_unshared(), tensor, strides, shape }
+        Self { writable: AtomicBool::new(tensor.data().is_unshared()), tensor, strides, shape }
+    }
+
+    /// Whether its bytes may be written. A worker may let go of them a moment after they came.
+    fn is_writable(&self) -> bool {
+        let known = self.writable.load(Ordering::Acquire);
+        if !known && self.tensor.data().is_unshared() {
+            self.writable.store(true, Ordering::Release);
+            return true;
+        }
+        known
     }
 
     /// The tensor that it shows.
@@ -100,7 +112,7 @@ impl Array {
     /// Whether its bytes may be written.
     #[getter]
     fn writable(&self) -> bool {
-        self.writable
+        self.is_writable()
     }
 
     /// The address of its first element.
@@ -130,7 +142,7 @@ impl Array {
     fn torch<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         let from_dlpack = py.import("torch")?.getattr("from_dlpack")?;
-        if this.writable {
+        if this.is_writable() {
             return from_dlpack.call1((slf,));
         }
         let copied = py.detach(|| this.copied());
@@ -169,13 +181,14 @@ impl Array {
         }
         let versioned = max_version.is_some_and(|version| version >= VERSION);
         // Torch takes what is read-only and writes to it all the same.
-        let copies = copy.unwrap_or(!self.writable);
-        if !copies && !self.writable && !versioned {
+        let writable = self.is_writable();
+        let copies = copy.unwrap_or(!writable);
+        if !copies && !writable && !versioned {
             let error = "found memory that must not be written, expected `copy` or a reader of DLPack 1.0, which can tell";
             return Err(PyBufferError::new_err(error));
         }
         let tensor = if copies { py.detach(|| self.copied()) } else { self.tensor.clone() };
-        let flags = if copies { COPIED } else { u64::from(!self.writable) * READ_ONLY };
+        let flags = if copies { COPIED } else { u64::from(!writable) * READ_ONLY };
         capsule(py, tensor, versioned.then_some(flags))
     }
 
@@ -184,12 +197,13 @@ impl Array {
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let this = slf.get();
         let format = format(this.tensor.dtype());
+        let writable = this.is_writable();
         let refused = match format {
             None => Some(format!(
                 "{} has no form in the buffer protocol; .torch() and DLPack have one",
                 this.name()
             )),
-            Some(_) if flags & ffi::PyBUF_WRITABLE != 0 && !this.writable => {
+            Some(_) if flags & ffi::PyBUF_WRITABLE != 0 && !writable => {
                 Some("the memory must not be written: somebody else has it too".to_owned())
             }
             Some(_)
@@ -211,7 +225,7 @@ impl Array {
             (*view).buf = this.tensor.data().as_ptr().cast_mut().cast();
             (*view).len = this.tensor.data().len() as isize;
             (*view).itemsize = this.tensor.dtype().size() as isize;
-            (*view).readonly = c_int::from(!this.writable);
+            (*view).readonly = c_int::from(!writable);
             (*view).ndim = this.shape.len() as c_int;
             (*view).format = match format {
                 Some(format) if has(ffi::PyBUF_FORMAT) => format.as_ptr().cast_mut(),

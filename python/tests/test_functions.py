@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib.util
 import os
 import pickle
 import signal
@@ -115,12 +116,17 @@ def test_arrays_come_back_as_they_are(executor: str, array: Any) -> None:
 
 
 def test_large_arrays_of_workers_are_used_where_they_lie_and_may_be_written() -> None:
-    graph = fb.from_list([{"array": np.full(100_000, n)} for n in range(8)])
-    kept = [sample["array"] for sample in graph.loader(executor="processes:2")]
+    graph = fb.from_list([{"array": np.full(100_000, n)} for n in range(64)])
+    with graph.loader(executor="processes:1") as loader:
+        kept = [sample["array"] for sample in loader]
     gc.collect()
     for number, array in enumerate(kept):
         seen = array.numpy()
         assert seen.ctypes.data == array.ptr and (seen == number).all()
+    # A worker has let go of what it sent before it sends more.
+    assert all(array.writable and array.numpy().flags.writeable for array in kept[:32])
+    if importlib.util.find_spec("torch") is not None:
+        assert all(array.torch().data_ptr() == array.ptr for array in kept[:32])
 
 
 def test_functions_run_in_processes_unless_they_are_told_otherwise() -> None:
