@@ -128,7 +128,9 @@ class DataLoader:
         if num_workers > len(os.sched_getaffinity(0)):
             warnings.warn(
                 f"This DataLoader will create {num_workers} worker processes in total. Our suggested max number of worker in "
-                f"current system is {len(os.sched_getaffinity(0))}, which is smaller than what this DataLoader is going to create.",
+                f"current system is {len(os.sched_getaffinity(0))}, which is smaller than what this DataLoader is going to create. "
+                "Please be aware that excessive worker creation might get DataLoader running slow or even freeze, "
+                "lower the worker number to avoid potential slowness/freeze if necessary.",
                 stacklevel=2,
             )
 
