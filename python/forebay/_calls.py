@@ -12,7 +12,7 @@ import threading
 import traceback
 import types
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from forebay._errors import InvalidError
@@ -114,7 +114,9 @@ class Sent:
         finally:
             _now.sending = False
         by_name = any(b"__main__" in part for part in parts.values())
-        document = {"functions": parts, "main": main_of_this() if by_name else None}
+        document = {"functions": parts, "main": main_of_this(), "runs": by_name}
+        # What workers make of the script's classes is known by this name.
+        sys.modules.setdefault("__mp_main__", sys.modules["__main__"])
         self.functions = memory("forebay-functions", pickle.dumps(document))
         self.raised = memory("forebay-raised", b"")
         self.process = os.getpid()
@@ -156,6 +158,17 @@ def main_of_this() -> str | None:
     return os.path.abspath(main) if main else None
 
 
+def loading(load: Callable[[], Any]) -> Any:
+    """What ``load`` reads. In a worker the loader's script is run if that names what only the script defines."""
+    try:
+        return load()
+    except (AttributeError, ModuleNotFoundError):
+        if _sent is None or _sent.main is None or _sent.main in _ran:
+            raise
+        run_main(_sent.main)
+        return load()
+
+
 _ran: set[str] = set()
 
 
@@ -191,14 +204,14 @@ class Received:
             document = pickle.load(file)
         self.parts: dict[str, bytes] = document["functions"]
         self.main: str | None = document["main"]
+        self.runs: bool = document["runs"]
         self.raised = os.open(raised, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
     def find(self, called: str) -> Any:
         with _lock:
-            if self.main is not None:
+            if self.main is not None and self.runs:
                 run_main(self.main)
-                self.main = None
-        return pickle.loads(self.parts[called])
+        return loading(lambda: pickle.loads(self.parts[called]))
 
     def tell(self, cookie: int, exception: BaseException) -> None:
         """Writes an exception where the loader finds it."""

@@ -39,7 +39,7 @@ class Items:
         ends = array.array("Q", [0])
         with os.fdopen(os.dup(number), "wb") as file:
             for item in self._items:
-                file.write(pickle.dumps(item, protocol=5))
+                file.write(_calls.dump("an item of the list", item))
                 ends.append(file.tell())
             ends.tofile(file)
         return f"/proc/{os.getpid()}/fd/{number}", len(self._items)
@@ -58,4 +58,5 @@ class Seen:
         return self._count
 
     def __getitem__(self, at: int) -> Any:
-        return pickle.loads(memoryview(self._memory)[self._ends[at] : self._ends[at + 1]])
+        part = memoryview(self._memory)[self._ends[at] : self._ends[at + 1]]
+        return _calls.loading(lambda: pickle.loads(part))

@@ -150,11 +150,14 @@ class Loader:
         self._epoch = 0
         self._now: Epoch | None = None
         self._state: str | None = None
+        # Whether the next epoch was named, and is not begun.
+        self._named = False
 
     def __iter__(self) -> Epoch:
         """The next epoch, from its start; after :meth:`load_state_dict`, the rest of the epoch of the state."""
         with self._lock:
             epoch, start = self._epoch, 0
+            self._named = False
             if self._state is not None:
                 epoch, start, ended = self._native.resume(self._state, [])
                 self._state = None
@@ -214,21 +217,23 @@ class Loader:
         with self._lock:
             if self._state is not None and _epoch_of(self._state) == epoch:
                 return
-            self._epoch, self._state = epoch, None
+            self._epoch, self._state, self._named = epoch, None, True
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loader is: after the samples that were taken from it so far. Cheap, at any time."""
+        if self._named:
+            return {"forebay": 1, "epoch": self._epoch}
         return {"forebay": 1, "snapshot": self._state if self._state is not None else self._native.snapshot()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Has the next ``iter()`` go on where ``state`` was taken, on whatever executor and number of ranks. ``{}`` begins anew."""
         with self._lock:
-            if not state:
-                self._state, self._epoch = None, 0
+            if not state or (state.get("forebay") == 1 and "epoch" in state):
+                self._state, self._epoch, self._named = None, int(state.get("epoch", 0)), True
                 return
             if state.get("forebay") != 1 or not isinstance(state.get("snapshot"), str):
                 raise InvalidError("found no state of a loader of Forebay's, expected what state_dict() gave")
-            self._state = state["snapshot"]
+            self._state, self._named = state["snapshot"], False
 
     def stats(self) -> dict[str, Any]:
         """What each node did so far; ``limiting`` is the stage that limits the rate, in words."""
@@ -279,6 +284,7 @@ def _epoch_of(state: str) -> int:
 def _rebuilt(
     dataset: Dataset, output: str, settings: dict[str, Any], state: dict[str, Any] | None, epoch: int
 ) -> Loader:
+    settings = dict(settings)
     chunk = settings.pop("chunk")
     loader = Loader(dataset, output=output, _chunk=chunk, **settings)
     loader.set_epoch(epoch)

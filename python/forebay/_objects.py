@@ -7,26 +7,43 @@ import pickle
 import sys
 from typing import Any
 
+from forebay import _calls
+
 SMALL = 4096
 """Arrays of NumPy's with fewer bytes stay in the pickle."""
 
 
-class _Packer(pickle.Pickler):
+class _Leaves:
+    """What takes arrays out of a pickle."""
+
     def __init__(self, file: io.BytesIO) -> None:
-        super().__init__(file, protocol=5)
+        super().__init__(file, protocol=5)  # type: ignore[call-arg]
         self.leaves: list[Any] = []
         self.array = getattr(sys.modules.get("numpy"), "ndarray", None)
         self.tensor = getattr(sys.modules.get("torch"), "Tensor", None)
 
     def persistent_id(self, obj: Any) -> tuple[str, int] | None:
         kind = type(obj)
-        if kind is self.array and obj.nbytes >= SMALL and obj.dtype.kind in "biuf" and obj.dtype.isnative:
+        if kind is self.array and obj.nbytes >= SMALL and obj.dtype.kind in "biuf" and obj.dtype.itemsize <= 8 and obj.dtype.isnative:
             self.leaves.append(obj)
             return "numpy", len(self.leaves) - 1
         if kind is self.tensor and _plain(obj):
             self.leaves.append(obj)
             return "torch", len(self.leaves) - 1
         return None
+
+
+class _Packer(_Leaves, pickle.Pickler):
+    pass
+
+
+def _packer_of_all() -> Any:
+    """A pickler that takes along what only this program defines; none where cloudpickle is not installed."""
+    try:
+        import cloudpickle
+    except ImportError:
+        return None
+    return type("_PackerOfAll", (_Leaves, cloudpickle.CloudPickler), {})
 
 
 def _plain(tensor: Any) -> bool:
@@ -55,11 +72,22 @@ class _Unpacker(pickle.Unpickler):
 def pack(obj: Any) -> tuple[bytes, list[Any]]:
     """The pickle of an object, and the arrays in it that lie apart."""
     file = io.BytesIO()
-    packer = _Packer(file)
-    packer.dump(obj)
+    packer: Any = _Packer(file)
+    try:
+        packer.dump(obj)
+        by_name = b"__main__" in file.getvalue()
+    except (pickle.PicklingError, AttributeError, TypeError):
+        if _packer_of_all() is None:
+            raise
+        by_name = True
+    # Other processes have another main module.
+    if by_name and (whole := _packer_of_all()) is not None:
+        file = io.BytesIO()
+        packer = whole(file)
+        packer.dump(obj)
     return file.getvalue(), packer.leaves
 
 
 def unpack(pickled: bytes, leaves: list[Any]) -> Any:
     """The object again."""
-    return _Unpacker(io.BytesIO(pickled), leaves).load()
+    return _calls.loading(lambda: _Unpacker(io.BytesIO(pickled), leaves).load())

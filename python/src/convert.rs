@@ -97,12 +97,27 @@ pub(crate) fn value(given: &Bound<'_, PyAny>, cx: &Context) -> PyResult<Value> {
         return Ok(truth.is_true().into());
     }
     if let Ok(list) = given.cast_exact::<PyList>() {
-        return Ok(Value::list(list.iter().map(|item| value(&item, cx)).collect::<PyResult<_>>()?));
+        return deeper(given.py(), || {
+            Ok(Value::list(list.iter().map(|item| value(&item, cx)).collect::<PyResult<_>>()?))
+        });
     }
     if let Ok(dict) = given.cast_exact::<PyDict>() {
-        return structure(dict, cx);
+        return deeper(given.py(), || structure(dict, cx));
     }
-    rarer(given, cx)
+    deeper(given.py(), || rarer(given, cx))
+}
+
+/// Goes one level deeper, as far as Python's own functions may: a list may hold itself.
+fn deeper<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    // SAFETY: the interpreter is attached, and each level that is entered is left.
+    unsafe {
+        if ffi::Py_EnterRecursiveCall(c" in a sample".as_ptr()) != 0 {
+            return Err(PyErr::fetch(py));
+        }
+        let done = work();
+        ffi::Py_LeaveRecursiveCall();
+        done
+    }
 }
 
 fn rarer(given: &Bound<'_, PyAny>, cx: &Context) -> PyResult<Value> {

@@ -77,3 +77,24 @@ def init_worker(worker: int) -> None:
 
 def seed_worker(worker: int) -> None:
     random.seed(torch.initial_seed() % 2**32)
+
+
+class Shuffled(IterableDataset[int]):
+    """Draws its order when it is iterated."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __iter__(self) -> Iterator[int]:
+        for value in torch.randperm(self.count).tolist():
+            yield value
+
+
+class Uneven(IterableDataset[str]):
+    """Its first worker has fewer items."""
+
+    def __iter__(self) -> Iterator[str]:
+        info = get_worker_info()
+        assert info is not None
+        for at in range(1 if info.id == 0 else 6):
+            yield f"{info.id}.{at}"

@@ -364,3 +364,37 @@ def test_without_cloudpickle_scripts_send_their_functions(tmp_path: Path) -> Non
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "[1, 2, 3]\n", done.stderr
+
+
+def test_classes_of_a_script_go_to_workers_and_back(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import os, sys\n"
+        "if 'without' in os.environ:\n"
+        "    sys.modules['cloudpickle'] = None\n"
+        "from dataclasses import dataclass\n"
+        "import forebay as fb\n"
+        "@dataclass\n"
+        "class P:\n"
+        "    x: int\n"
+        "def read(sample):\n"
+        "    return {'x': sample['value'].x}\n"
+        "def make(sample):\n"
+        "    return {'value': P(sample['value'])}\n"
+        "if __name__ == '__main__':\n"
+        "    for data in (fb.from_list([P(1)]), fb.from_iterable(lambda: iter([P(1)]), on='threads')):\n"
+        "        print([s['x'] for s in data.map(read).loader(executor='processes:1')])\n"
+        "    print([s['value'] for s in fb.range(2).map(make).loader(executor='processes:1')])\n"
+        "    print([s['x'] for s in fb.range(2).map(make).map(read).loader(executor='processes:1')])\n"
+    )
+    for more in ({}, {"without": "1"}):
+        environment = {**os.environ, **more}
+        done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=60, check=False)
+        assert done.stdout == "[1]\n[1]\n[P(x=0), P(x=1)]\n[0, 1]\n", (more, done.stderr)
+
+
+def test_a_list_that_holds_itself_is_an_error() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(RecursionError):
+        list(fb.from_iterable(lambda: iter([{"a": endless}])).loader(executor="inline"))

@@ -303,3 +303,27 @@ def test_an_interrupt_ends_a_wait_and_the_program(tmp_path: Path, code: str, sai
             process.kill()
             raise
     assert (rest, process.returncode) == (said, status)
+
+
+def test_a_state_says_which_epoch_was_named() -> None:
+    with dataset().loader(executor="inline", seed=3) as loader:
+        next(iter(loader))
+        loader.load_state_dict({})
+        state = loader.state_dict()
+        first = values(loader)
+        loader.set_epoch(4)
+        fourth = loader.state_dict()
+        assert values(loader) != first
+    for taken, epoch in ((state, 0), (fourth, 4)):
+        with dataset().loader(executor="inline", seed=3) as other:
+            other.load_state_dict(taken)
+            assert other.state_dict() == taken
+            assert iter(other).epoch == epoch
+
+
+def test_a_loader_is_copied_again_and_again() -> None:
+    import copy
+
+    with dataset().loader(executor="inline", seed=3) as loader:
+        copies = [copy.copy(loader), copy.copy(loader)]
+        assert values(copies[0]) == values(copies[1]) == values(loader)

@@ -139,6 +139,103 @@ def test_a_killed_worker_costs_no_batch() -> None:
     assert found == truth
 
 
+def test_a_sampler_is_told_the_epoch_also_after_a_resume() -> None:
+    from torch.utils.data import DistributedSampler
+
+    def make() -> DataLoader:
+        return DataLoader(d.Items(8), batch_size=2, sampler=DistributedSampler(range(8), num_replicas=1, rank=0))
+
+    first = make()
+    first.set_epoch(3)
+    epoch = iter(first)
+    found = [plain(next(epoch)) for _ in range(2)]
+    second = make()
+    second.load_state_dict(first.state_dict())
+    second.set_epoch(3)
+    found += [plain(batch) for batch in second]
+    assert sorted(at for batch in found for at in batch[1]) == list(range(8))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_iterable_dataset_that_draws_its_order_goes_on_in_it(workers: int) -> None:
+    first = DataLoader(d.Shuffled(20), batch_size=2, num_workers=workers)
+    epoch = iter(first)
+    found = [plain(next(epoch)) for _ in range(4)]
+    state = first.state_dict()
+    torch.rand(7)
+    second = DataLoader(d.Shuffled(20), batch_size=2, num_workers=workers)
+    second.load_state_dict(state)
+    assert sorted(sum(found + [plain(batch) for batch in second], [])) == list(range(20))
+
+
+def test_a_killed_worker_of_such_a_dataset_costs_no_item() -> None:
+    loader = DataLoader(d.Shuffled(400), batch_size=2, num_workers=1)
+    found = []
+    for number, batch in enumerate(loader):
+        found += plain(batch)
+        if number == 20:
+            os.kill(loader.worker_processes()[0], signal.SIGKILL)
+    assert sorted(found) == list(range(400))
+
+
+def test_uneven_workers_go_on_in_turn_and_others_are_refused() -> None:
+    truth = [plain(batch) for batch in DataLoader(d.Uneven(), batch_size=1, num_workers=3)]
+    assert truth == [plain(batch) for batch in Torchs(d.Uneven(), batch_size=1, num_workers=3)]
+    first = DataLoader(d.Uneven(), batch_size=1, num_workers=3)
+    epoch = iter(first)
+    found = [plain(next(epoch)) for _ in range(6)]
+    second = DataLoader(d.Uneven(), batch_size=1, num_workers=3)
+    second.load_state_dict(first.state_dict())
+    assert found + [plain(batch) for batch in second] == truth
+    for workers in (0, 2):
+        other = DataLoader(d.Uneven(), batch_size=1, num_workers=workers)
+        other.load_state_dict(first.state_dict())
+        with pytest.raises(fb.InvalidError, match="each worker has a part of its own"):
+            iter(other)
+
+
+def test_what_has_no_place_and_no_workers_is_refused() -> None:
+    loader = DataLoader(d.Items(8), num_workers=1, in_order=False)
+    next(iter(loader))
+    with pytest.raises(fb.InvalidError, match="in_order=False"):
+        loader.state_dict()
+    with pytest.raises(ValueError, match="worker processes"):
+        DataLoader(d.Stream(3), num_workers=2, worker_method="thread")
+    assert [plain(batch) for batch in DataLoader(d.Items(8), num_workers=2, worker_method="thread")] == [
+        plain(batch) for batch in Torchs(d.Items(8))
+    ]
+
+
+def test_workers_that_stay_draw_as_torchs_do() -> None:
+    given: dict[str, Any] = {"batch_size": 3, "shuffle": True, "num_workers": 1, "persistent_workers": True}
+    ours = DataLoader(d.Items(20), generator=seeded(), **given)
+    theirs = Torchs(d.Items(20), generator=seeded(), **given)
+    for _ in range(3):
+        assert [plain(batch) for batch in ours] == [plain(batch) for batch in theirs]
+
+
+def test_a_state_before_the_first_batch_holds_the_order() -> None:
+    torch.manual_seed(5)
+    first = DataLoader(d.Items(20), shuffle=True)
+    epoch = iter(first)
+    state = first.state_dict()
+    truth = [plain(batch) for batch in epoch]
+    torch.manual_seed(77)
+    second = DataLoader(d.Items(20), shuffle=True)
+    second.load_state_dict(state)
+    assert [plain(batch) for batch in second] == truth
+
+
+def test_close_ends_the_workers() -> None:
+    loader = DataLoader(d.Items(20), num_workers=1)
+    next(iter(loader))
+    epoch = iter(loader)
+    next(epoch)
+    assert loader.worker_processes()
+    loader.close()
+    assert not loader.worker_processes()
+
+
 def test_large_results_are_used_where_they_lie() -> None:
     loader = DataLoader(d.Pictures(8), batch_size=None, num_workers=1)
     kept = list(loader)

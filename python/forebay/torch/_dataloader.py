@@ -76,6 +76,8 @@ class DataLoader:
         _check_numbers(num_workers, timeout, prefetch_factor, persistent_workers)
         if worker_method not in METHODS:
             raise ValueError(f"worker_method is {worker_method!r}, expected one of {METHODS}")
+        if worker_method == "thread" and (worker_init_fn is not None or _is_iterable(dataset)):
+            raise ValueError("worker_method='thread' has one process: an iterable dataset and worker_init_fn need worker processes")
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
@@ -87,7 +89,7 @@ class DataLoader:
         self.in_order = in_order
         self.snapshot_every_n_steps = snapshot_every_n_steps
         self.worker_method = worker_method
-        self._is_iterable = isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__")
+        self._is_iterable = _is_iterable(dataset)
         self._is_graph = isinstance(dataset, fb.Dataset)
         if isinstance(dataset, IterDataPipe) and shuffle is not None:
             self.dataset = dataset = graph_settings.apply_shuffle_settings(dataset, shuffle=shuffle)
@@ -231,9 +233,8 @@ class DataLoader:
         if self._graph_loader is not None:
             return self._graph_loader.set_epoch(epoch)
         going_on = self._resume
-        if going_on is not None and going_on.epoch + going_on.ended == epoch:
-            return
-        self._resume, self._place = None, Place(epoch=epoch - 1, ended=True)
+        if going_on is None or going_on.epoch + going_on.ended != epoch:
+            self._resume, self._place = None, Place(epoch=epoch - 1, ended=True)
         for one in (self.sampler, self.batch_sampler, self.dataset):
             if callable(getattr(one, "set_epoch", None)):
                 one.set_epoch(epoch)  # type: ignore[union-attr]
@@ -253,10 +254,10 @@ class DataLoader:
         if self._graph_loader is not None:
             self._graph_loader.close()
         self._iterator = None
-        engines, self._spare = self._spare, []
-        for several in engines:
-            for engine in several:
-                engine.close()
+        self._spare = []
+        for engine in list(self._engines):
+            engine.close()
+        self._engines.clear()
 
     # State.
 
@@ -265,6 +266,8 @@ class DataLoader:
         if self._graph_loader is not None:
             return self._graph_loader.state_dict()
         place = self._resume if self._resume is not None else self._place
+        if place.yielded and not place.ended and not (self.in_order or self._is_iterable or self.num_workers == 0):
+            raise fb.InvalidError("found in_order=False, of which no state says which batches came: save one at the end of an epoch")
         return {"forebay": 1, "place": place.saved()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -321,6 +324,9 @@ class Place:
         self.generator: torch.Tensor | None = None
         self.sampler: Any = None
         self.base_seed = 0
+        # How many epochs ago the seed was drawn, and whose turn it is.
+        self.round = 0
+        self.turn = 0
         self.counts: list[int] = []
         self.active: list[bool] = []
         self._start: str | None = None
@@ -329,7 +335,7 @@ class Place:
         """As JSON has it."""
         if self._start is None:
             self._start = base64.b64encode(pickle.dumps((self.generator, self.sampler))).decode()
-        plain = {name: getattr(self, name) for name in ("epoch", "yielded", "ended", "base_seed")}
+        plain = {name: getattr(self, name) for name in ("epoch", "yielded", "ended", "base_seed", "round", "turn")}
         return {**plain, "start": self._start, "counts": list(self.counts), "active": list(self.active)}
 
     @classmethod
@@ -337,8 +343,13 @@ class Place:
         place = cls(saved["epoch"], saved["yielded"], saved["ended"])
         place.generator, place.sampler = pickle.loads(base64.b64decode(saved["start"]))
         place._start, place.base_seed = saved["start"], saved["base_seed"]
+        place.round, place.turn = saved["round"], saved["turn"]
         place.counts, place.active = list(saved["counts"]), list(saved["active"])
         return place
+
+
+def _is_iterable(dataset: Any) -> bool:
+    return isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__")
 
 
 def _check_numbers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool) -> None:

@@ -27,7 +27,6 @@ class Setup:
     is_iterable: bool
     auto_collation: bool
     drop_last: bool
-    base_seed: int
     num_workers: int
     worker_init_fn: Callable[[int], None] | None = None
 
@@ -118,13 +117,15 @@ class Message:
     """What a worker is asked for: the batch of ``index``, the ``number``th of its worker in this epoch, under the setup in a file.
 
     worker: which one it is; -1 for whichever gets the message.
-    seed: what random choices come from; none where they go on from those before.
+    own_seed: what a worker's random choices come from when it begins, to which its number is added.
+    seed: what those of this batch come from; none where they go on from those before.
     """
 
     setup: str
     epoch: int
     worker: int
     number: int
+    own_seed: int
     seed: int | None
     index: Any
 
@@ -179,6 +180,8 @@ def _fetcher(asked: Message) -> Fetcher:
             setup = _here.setups.get(asked.setup)
             known = _begin(asked, setup if setup is not None else load(asked.setup))
         elif known.epoch != asked.epoch and not isinstance(known.setup, Raised) and known.setup.is_iterable:
+            if _in_worker():
+                seed(asked.own_seed + asked.worker)
             known = known.setup.fetcher()
         known.epoch = asked.epoch
         _here.fetchers[place] = known
@@ -188,7 +191,7 @@ def _fetcher(asked: Message) -> Fetcher:
 def _begin(asked: Message, setup: Setup) -> Fetcher:
     if not _in_worker():
         return setup.fetcher()
-    own = setup.base_seed + asked.worker
+    own = asked.own_seed + asked.worker
     seed(own)
     _utils.worker._worker_info = _utils.worker.WorkerInfo(
         id=asked.worker, num_workers=setup.num_workers, seed=own, dataset=setup.dataset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 import warnings
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import IterDataPipe, _utils, graph_settings
 
+from forebay._errors import InvalidError
 from forebay.torch._engine import Engine
-from forebay.torch._fetch import End, Message, Raised, Sent, Setup
+from forebay.torch._fetch import End, Fetcher, Message, Raised, Sent, Setup
 
 if TYPE_CHECKING:
     from forebay.torch._dataloader import DataLoader, Place
@@ -32,7 +34,7 @@ class Epoch(Iterator[Any]):
                 stacklevel=3,
             )
 
-    def _start(self) -> Place:
+    def _start(self, keeps_seed: bool = False) -> Place:
         """Begins an epoch, or goes on in that of a state: its place. The sampler's iterator stands where the place says."""
         from forebay.torch._dataloader import Place
 
@@ -47,7 +49,11 @@ class Epoch(Iterator[Any]):
             place.sampler = inner.state_dict() if inner is not None else None
             self._seed_pipes()
             self._sampler_iter = iter(sampler)
-            place.base_seed = _draw(loader)
+            before = loader._place
+            if keeps_seed and before.epoch >= 0:  # Torch draws none for workers that stay.
+                place.base_seed, place.round = before.base_seed, before.round + 1
+            else:
+                place.base_seed = _draw(loader)
         else:
             self._go_on(known)
         loader._place = place
@@ -65,12 +71,18 @@ class Epoch(Iterator[Any]):
             inner.load_state_dict(place.sampler)
         self._seed_pipes()
         self._sampler_iter = iter(loader._index_sampler)
-        _draw(loader)
+        if place.round == 0:
+            _draw(loader)
         if not loader._is_iterable:
-            for _ in range(place.yielded):
-                next(self._sampler_iter)
+            # One more is drawn, since some samplers draw a seed with the first.
+            drawn = list(itertools.islice(self._sampler_iter, place.yielded + 1))
+            self._sampler_iter = itertools.chain(drawn[place.yielded :], self._sampler_iter)
+        self._pass_over(place)
         if loader.generator is None:
             generator.set_state(now)
+
+    def _pass_over(self, place: Place) -> None:
+        """Draws of the dataset here what was drawn of it before the place."""
 
     def _seed_pipes(self) -> None:
         """Seeds the random pipes of torch's own DataPipes, which draws a number first."""
@@ -99,7 +111,7 @@ class Epoch(Iterator[Any]):
     def _pinned(self, data: Any) -> Any:
         return _utils.pin_memory.pin_memory(data) if self._pins else data
 
-    def _setup(self, place: Place) -> Setup:
+    def _setup(self) -> Setup:
         loader = self._loader
         return Setup(
             dataset=self._dataset,
@@ -107,7 +119,6 @@ class Epoch(Iterator[Any]):
             is_iterable=loader._is_iterable,
             auto_collation=loader._auto_collation,
             drop_last=loader.drop_last,
-            base_seed=place.base_seed,
             num_workers=loader.num_workers,
             worker_init_fn=loader.worker_init_fn,
         )
@@ -134,14 +145,20 @@ class Inline(Epoch):
 
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
+        self._fetcher: Fetcher | None = None
         self._at = self._start()
-        self._fetcher = self._setup(self._at).fetcher()
-        if loader._is_iterable:
-            # Drawn without being used, as the batches before the place were.
-            for _ in range(self._at.yielded):
+        if self._fetcher is None:
+            self._fetcher = self._setup().fetcher()
+
+    def _pass_over(self, place: Place) -> None:
+        _check_workers(self._loader, place, 0)
+        self._fetcher = self._setup().fetcher()
+        if self._loader._is_iterable:
+            for _ in range(place.yielded):
                 self._fetcher._next(next(self._sampler_iter))
 
     def __next__(self) -> Any:
+        assert self._fetcher is not None
         try:
             data = self._fetcher.fetch(next(self._sampler_iter))
         except StopIteration:
@@ -151,6 +168,15 @@ class Inline(Epoch):
         return self._pinned(data)
 
 
+def _check_workers(loader: DataLoader, place: Place, count: int) -> None:
+    """Refuses to go on in an iterable dataset with other workers: each has its own part of it."""
+    if loader._is_iterable and place.yielded and len(place.counts) != count:
+        found = len(place.counts)
+        raise InvalidError(
+            f"found the state of {found} workers of an iterable dataset, and num_workers={count}: each worker has a part of its own"
+        )
+
+
 class Parallel(Epoch):
     """Has workers make the batches: as many are asked for ahead as torch does, and one more for each that is taken."""
 
@@ -158,7 +184,7 @@ class Parallel(Epoch):
         super().__init__(loader)
         method = loader.worker_method
         free = not getattr(sys, "_is_gil_enabled", lambda: True)()
-        self._threads = method == "thread" or (method is None and free)
+        self._threads = method == "thread" or (method is None and free and not loader._takes_turns)
         self._engines = _engines(loader, self._threads)
         # An iterator that is dropped leaves its workers to the next.
         self._gives_back = weakref.finalize(self, _give_back, weakref.ref(loader), self._engines)
@@ -168,21 +194,23 @@ class Parallel(Epoch):
     def reset(self) -> None:
         """Begins the next epoch."""
         loader = self._loader
-        self._at = self._start()
+        self._at = self._start(keeps_seed=self._sent is not None and loader.persistent_workers)
         if self._sent is None or not loader.persistent_workers:
             if self._sent is not None:
                 self._sent.close()
-            self._sent = Sent(self._setup(self._at), self._threads)
+            self._sent = Sent(self._setup(), self._threads)
             weakref.finalize(self, self._sent.close)
         for engine in self._engines:
             engine.begin()
         count = len(self._engines)
+        _check_workers(loader, self._at, count)
         if len(self._at.counts) != count:
             self._at.counts = _dealt(self._at, count)
             self._at.active = [True] * count
+            self._at.turn = self._at.yielded % count
         self._asked = list(self._at.counts)
         self._drawn = self._at.yielded
-        self._turn = self._at.yielded % count if all(self._at.active) else 0
+        self._turn = self._at.turn
         self._more = True
         self._waiting: list[int] = []
         for _ in range((loader.prefetch_factor or 0) * loader.num_workers or 1):
@@ -203,10 +231,11 @@ class Parallel(Epoch):
             return
         number = self._asked[at]
         seed: int | None = (place.base_seed + 0x9E3779B97F4A7C15 * (self._drawn + 1)) % 2**63
-        if loader.worker_init_fn is not None:
-            seed = None  # It may have seeded the workers itself.
+        if loader.worker_init_fn is not None or loader._is_iterable:
+            seed = None  # It may have seeded the workers itself, or draws of an iterator go on.
+        own = (place.base_seed + 0x9E3779B97F4A7C15 * place.round) % 2**63
         worker = at if loader._takes_turns else -1
-        self._engines[at].ask(Message(self._sent.path, place.epoch, worker, number, seed, index))
+        self._engines[at].ask(Message(self._sent.path, place.epoch, worker, number, own, seed, index))
         self._asked[at] += 1
         self._drawn += 1
         self._waiting.append(at)
@@ -231,6 +260,7 @@ class Parallel(Epoch):
                 continue
             self._ask()
             self._at.counts[at] += 1
+            self._at.turn = (at + 1) % len(self._engines)
             self._count(self._at)
             if isinstance(data, Raised):
                 data.reraise()
