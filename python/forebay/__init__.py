@@ -10,17 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from forebay import plugins
-from forebay._dataset import (
-    Dataset,
-    files,
-    from_arrow,
-    from_indexed,
-    from_iterable,
-    from_list,
-    image_folder,
-    open,
-)
-from forebay._dataset import __getattr__ as __getattr__
+from forebay._dataset import Dataset
 from forebay._errors import (
     AbiError,
     Bug,
@@ -36,6 +26,16 @@ from forebay._errors import (
 )
 from forebay._loader import Batch, Epoch, Loader
 from forebay._native import Array, Columns
+from forebay._sources import (
+    files,
+    from_arrow,
+    from_indexed,
+    from_iterable,
+    from_list,
+    image_folder,
+    open,
+)
+from forebay._sources import __getattr__ as __getattr__
 
 if TYPE_CHECKING:
     from forebay._pipes import *  # noqa: F403

@@ -44,7 +44,7 @@ def stream(loader: Loader, requested_schema: Any) -> Any:
 
     def batches() -> Iterator[Any]:
         for sample in loader:
-            yield sample if loader.output == "arrow" else record_batch(_fields(sample))
+            yield sample if loader.output == "arrow" else record_batch(dict(sample))
 
     every = batches()
     first = next(every, None)
@@ -53,10 +53,6 @@ def stream(loader: Loader, requested_schema: Any) -> Any:
     else:
         reader = pyarrow.RecordBatchReader.from_batches(first.schema, itertools.chain([first], every))
     return reader.__arrow_c_stream__(requested_schema)
-
-
-def _fields(sample: Any) -> dict[str, Any]:
-    return dict(sample)
 
 
 class Rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 import keyword
 import os
@@ -13,6 +12,7 @@ from forebay import _calls, plugins
 from forebay._errors import InvalidError
 from forebay._loader import Loader
 from forebay._native import Graph
+from forebay._nodes import Node, free, merge, outputs, plain, unlike
 
 if TYPE_CHECKING:
     import inspect
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from forebay._pipes import Pipes
 else:
     Pipes = object  # Pipes are found when they are asked for.
-
-Node = dict[str, Any]
 
 
 class Dataset(Pipes):
@@ -77,7 +75,7 @@ class Dataset(Pipes):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dataset:
         """The graph in a file: TOML, or JSON if that is its name's end."""
-        with builtins.open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8") as file:
             text = file.read()
         return cls.from_json(text) if os.fspath(path).endswith(".json") else cls.from_toml(text)
 
@@ -138,8 +136,8 @@ class Dataset(Pipes):
 
         A pipe with several outputs, such as ``fork``, gives a dataset for each. What stands before it is read once for all of them.
         """
-        made = _behind((self,), name, values, options)
-        return made if _outputs(made._nodes[-1]) == 1 else _split(made)
+        made = behind((self,), name, values, options)
+        return made if outputs(made._nodes[-1]) == 1 else _split(made)
 
     def map(
         self,
@@ -165,10 +163,10 @@ class Dataset(Pipes):
         [0, 2, 4]
         """
         if not callable(function):
-            return _behind((self,), "map", (function, *values), options)
+            return behind((self,), "map", (function, *values), options)
         if not batched:
             return self._calling("py_map", function, version, options)
-        gathered = _behind((self,), "py_gather", (batch_size,), {})
+        gathered = behind((self,), "py_gather", (batch_size,), {})
         return gathered._calling("py_rows", function, version, options)
 
     def random_map(
@@ -190,7 +188,7 @@ class Dataset(Pipes):
         [0, 2, 4]
         """
         if not callable(condition):
-            return _behind((self,), "filter", (condition, *values), options)
+            return behind((self,), "filter", (condition, *values), options)
         return self._calling("py_filter", condition, version, options)
 
     def flat_map(
@@ -198,7 +196,7 @@ class Dataset(Pipes):
     ) -> Dataset:
         """The samples that ``function``, a generator for example, makes of each."""
         if not callable(function):
-            return _behind((self,), "flat_map", (function, *values), options)
+            return behind((self,), "flat_map", (function, *values), options)
         return self._calling("py_flat_map", function, version, options)
 
     def batch(
@@ -216,8 +214,8 @@ class Dataset(Pipes):
         drop_last: leave out the last batch if it is shorter.
         """
         if collate_fn is None:
-            return _behind((self,), "batch", (size,), {"drop_last": drop_last, **options} if drop_last else options)
-        lists = _behind((self,), "py_gather", (size,), {"drop_last": drop_last, "whole": True})
+            return behind((self,), "batch", (size,), {"drop_last": drop_last, **options} if drop_last else options)
+        lists = behind((self,), "py_gather", (size,), {"drop_last": drop_last, "whole": True})
         return lists._calling("py_map", collate_fn, version, {**options, "takes": "samples"})
 
     def sample(self, sampler: Iterable[int], *, version: str | None = None, **options: Any) -> Dataset:
@@ -237,15 +235,15 @@ class Dataset(Pipes):
 
     def _calling(self, pipe: str, function: Any, version: str | None, options: Mapping[str, Any]) -> Dataset:
         """A node more, which calls a function."""
-        called = _unlike(self._functions, _calls.name(function, version), function)
-        made = _behind((self,), pipe, (called,), options)
+        called = unlike(self._functions, _calls.name(function, version), function)
+        made = behind((self,), pipe, (called,), options)
         made._functions[called] = function
         return made
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
             raise AttributeError(name)
-        return _method(name, lambda values, options: self.pipe(name, *values, **options), "a Dataset")
+        return pipe_method(name, lambda values, options: self.pipe(name, *values, **options), "a Dataset")
 
     def __dir__(self) -> list[str]:
         known = plugins.pipes()
@@ -277,93 +275,6 @@ class Dataset(Pipes):
             return found
 
 
-def open(path: str | os.PathLike[str]) -> Dataset:
-    """Whatever is at a path or URL: files are looked into, opened and decoded.
-
-    Samples that fail are listed, and end the epoch with an error once all others came.
-    """
-    return Dataset._of(Graph.open(os.fspath(path), plugins.registry()))
-
-
-def files(*paths: str | os.PathLike[str], **options: Any) -> Dataset:
-    """The files at these paths, patterns or URLs: a sample for each."""
-    names = [os.fspath(path) for path in paths]
-    return _behind((), "files", (names if len(names) != 1 else names[0],), options)
-
-
-PICTURES = "{jpg,jpeg,png,webp,gif,bmp,tif,tiff,JPG,JPEG,PNG,WEBP,GIF,BMP,TIF,TIFF}"
-
-
-def image_folder(path: str | os.PathLike[str], *, shuffle: bool = False, classes: list[str] | None = None) -> Dataset:
-    """The pictures below a folder that has a folder for each class: ``image``, the file's bytes, ``label``, ``class`` and ``path``.
-
-    shuffle: all files in random order, in another one in each epoch. It costs no memory, since a file is read when its turn comes.
-    classes: the names of the folders, whose places are the labels; unless given, all there are, in the order of their names.
-
-    Cut and decode them behind it: ``fb.image_folder("train", shuffle=True).random_resized_crop(224).decode()``.
-    """
-    root = os.fspath(path)
-    found = files(f"{root.rstrip('/')}/**/*.{PICTURES}", open="none")
-    if shuffle:
-        found = _behind((found,), "random_sampler", (), {})
-    given: dict[str, Any] = {"root": root} if classes is None else {"root": root, "classes": classes}
-    labelled = _behind((found,), "label", (), given)
-    return _behind((_behind((labelled,), "read", (), {}),), "rename", ("bytes=image",), {})
-
-
-def from_iterable(make: Callable[[], Iterable[Any]] | Iterable[Any], *, version: str | None = None, **options: Any) -> Dataset:
-    """What ``make()`` iterates over, anew in each pass; or what an object that can be iterated again and again does.
-
-    If that, or its iterator, has ``state_dict`` and ``load_state_dict``, a resume goes on from there. Else it iterates again from the start of the
-    pass, and passes over what was delivered.
-
-    >>> import forebay as fb
-    >>> [s["value"] for s in fb.from_iterable(lambda: iter("ab")).loader(executor="inline")]
-    ['a', 'b']
-    """
-    if not callable(make) and iter(make) is make:
-        raise TypeError(f"found {type(make).__name__}, which can be iterated once, expected a function that makes it")
-    return _source("py_source", make, version, options)
-
-
-def from_indexed(items: Any, *, version: str | None = None, **options: Any) -> Dataset:
-    """The samples of an object with ``__len__`` and ``__getitem__``, or of a mapping, by random access.
-
-    A sampler behind it draws from it without reading what it does not draw. ``__getitems__``, which is given a list, is used where there is one.
-
-    >>> import forebay as fb
-    >>> [s["value"] for s in fb.from_indexed({"a": 1, "b": 2}).loader(executor="inline")]
-    [1, 2]
-    """
-    if not hasattr(items, "__len__") or not hasattr(items, "__getitem__"):
-        raise TypeError(f"found {type(items).__name__}, expected an object with __len__ and __getitem__")
-    return _source("py_indexed", items, version, options)
-
-
-def from_list(items: Iterable[Any], *, version: str | None = None, **options: Any) -> Dataset:
-    """Samples that are there: ``dict``, or single values. They are kept once, for all worker processes together."""
-    from forebay._lists import Items
-
-    return _source("py_indexed", Items(items), version, options)
-
-
-def from_arrow(data: Any, *, version: str | None = None, **options: Any) -> Dataset:
-    """The rows of a table: of pyarrow, polars, DuckDB, or whatever else Arrow libraries can read. It needs pyarrow.
-
-    A sampler behind it draws rows at random.
-    """
-    from forebay import _arrow
-
-    return _source("py_indexed", _arrow.Rows(data), version, options)
-
-
-def _source(pipe: str, made_by: Any, version: str | None, options: Mapping[str, Any]) -> Dataset:
-    called = _calls.name(made_by, version)
-    made = _behind((), pipe, (called,), options)
-    made._functions[called] = made_by
-    return made
-
-
 def _unpickled(
     nodes: tuple[Node, ...], run: dict[str, Any], end: str, functions: dict[str, bytes]
 ) -> Dataset:
@@ -372,32 +283,7 @@ def _unpickled(
     return Dataset(nodes, run, end, {called: pickle.loads(part) for called, part in functions.items()})
 
 
-def _unlike(functions: Mapping[str, Any], called: str, function: Any) -> str:
-    """The name, with a number where another function has it."""
-    number, free = 2, called
-    while free in functions and functions[free] is not function:
-        number, free = number + 1, f"{called}#{number}"
-    return free
-
-
-def __getattr__(name: str) -> Callable[..., Dataset]:
-    """Every source, and every pipe that reads several datasets, is a function: ``fb.range(10)``, ``fb.mix([a, b])``."""
-    if name.startswith("_"):
-        raise AttributeError(f"module 'forebay' has no attribute {name!r}")
-
-    def make(values: tuple[Any, ...], options: dict[str, Any]) -> Dataset:
-        first = values[0] if values else None
-        inputs: tuple[Dataset, ...] = ()
-        if isinstance(first, Dataset):
-            inputs, values = (first,), values[1:]
-        elif isinstance(first, (list, tuple)) and first and all(isinstance(one, Dataset) for one in first):
-            inputs, values = tuple(first), values[1:]
-        return _behind(inputs, name, values, options)
-
-    return _method(name, make, "module 'forebay'")
-
-
-def _method(
+def pipe_method(
     name: str, make: Callable[[tuple[Any, ...], dict[str, Any]], Any], owner: str
 ) -> Callable[..., Any]:
     """The pipe called ``name`` as a function, with its options in its signature and in its help."""
@@ -449,7 +335,7 @@ def _help(pipe: Mapping[str, Any]) -> str:
     return "\n".join(lines).rstrip()
 
 
-def _behind(inputs: tuple[Dataset, ...], name: str, values: tuple[Any, ...], options: Mapping[str, Any]) -> Dataset:
+def behind(inputs: tuple[Dataset, ...], name: str, values: tuple[Any, ...], options: Mapping[str, Any]) -> Dataset:
     """A dataset with one more node, which reads ``inputs``."""
     pipe = plugins.pipes().get(name)
     if pipe is None:
@@ -461,12 +347,12 @@ def _behind(inputs: tuple[Dataset, ...], name: str, values: tuple[Any, ...], opt
     functions: _calls.Functions = {}
     shared: dict[int, str] = {}
     for dataset in inputs:
-        end = _merge(nodes, functions, dataset, shared)
+        end = merge(nodes, functions, dataset, shared)
         ends.append(end)
         run.update(dataset._run)
-    node: Node = {"name": _free(name, nodes), "pipe": name, "inputs": ends}
+    node: Node = {"name": free(name, nodes), "pipe": name, "inputs": ends}
     for option, value in zip(_order(pipe), values, strict=False):
-        node[option] = _plain(name, option, value)
+        node[option] = plain(name, option, value)
     if len(values) > len(pipe["options"]):
         raise TypeError(f"{name}() takes {len(pipe['options'])} options, found {len(values)}")
     spelt = {_spelt(option): option for option in _order(pipe)}
@@ -474,93 +360,16 @@ def _behind(inputs: tuple[Dataset, ...], name: str, values: tuple[Any, ...], opt
         option = spelt.get(given, given)
         if option in node and option not in ("name", "pipe", "inputs"):
             raise TypeError(f"{name}() got option {option!r} twice")
-        node[option] = _plain(name, option, value)
+        node[option] = plain(name, option, value)
     return Dataset([*nodes, node], run, node["name"], functions)
 
 
 def _split(whole: Dataset) -> tuple[Dataset, ...]:
     """One dataset for each output of the last node."""
     node = whole._nodes[-1]
-    ends = (f"{node['name']}.{at}" for at in _range(_outputs(node)))
+    ends = (f"{node['name']}.{at}" for at in range(outputs(node)))
     return tuple(Dataset(whole._nodes, whole._run, end, whole._functions) for end in ends)
-
-
-_range = range
 
 
 def _order(pipe: Mapping[str, Any]) -> list[str]:
     return [option["name"] for option in pipe["options"]]
-
-
-def _plain(pipe: str, option: str, value: Any) -> Any:
-    """An option's value as JSON has it."""
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, (list, tuple)):
-        return [_plain(pipe, option, one) for one in value]
-    if isinstance(value, Mapping):
-        return {str(name): _plain(pipe, option, one) for name, one in value.items()}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    item = getattr(value, "item", None)  # A number of NumPy's.
-    if callable(item):
-        return _plain(pipe, option, item())
-    raise TypeError(f"{pipe}() option {option!r}: found {type(value).__name__}, expected what JSON has")
-
-
-def _merge(nodes: list[Node], functions: _calls.Functions, dataset: Dataset, shared: dict[int, str]) -> str:
-    """Adds the nodes and functions of a dataset under names that are free, and gives the name of its end.
-
-    A dataset that is there already is read once more: it is a value. But what stands before a pipe with several outputs is read once for all
-    of them; ``shared`` knows the names of what was added by these calls.
-    """
-    names: dict[str, str] = {}
-    called: dict[str, str] = {}
-    for old, function in dataset._functions.items():
-        called[old] = _unlike(functions, old, function)
-        functions[called[old]] = function
-    split = _before_a_split(dataset._nodes)
-    for node in dataset._nodes:
-        if id(node) in shared and node["name"] in split:
-            names[node["name"]] = shared[id(node)]
-            continue
-        name = _free(node["name"], nodes)
-        names[node["name"]] = shared[id(node)] = name
-        new = {**node, "name": name, "inputs": [_renamed(part, names) for part in node["inputs"]]}
-        if node.get("function") in called:
-            new["function"] = called[node["function"]]
-        nodes.append(node if new == node else new)  # The same one, so that it is known again.
-    return _renamed(dataset._end, names)
-
-
-def _before_a_split(nodes: Iterable[Node]) -> set[str]:
-    """The pipes with several outputs, and all that they read."""
-    found: set[str] = set()
-    for node in reversed(list(nodes)):
-        if node["name"] in found or _outputs(node) > 1:
-            found.add(node["name"])
-            found.update(part.partition(".")[0] for part in node["inputs"])
-    return found
-
-
-def _outputs(node: Node) -> int:
-    """How many outputs a node has."""
-    pipe = plugins.pipes().get(node["pipe"], {})
-    option = pipe.get("outputs_option")
-    if not option:
-        return int(pipe.get("outputs", 1))
-    value = node.get(option, next((one["default"] for one in pipe["options"] if one["name"] == option), None))
-    return len(value) if isinstance(value, list) else int(value or 1)
-
-
-def _renamed(part: str, names: Mapping[str, str]) -> str:
-    name, dot, port = part.partition(".")
-    return names.get(name, name) + dot + port
-
-
-def _free(name: str, nodes: Iterable[Node]) -> str:
-    taken = {node["name"] for node in nodes}
-    number, free = 2, name
-    while free in taken:
-        number, free = number + 1, f"{name}-{number}"
-    return free

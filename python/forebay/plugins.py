@@ -17,17 +17,18 @@ from forebay._native import Registry
 _lock = threading.Lock()
 _added: list[str] = []
 _registry: Registry | None = None
+_pipes: dict[str, dict[str, Any]] = {}
 
 
 def add(path: str | os.PathLike[str]) -> None:
     """Look for plugins in this file or folder too, before everywhere else."""
-    global _registry
+    global _registry, _pipes
     found = Path(path).absolute()
     if not found.exists():
         raise FileNotFoundError(f"found nothing at {found}, expected a plugin or a folder of plugins")
     with _lock:
         _added.insert(0, str(found))
-        _registry = None
+        _registry, _pipes = None, {}
 
 
 def registry() -> Registry:
@@ -63,9 +64,12 @@ def manifests() -> list[dict[str, Any]]:
 
 def pipes() -> dict[str, dict[str, Any]]:
     """Every pipe by its name: what it does, and its options."""
-    found: dict[str, dict[str, Any]] = {}
-    for manifest in manifests():
-        for pipe in manifest["pipes"]:
-            if not pipe["name"].endswith((".len", ".get")):
-                found.setdefault(pipe["name"], pipe)
-    return found
+    global _pipes
+    if not _pipes:  # Each method of a dataset looks here.
+        found: dict[str, dict[str, Any]] = {}
+        for manifest in manifests():
+            for pipe in manifest["pipes"]:
+                if not pipe["name"].endswith((".len", ".get")):
+                    found.setdefault(pipe["name"], pipe)
+        _pipes = found
+    return _pipes
