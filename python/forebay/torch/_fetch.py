@@ -39,6 +39,8 @@ class Fetcher:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
+        # What worker_init_fn raised.
+        self.failed: Raised | None = None
         self.epoch = 0
         self.given = 0
         self.over = False
@@ -77,8 +79,13 @@ class Fetcher:
     def skip(self, count: int, index: Any) -> None:
         """Passes over so many batches."""
         while self.given < count:
-            self._next(index)
             self.given += 1
+            try:
+                self._next(index)
+            except StopIteration:
+                raise
+            except Exception:  # It was raised in place of that batch.
+                continue
 
 
 @dataclass
@@ -148,12 +155,11 @@ def answer(message: bytes) -> Any:
     if asked.worker < 0 and _in_worker():
         asked.worker = int(os.environ["FOREBAY_WORKER"].split("/")[0])
     fetcher = _fetcher(asked)
-    setup = fetcher.setup
     where = f"in DataLoader worker process {asked.worker}" if _in_worker() else "in a DataLoader worker thread"
-    if isinstance(setup, Raised):
-        return setup
+    if fetcher.failed is not None:
+        return fetcher.failed
     try:
-        if setup.is_iterable:
+        if fetcher.setup.is_iterable:
             fetcher.skip(asked.number, asked.index)
             fetcher.given += 1
         if asked.seed is not None and _in_worker():
@@ -179,7 +185,7 @@ def _fetcher(asked: Message) -> Fetcher:
                 _here.fetchers.clear()  # Of an epoch that is over.
             setup = _here.setups.get(asked.setup)
             known = _begin(asked, setup if setup is not None else load(asked.setup))
-        elif known.epoch != asked.epoch and not isinstance(known.setup, Raised) and known.setup.is_iterable:
+        elif known.epoch != asked.epoch and known.failed is None and known.setup.is_iterable:
             if _in_worker():
                 seed(asked.own_seed + asked.worker)
             known = known.setup.fetcher()
@@ -202,7 +208,7 @@ def _begin(asked: Message, setup: Setup) -> Fetcher:
         try:
             setup.worker_init_fn(asked.worker)
         except Exception as error:
-            fetcher.setup = Raised.of(error, f"in worker_init_fn of DataLoader worker process {asked.worker}")  # type: ignore[assignment]
+            fetcher.failed = Raised.of(error, f"in worker_init_fn of DataLoader worker process {asked.worker}")
     return fetcher
 
 

@@ -185,7 +185,7 @@ class Parallel(Epoch):
         method = loader.worker_method
         free = not getattr(sys, "_is_gil_enabled", lambda: True)()
         self._threads = method == "thread" or (method is None and free and not loader._takes_turns)
-        self._engines = _engines(loader, self._threads)
+        self._engines = _workers(loader, self._threads)
         # An iterator that is dropped leaves its workers to the next.
         self._gives_back = weakref.finalize(self, _give_back, weakref.ref(loader), self._engines)
         self._sent: Sent | None = None
@@ -270,30 +270,21 @@ class Parallel(Epoch):
 
     def _take(self) -> tuple[int, Any]:
         """The answer that is waited for longest, and of which engine; or the first that comes, if the order does not count."""
+        limit = self._loader.timeout or None
         begin = time.monotonic()
-        while not self._loader.in_order and len(self._engines) > 1:
-            for at in dict.fromkeys(self._waiting):
+        whose = self._waiting[:1] if self._loader.in_order else list(dict.fromkeys(self._waiting))
+        while True:
+            for at in whose:
+                # Of several, the last is waited for a moment before all are asked again.
+                wait = limit if len(whose) == 1 else 0.001 * (at == whose[-1])
                 try:
-                    return self._took(at, self._engines[at].take(0.0))
+                    data = self._engines[at].take(wait)
                 except TimeoutError:
-                    self._check_time(begin)
-            time.sleep(0.001)
-        at = self._waiting[0]
-        try:
-            return self._took(at, self._engines[at].take(self._loader.timeout or None))
-        except TimeoutError:
-            self._check_time(None)
-            raise
-
-    def _took(self, at: int, data: Any) -> tuple[int, Any]:
-        self._waiting.remove(at)
-        return at, data
-
-    def _check_time(self, begin: float | None) -> None:
-        """Raises what torch does if the wait took too long; none for one that did."""
-        limit = self._loader.timeout
-        if begin is None or (limit and time.monotonic() - begin > limit):
-            raise RuntimeError(f"DataLoader timed out after {limit} seconds") from None
+                    if limit is not None and time.monotonic() - begin >= limit:
+                        raise RuntimeError(f"DataLoader timed out after {self._loader.timeout} seconds") from None
+                    continue
+                self._waiting.remove(at)
+                return at, data
 
 
 def _dealt(place: Place, count: int) -> list[int]:
@@ -301,7 +292,7 @@ def _dealt(place: Place, count: int) -> list[int]:
     return [(place.yielded - at + count - 1) // count for at in range(count)]
 
 
-def _engines(loader: DataLoader, threads: bool) -> list[Engine]:
+def _workers(loader: DataLoader, threads: bool) -> list[Engine]:
     """Workers that wait for something to do, or new ones: one engine for all, or one for each worker where they take turns."""
     if loader._spare:
         return loader._spare.pop()

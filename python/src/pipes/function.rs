@@ -1,7 +1,11 @@
 //! A function of Python's that a node calls.
 
 use forebay_core::{Context, Error, ErrorKind, Result};
-use pyo3::{prelude::*, sync::PyOnceLock, types::PyDict};
+use pyo3::{
+    prelude::*,
+    sync::PyOnceLock,
+    types::{PyBytes, PyDict},
+};
 
 /// What a node calls, by the name that its graph has for it. It is looked up with the first call.
 pub(super) struct Function {
@@ -47,6 +51,15 @@ impl Function {
         self.found.get(py).map(|found| found.bind(py))
     }
 
+    /// What `state` gives; an error where it raises.
+    pub(super) fn state<T>(
+        &self,
+        state: impl for<'py> FnOnce(Python<'py>) -> PyResult<Option<T>>,
+    ) -> Result<Option<T>> {
+        let raised = |error: PyErr| Error::invalid(format!("state_dict of {} raised {error}", self.shown()));
+        Python::try_attach(state).transpose().map_err(raised).map(Option::flatten)
+    }
+
     /// The error of a run for what was raised, which comes out again as that very exception.
     pub(super) fn raised(&self, py: Python<'_>, raised: &PyErr, cx: &Context) -> Error {
         let keep = || -> PyResult<(u64, String, bool)> {
@@ -89,4 +102,30 @@ pub(super) fn fields<'py>(
     sample: &mut forebay_core::Sample,
 ) -> PyResult<Bound<'py, PyDict>> {
     crate::values::fields_of(py, sample)
+}
+
+/// The pickled state of the first of these objects that says where it is, and can be told.
+pub(super) fn saved<'a, 'py: 'a>(
+    objects: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
+) -> PyResult<Option<Vec<u8>>> {
+    for object in objects {
+        if has_state(object)? {
+            let state = object.call_method0("state_dict")?;
+            let pickle = object.py().import("pickle")?.call_method1("dumps", (state,))?;
+            return Ok(Some(pickle.cast::<PyBytes>()?.as_bytes().to_vec()));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether an object says where it is, and can be told.
+pub(super) fn has_state(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.hasattr("state_dict")? && object.hasattr("load_state_dict")?)
+}
+
+/// Tells an object where it was.
+pub(super) fn tell(object: &Bound<'_, PyAny>, state: &[u8]) -> PyResult<()> {
+    let py = object.py();
+    let state = py.import("pickle")?.call_method1("loads", (PyBytes::new(py, state),))?;
+    object.call_method1("load_state_dict", (state,)).map(drop)
 }

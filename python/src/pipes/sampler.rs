@@ -6,12 +6,9 @@ use forebay_core::{
     Context, DataPipe, Error, Io, PipeInfo, Result, Schema, State, StateExt, Step, Stream, Uids, options,
     sampling,
 };
-use pyo3::{
-    prelude::*,
-    types::{PyBytes, PyIterator},
-};
+use pyo3::{prelude::*, types::PyIterator};
 
-use super::function::{Function, around};
+use super::function::{Function, around, saved, tell};
 
 options! {
     /// Options of `py_sampler`.
@@ -66,8 +63,7 @@ impl PySampler {
         let iterator = self.function.attached(cx, |py| {
             let sampler = self.function.object(py, cx)?;
             if let Some(state) = state {
-                let state = py.import("pickle")?.call_method1("loads", (PyBytes::new(py, state),))?;
-                sampler.call_method1("load_state_dict", (state,))?;
+                tell(sampler, state)?;
             }
             Ok(sampler.try_iter()?.into_any().unbind())
         })?;
@@ -130,18 +126,7 @@ impl Stream for PySampler {
     }
 
     fn state(&self) -> Result<State> {
-        let failed =
-            |error: PyErr| Error::invalid(format!("state_dict of {} raised {error}", self.function.shown()));
-        let state = Python::try_attach(|py| -> PyResult<Option<Vec<u8>>> {
-            let Some(sampler) = self.function.known(py) else { return Ok(None) };
-            if !sampler.hasattr("state_dict")? || !sampler.hasattr("load_state_dict")? {
-                return Ok(None);
-            }
-            let pickle =
-                py.import("pickle")?.call_method1("dumps", (sampler.call_method0("state_dict")?,))?;
-            Ok(Some(pickle.cast::<PyBytes>()?.as_bytes().to_vec()))
-        });
-        let state = state.transpose().map_err(failed)?.flatten();
+        let state = self.function.state(|py| saved(self.function.known(py)))?;
         let mut drawn: Vec<(u64, u64)> = Vec::new();
         if state.is_some() {
             drawn.extend(self.drawn.iter().map(|(&number, &times)| (number, times)));

@@ -5,10 +5,10 @@ use forebay_core::{
 };
 use pyo3::{
     prelude::*,
-    types::{PyBytes, PyIterator, PyList},
+    types::{PyIterator, PyList},
 };
 
-use super::function::Function;
+use super::function::{Function, around, has_state, saved, tell};
 use crate::convert;
 
 options! {
@@ -46,31 +46,18 @@ impl DataPipe for PySource {
 }
 
 impl PySource {
-    /// The iterator's own state where it has one, else that of what it iterates over.
-    fn stateful<'py>(&self, py: Python<'py>, method: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some((whole, iterator)) = &self.made else { return Ok(None) };
-        for one in [iterator, whole] {
-            if one.bind(py).hasattr(method)? {
-                return Ok(Some(one.bind(py).getattr(method)?));
-            }
-        }
-        Ok(None)
-    }
-
     fn begin(&mut self, cx: &Context, state: Option<&[u8]>) -> Result<()> {
         let made = self.function.attached(cx, |py| {
             let whole = self.function.object(py, cx)?;
             let whole = if whole.is_callable() { whole.call0()? } else { whole.clone() };
-            let state =
-                state.map(|state| py.import("pickle")?.call_method1("loads", (PyBytes::new(py, state),)));
-            let state = state.transpose()?;
-            let of_whole = whole.hasattr("load_state_dict")?;
-            if let Some(state) = state.as_ref().filter(|_| of_whole) {
-                whole.call_method1("load_state_dict", (state,))?;
-            }
-            let iterator = whole.try_iter()?.into_any();
-            if let Some(state) = state.as_ref().filter(|_| !of_whole) {
-                iterator.call_method1("load_state_dict", (state,))?;
+            let mut iterator = whole.try_iter()?.into_any();
+            match state {
+                Some(state) if has_state(&iterator)? => tell(&iterator, state)?,
+                Some(state) => {
+                    tell(&whole, state)?;
+                    iterator = whole.try_iter()?.into_any();
+                }
+                None => {}
             }
             Ok((whole.unbind(), iterator.unbind()))
         })?;
@@ -102,22 +89,19 @@ impl Source for PySource {
 
     fn fill(&mut self, out: &mut Output, cx: &Context) -> Result<bool> {
         let mut filled = None;
-        super::function::around(&mut || {
+        around(&mut || {
             filled = Some(out.fill_with(|sample| Ok(self.next(cx)?.map(|next| *sample = next).is_some())));
         });
         filled.unwrap_or(Ok(false))
     }
 
     fn state(&self) -> Result<State> {
-        let unsaved = || Error::unsupported("this source does not save its position");
-        let bytes = Python::try_attach(|py| -> PyResult<Option<Vec<u8>>> {
-            let Some(state) = self.stateful(py, "state_dict")? else { return Ok(None) };
-            let pickle = py.import("pickle")?.call_method1("dumps", (state.call0()?,))?;
-            Ok(Some(pickle.cast::<PyBytes>()?.as_bytes().to_vec()))
+        // The iterator's own state where it has one, else that of what it iterates over.
+        let bytes = self.function.state(|py| match &self.made {
+            Some((whole, iterator)) => saved([iterator.bind(py), whole.bind(py)]),
+            None => Ok(None),
         });
-        let failed =
-            |error: PyErr| Error::invalid(format!("state_dict of {} raised {error}", self.function.shown()));
-        let bytes = bytes.ok_or_else(unsaved)?.map_err(failed)?.ok_or_else(unsaved)?;
+        let bytes = bytes?.ok_or_else(|| Error::unsupported("this source does not save its position"))?;
         let bytes = [&self.given.to_le_bytes()[..], &bytes].concat();
         Ok(State { version: 1, bytes: bytes.into(), again: Vec::new().into() })
     }
