@@ -51,7 +51,7 @@ pub struct Context {
     /// How many worker processes the loader has; 0 in its own process.
     pub workers: u32,
     /// Zero; room for what comes, as numbers that functions read out of these words, so that the layout stays. The last
-    /// is the address of a [`Noting`].
+    /// is the address of a [`Noting`], and the one before it [tells loaders apart](Context::TAG).
     pub reserved: [u64; 7],
 }
 
