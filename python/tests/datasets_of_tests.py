@@ -98,3 +98,23 @@ class Uneven(IterableDataset[str]):
         assert info is not None
         for at in range(1 if info.id == 0 else 6):
             yield f"{info.id}.{at}"
+
+
+class Sour(IterableDataset[int]):
+    """Raises in place of its third item, and goes on."""
+
+    def __iter__(self) -> Iterator[int]:
+        return SourItems()
+
+
+class SourItems(Iterator[int]):
+    def __init__(self) -> None:
+        self.at = -1
+
+    def __next__(self) -> int:
+        self.at += 1
+        if self.at == 2:
+            raise KeyError("sour")
+        if self.at == 6:
+            raise StopIteration
+        return self.at

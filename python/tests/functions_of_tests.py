@@ -101,3 +101,39 @@ class Together(Squares):
 
     def __getitems__(self, numbers: list[int]) -> list[Sample]:
         return [{"value": number * number, "of": len(numbers)} for number in numbers]
+
+
+class Both:
+    """Says where it is by itself and by its iterators, each in its own words."""
+
+    def __init__(self, end: int) -> None:
+        self.end = end
+
+    def __iter__(self) -> BothIterator:
+        return BothIterator(self.end)
+
+    def state_dict(self) -> dict[str, int]:
+        return {"whole": 0}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        assert "whole" in state, state
+
+
+class BothIterator:
+    def __init__(self, end: int) -> None:
+        self.end, self.at = end, 0
+
+    def __iter__(self) -> BothIterator:
+        return self
+
+    def __next__(self) -> Sample:
+        if self.at == self.end:
+            raise StopIteration
+        self.at += 1
+        return {"value": self.at - 1}
+
+    def state_dict(self) -> dict[str, int]:
+        return {"iterator": self.at}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.at = state["iterator"]

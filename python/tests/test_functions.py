@@ -225,6 +225,17 @@ def test_a_source_with_state_goes_on_and_is_not_iterated_again() -> None:
     assert rest[0]["made"] < 50_000, "it was iterated from its start"
 
 
+def test_of_two_states_the_iterators_counts() -> None:
+    graph = fb.from_iterable(f.Both(60_000), on="threads", version="1")
+    with graph.loader(executor="inline") as loader:
+        epoch = iter(loader)
+        first = [next(epoch)["value"] for _ in range(50_000)]
+        state = loader.state_dict()
+    with graph.loader(executor="inline") as loader:
+        loader.load_state_dict(state)
+        assert first + [sample["value"] for sample in loader] == list(range(60_000))
+
+
 def test_a_graph_with_another_function_is_refused() -> None:
     with fb.range(9).map(f.double).loader(executor="inline") as loader:
         next(iter(loader))

@@ -194,6 +194,18 @@ def test_uneven_workers_go_on_in_turn_and_others_are_refused() -> None:
             iter(other)
 
 
+def test_an_item_that_raised_is_passed_over_on_a_resume() -> None:
+    first = DataLoader(d.Sour(), batch_size=None, num_workers=1)
+    epoch = iter(first)
+    assert [next(epoch), next(epoch)] == [0, 1]
+    with pytest.raises(KeyError):
+        next(epoch)
+    assert next(epoch) == 3
+    second = DataLoader(d.Sour(), batch_size=None, num_workers=1)
+    second.load_state_dict(first.state_dict())
+    assert list(second) == [4, 5]
+
+
 def test_what_has_no_place_and_no_workers_is_refused() -> None:
     loader = DataLoader(d.Items(8), num_workers=1, in_order=False)
     next(iter(loader))
