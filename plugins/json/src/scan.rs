@@ -10,6 +10,9 @@ pub const DEPTH: usize = 512;
 /// So many bytes of a string are looked at together, in one register.
 const LANES: usize = 8;
 
+/// A string that is longer than this is looked at in blocks of so many bytes, for which the compiler takes wide registers.
+const BLOCK: usize = 64;
+
 /// A place in JSON text.
 pub(crate) struct Scan<'a> {
     pub(crate) bytes: &'a [u8],
@@ -104,6 +107,9 @@ impl<'a> Scan<'a> {
             if stops == 0 {
                 text.ascii &= high == 0;
                 self.at += LANES;
+                if self.at - text.from >= BLOCK {
+                    text.ascii &= self.blocks();
+                }
                 continue;
             }
             text.ascii &= high & (stops & stops.wrapping_neg()).wrapping_sub(1) == 0;
@@ -117,6 +123,23 @@ impl<'a> Scan<'a> {
                 return Ok(text);
             }
         }
+    }
+
+    /// Passes over the blocks in which no string stops; says whether all of them are ASCII.
+    fn blocks(&mut self) -> bool {
+        let mut ascii = true;
+        while let Some(block) = self.rest().first_chunk::<BLOCK>() {
+            // No way out of the loop: so it is done in wide registers.
+            let stops = block
+                .iter()
+                .fold(false, |stops, &byte| stops | (byte == b'"') | (byte == b'\\') | (byte < b' '));
+            if stops {
+                break;
+            }
+            ascii &= block.iter().fold(true, |ascii, byte| ascii & byte.is_ascii());
+            self.at += BLOCK;
+        }
+        ascii
     }
 
     /// The rest of a string that is near the end of the bytes.
