@@ -20,5 +20,8 @@ def command(sent: _calls.Sent | None) -> list[str]:
 def main(args: list[str]) -> None:
     """Works until the loader is gone."""
     if args:
-        _calls.receive(*args)
+        try:
+            _calls.receive(*args)
+        except FileNotFoundError:
+            sys.exit(1)  # The loader ended while this process began. If it did not, it says with which code a worker ended.
     serve_if_worker()
