@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forebay import _calls, _worker, plugins
 from forebay._errors import ForebayError, InvalidError
-from forebay._native import Array, Graph, parse_bytes
+from forebay._native import Array, Graph, Origin, parse_bytes
 from forebay._native import Loader as Native
 
 if TYPE_CHECKING:
@@ -41,15 +41,33 @@ def _close_all() -> None:
 class Batch(dict[str, Any]):
     """The fields of a sample, or of a batch, by their names. ``uid`` and ``key`` say which it is."""
 
-    __slots__ = ("uid", "key")
+    __slots__ = ("_origin",)
 
-    uid: int
-    key: str
+    _origin: Origin
+
+    @property
+    def uid(self) -> int:
+        """The sample's number, which no other sample of the epoch has."""
+        return self._origin.uid
+
+    @property
+    def key(self) -> str:
+        """Where it comes from; of a batch, where its first sample does."""
+        return self._origin.key
+
+    def __reduce__(self) -> Any:
+        return _batch, (dict(self), self.uid, self.key)
 
     def _repr_html_(self) -> str:
         from forebay import _html
 
         return _html.sample(self)
+
+
+def _batch(fields: dict[str, Any], uid: int, key: str) -> Batch:
+    batch = Batch(fields)
+    batch._origin = Origin(uid, key)
+    return batch
 
 
 class Lost(NamedTuple):
@@ -73,7 +91,14 @@ class Epoch(Iterator[Any]):
         return self
 
     def __next__(self) -> Any:
-        return self._loader._next(self)
+        loader = self._loader
+        if self is not loader._now:
+            raise StopIteration
+        found = loader._native.next(loader._kind)
+        if found is None:
+            loader._log()
+            raise StopIteration
+        return found if loader._kind is not None else _shown(found, loader.output)
 
 
 class Loader:
@@ -123,6 +148,7 @@ class Loader:
             executor = f"threads:{num_workers}" if num_workers else "inline"
         self.dataset = dataset
         self.output = output
+        self._kind = Batch if output == "batch" else None
         self._settings: dict[str, Any] = {
             "executor": executor,
             "seed": seed,
@@ -177,20 +203,6 @@ class Loader:
             self._epoch = _epoch_of(self._state)
         while self._epoch < count:
             yield iter(self)
-
-    def _next(self, epoch: Epoch) -> Any:
-        if epoch is not self._now:
-            raise StopIteration
-        found = self._native.next()
-        if found is None:
-            self._log()
-            raise StopIteration
-        fields, uid, key = found
-        if self.output != "batch":
-            return _shown(fields, self.output)
-        batch = Batch(fields)
-        batch.uid, batch.key = uid, key
-        return batch
 
     def _log(self) -> None:
         for level, line in self._native.take_log():

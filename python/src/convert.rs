@@ -75,9 +75,6 @@ fn in_field(py: Python<'_>, error: PyErr, field: &str) -> PyErr {
 /// A value. Numbers, text, bytes, lists and dicts are what they are; whatever has the buffer protocol or DLPack is a tensor, copied into the
 /// memory of the run; anything else is kept as its pickle.
 pub(crate) fn value(given: &Bound<'_, PyAny>, cx: &Context) -> PyResult<Value> {
-    if let Ok(array) = given.cast::<Array>() {
-        return Ok(array.get().tensor().clone().into());
-    }
     if given.is_exact_instance_of::<PyInt>() {
         return integer(given);
     }
@@ -89,6 +86,9 @@ pub(crate) fn value(given: &Bound<'_, PyAny>, cx: &Context) -> PyResult<Value> {
     }
     if let Ok(bytes) = given.cast_exact::<PyBytes>() {
         return bytes_value(bytes.as_bytes(), cx);
+    }
+    if let Ok(array) = given.cast::<Array>() {
+        return Ok(array.get().tensor().clone().into());
     }
     if given.is_none() {
         return Ok(Value::NULL);

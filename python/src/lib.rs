@@ -24,7 +24,7 @@ mod _native {
         array::Array,
         columns::Columns,
         graph::{Graph, Registry},
-        loader::Loader,
+        loader::{Loader, Origin},
     };
 
     /// In a process that a loader started as a worker: works until that loader is gone, and never returns. In any other it returns at once.

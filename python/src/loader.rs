@@ -10,12 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use forebay_core::{Error, Result};
+use forebay_core::{Error, Key, Result, Sample};
 use forebay_loader::{Digest, Executor, Snapshot, Stopper, WorkerProgram};
 use pyo3::{
     exceptions::{PyRuntimeError, PyTimeoutError},
+    intern,
     prelude::*,
-    types::{PyDict, PyTuple},
+    types::{PyDict, PyTuple, PyType},
 };
 
 use crate::{
@@ -35,8 +36,30 @@ pub(crate) struct Loader {
     stopper: Stopper,
     /// Of all samples that were given, if that is wanted. Boxed: it needs lines of 64 bytes, which Python's allocator does not keep to.
     digest: Option<Box<Mutex<Digest>>>,
+    names: values::Names,
     /// The process that made it: a fork has none of its threads.
     process: u32,
+}
+
+/// Which sample it is, in words that are made when they are asked for.
+#[pyclass(frozen, module = "forebay._native")]
+pub(crate) struct Origin {
+    #[pyo3(get)]
+    uid: u64,
+    key: Key,
+}
+
+#[pymethods]
+impl Origin {
+    #[new]
+    fn new(uid: u64, key: &str) -> Self {
+        Self { uid, key: Key::whole(key) }
+    }
+
+    #[getter]
+    fn key(&self) -> String {
+        self.key.to_string()
+    }
 }
 
 /// How a graph is to run, as Python says it.
@@ -117,6 +140,22 @@ impl Settings {
 }
 
 impl Loader {
+    /// A sample as a dict.
+    fn shown<'py>(
+        &self,
+        py: Python<'py>,
+        kind: Option<&Bound<'py, PyType>>,
+        sample: &mut Sample,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let Some(kind) = kind else { return values::fields_of(py, &self.names, sample) };
+        let dict = kind.call0()?;
+        let origin = Origin { uid: sample.uid(), key: sample.key().clone() };
+        dict.setattr(intern!(py, "_origin"), Bound::new(py, origin)?)?;
+        let dict = dict.cast_into::<PyDict>()?;
+        values::fill(&dict, &self.names, sample)?;
+        Ok(dict)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<forebay_loader::Loader>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -163,7 +202,13 @@ impl Loader {
         let built = py.detach(|| settings.build(graph.0.clone(), &registry.0));
         let loader = raise(py, built)?;
         let stopper = loader.stopper();
-        Ok(Self { inner: Mutex::new(Some(loader)), stopper, digest, process: std::process::id() })
+        Ok(Self {
+            inner: Mutex::new(Some(loader)),
+            stopper,
+            digest,
+            names: values::Names::default(),
+            process: std::process::id(),
+        })
     }
 
     /// Begins an epoch.
@@ -183,25 +228,25 @@ impl Loader {
         Ok(place)
     }
 
-    /// The next sample: its fields, uid and key. None at the end of the epoch. After so many seconds, if they are given, TimeoutError is raised.
-    #[pyo3(signature = (seconds=None))]
+    /// The fields of the next sample, in a new dict of the type `kind`, which gets its [`Origin`]; in a plain one where that is None. None at the end of the epoch. After so many seconds, if they are given, TimeoutError is raised.
+    #[pyo3(signature = (kind, seconds=None))]
     fn next<'py>(
         &self,
         py: Python<'py>,
+        kind: Option<&Bound<'py, PyType>>,
         seconds: Option<f64>,
-    ) -> PyResult<Option<(Bound<'py, PyDict>, u64, String)>> {
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
         let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let until = limit.and_then(|limit| Instant::now().checked_add(limit));
         loop {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             let slice = left.map_or(SLICE, |left| left.min(SLICE));
             match self.with(py, |loader| Ok(loader.next_within(slice)))? {
-                Poll::Ready(Some(Ok(sample))) => {
+                Poll::Ready(Some(Ok(mut sample))) => {
                     if let Some(digest) = &self.digest {
                         py.detach(|| digest.lock().unwrap_or_else(PoisonError::into_inner).update(&sample));
                     }
-                    let (uid, key) = (sample.uid(), sample.key().to_string());
-                    return Ok(Some((values::fields(py, sample)?, uid, key)));
+                    return self.shown(py, kind, &mut sample).map(Some);
                 }
                 Poll::Ready(Some(Err(error))) => return Err(exception(py, &error)),
                 Poll::Ready(None) => return Ok(None),

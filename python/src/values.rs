@@ -1,9 +1,11 @@
 //! Values as Python's own.
 
-use forebay_core::{Error, Sample, Value, View};
+use std::sync::{Mutex, PoisonError};
+
+use forebay_core::{DType, Error, Sample, Schema, Value, View};
 use pyo3::{
     prelude::*,
-    types::{PyBytes, PyDict, PyList, PyString},
+    types::{PyBytes, PyDict, PyList, PyString, PyTuple},
 };
 
 use crate::{
@@ -13,27 +15,54 @@ use crate::{
     errors::exception,
 };
 
-/// The fields of a sample, which the caller gives up: so it is seen which of its memory nobody else has.
-pub(crate) fn fields(py: Python<'_>, mut sample: Sample) -> PyResult<Bound<'_, PyDict>> {
-    fields_of(py, &mut sample)
+/// The names of a sample's fields as Python has them, kept from one sample to the next.
+#[derive(Default)]
+pub(crate) struct Names(Mutex<Option<(Schema, Py<PyTuple>)>>);
+
+impl Names {
+    fn of<'py>(&self, py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyTuple>> {
+        let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((last, names)) = &*kept()
+            && last.is(schema)
+        {
+            return Ok(names.bind(py).clone());
+        }
+        let names = schema.names().iter().map(|name| PyString::intern(py, name.as_str()));
+        let names = PyTuple::new(py, names.collect::<Vec<_>>())?;
+        // What was kept is dropped without the lock: that may call Python.
+        let last = kept().replace((schema.clone(), names.clone().unbind()));
+        drop(last);
+        Ok(names)
+    }
 }
 
-/// As [`fields`], of a sample that gets others, and has none of worth until then.
-pub(crate) fn fields_of<'py>(py: Python<'py>, sample: &mut Sample) -> PyResult<Bound<'py, PyDict>> {
-    let schema = sample.schema().clone();
+/// The fields of a sample that gets others, and has none of worth until then: so it is seen which of its memory nobody else has.
+pub(crate) fn fields_of<'py>(
+    py: Python<'py>,
+    names: &Names,
+    sample: &mut Sample,
+) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    for (name, value) in schema.names().iter().zip(sample.values_mut()) {
-        let value = std::mem::replace(value, Value::NULL);
-        dict.set_item(PyString::intern(py, name.as_str()), owned(py, name.as_str(), value)?)?;
-    }
+    fill(&dict, names, sample)?;
     Ok(dict)
 }
 
+/// As [`fields_of`], into a dict that is there.
+pub(crate) fn fill(dict: &Bound<'_, PyDict>, names: &Names, sample: &mut Sample) -> PyResult<()> {
+    let (py, schema) = (dict.py(), sample.schema().clone());
+    let shown = names.of(py, &schema)?;
+    for ((name, value), shown) in schema.names().iter().zip(sample.values_mut()).zip(shown) {
+        let value = std::mem::replace(value, Value::NULL);
+        dict.set_item(shown, owned(py, name.as_str(), value)?)?;
+    }
+    Ok(())
+}
+
 /// The fields of a sample that stays as it is: what can be written in Python is not there.
-pub(crate) fn shared<'py>(py: Python<'py>, sample: &Sample) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn shared<'py>(py: Python<'py>, names: &Names, sample: &Sample) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    for (name, value) in sample.fields() {
-        dict.set_item(PyString::intern(py, name.as_str()), shown(py, name.as_str(), value)?)?;
+    for ((name, value), known) in sample.fields().zip(names.of(py, sample.schema())?) {
+        dict.set_item(known, shown(py, name.as_str(), value)?)?;
     }
     Ok(dict)
 }
@@ -51,6 +80,15 @@ fn owned<'py>(py: Python<'py>, field: &str, value: Value) -> PyResult<Bound<'py,
     }
 }
 
+/// Values in a list. Whole numbers, the usual case of a batch, go there without a look at each kind.
+fn list<'py>(py: Python<'py>, field: &str, values: &[Value]) -> PyResult<Bound<'py, PyList>> {
+    if values.iter().all(|value| value.bits_of(DType::I64).is_some()) {
+        return PyList::new(py, values.iter().map(|value| value.bits().cast_signed()));
+    }
+    let items = values.iter().map(|value| shown(py, field, value)).collect::<PyResult<Vec<_>>>()?;
+    PyList::new(py, items)
+}
+
 fn shown<'py>(py: Python<'py>, field: &str, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value.view() {
         View::Null => py.None().into_bound(py),
@@ -62,10 +100,7 @@ fn shown<'py>(py: Python<'py>, field: &str, value: &Value) -> PyResult<Bound<'py
         View::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
         View::Tensor(tensor) => Bound::new(py, Array::new(tensor.clone()))?.into_any(),
         View::Arrow(_) => Bound::new(py, Columns(value.clone()))?.into_any(),
-        View::List(values) => {
-            let items = values.iter().map(|value| shown(py, field, value)).collect::<PyResult<Vec<_>>>()?;
-            PyList::new(py, items)?.into_any()
-        }
+        View::List(values) => list(py, field, values)?.into_any(),
         View::Struct(fields) => {
             if let (Some(pickle), Some(leaves)) = (fields.get(PICKLED), fields.get(LEAVES)) {
                 let unpack = py.import("forebay._objects")?.getattr("unpack")?;

@@ -60,10 +60,10 @@ class Engine:
 
     def take(self, timeout: float | None) -> Any:
         """The next answer; TimeoutError if none came within so many seconds."""
-        found = self._loader._native.next(timeout)
+        found = self._loader._native.next(None, timeout)
         if found is None:
             raise RuntimeError("the workers ended before their time")
-        return found[0]["value"]
+        return found["value"]
 
     def close(self) -> None:
         self._ends()

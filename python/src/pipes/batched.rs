@@ -1,5 +1,7 @@
 //! Functions of many samples: a dict of lists in, a dict of lists out.
 
+use std::sync::OnceLock;
+
 use forebay_core::{
     Context, DataPipe, Error, Io, Items, Key, Length, PipeInfo, Result, Sample, Schema, State, StateExt,
     Step, Str, Stream, Uids, Value, options,
@@ -11,7 +13,7 @@ use pyo3::{
 };
 
 use super::{
-    function::{Function, around, fields},
+    function::{Function, around},
     map::PyFunctionOptions,
 };
 use crate::convert;
@@ -188,7 +190,11 @@ impl Stream for PyGather {
 }
 
 /// Calls a function of Python's on a dict of lists, and gives the rows of the one that it answers.
-pub(super) struct PyRows(Function);
+pub(super) struct PyRows {
+    function: Function,
+    /// Of the first answer. Rows of others with these names share it, which whoever compares names sees at once.
+    schema: OnceLock<Schema>,
+}
 
 impl DataPipe for PyRows {
     const INFO: PipeInfo = PipeInfo {
@@ -201,7 +207,15 @@ impl DataPipe for PyRows {
     type Options = PyFunctionOptions;
 
     fn new(options: PyFunctionOptions) -> Result<Self> {
-        Ok(Self(Function::new(options.function)))
+        Ok(Self { function: Function::new(options.function), schema: OnceLock::new() })
+    }
+}
+
+impl PyRows {
+    fn schema(&self, columns: &[(String, Vec<Value>)]) -> Schema {
+        let names = || columns.iter().map(|(name, _)| name.as_str());
+        let first = self.schema.get_or_init(|| Schema::new(names()));
+        if first.names().iter().map(Str::as_str).eq(names()) { first.clone() } else { Schema::new(names()) }
     }
 }
 
@@ -209,14 +223,13 @@ impl forebay_core::FlatMap for PyRows {
     type Items = Rows;
 
     fn open(&self, mut sample: Sample, cx: &Context) -> Result<Rows> {
-        let columns = self.0.attached(cx, |py| {
-            let given = fields(py, &mut sample)?;
-            columns(&self.0.call(py, cx, (given,))?, cx)
+        let columns = self.function.attached(cx, |py| {
+            let given = self.function.fields(py, &mut sample)?;
+            columns(&self.function.call(py, cx, (given,))?, cx)
         })?;
         let length = columns.first().map_or(0, |(_, column)| column.len());
-        let names = columns.iter().map(|(name, _)| name.as_str());
         Ok(Rows {
-            schema: Schema::new(names),
+            schema: self.schema(&columns),
             columns: columns.into_iter().map(|(_, column)| column).collect(),
             length,
             of: sample,
@@ -236,12 +249,16 @@ fn columns(answer: &Bound<'_, PyAny>, cx: &Context) -> PyResult<Vec<(String, Vec
     let mut columns: Vec<(String, Vec<Value>)> = Vec::with_capacity(dict.len());
     for (name, column) in dict.iter() {
         let name: String = name.extract()?;
-        let values = match column.cast::<PyList>() {
-            Ok(list) => list.iter().map(|item| convert::value(&item, cx)).collect::<PyResult<Vec<_>>>()?,
-            Err(_) => {
-                column.try_iter()?.map(|item| convert::value(&item?, cx)).collect::<PyResult<Vec<_>>>()?
+        let mut values = Vec::with_capacity(column.len().unwrap_or(0));
+        if let Ok(list) = column.cast::<PyList>() {
+            for item in list {
+                values.push(convert::value(&item, cx)?);
             }
-        };
+        } else {
+            for item in column.try_iter()? {
+                values.push(convert::value(&item?, cx)?);
+            }
+        }
         if let Some((first, others)) = columns.first()
             && others.len() != values.len()
         {

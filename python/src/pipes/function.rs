@@ -1,21 +1,24 @@
 //! A function of Python's that a node calls.
 
-use forebay_core::{Context, Error, ErrorKind, Result};
+use forebay_core::{Context, Error, ErrorKind, Result, Sample};
 use pyo3::{
     prelude::*,
     sync::PyOnceLock,
     types::{PyBytes, PyDict},
 };
 
+use crate::values::{self, Names};
+
 /// What a node calls, by the name that its graph has for it. It is looked up with the first call.
 pub(super) struct Function {
     name: String,
     found: PyOnceLock<Py<PyAny>>,
+    names: Names,
 }
 
 impl Function {
     pub(super) fn new(name: String) -> Self {
-        Self { name, found: PyOnceLock::new() }
+        Self { name, found: PyOnceLock::new(), names: Names::default() }
     }
 
     /// What a person would call it: the name without the part that tells its code.
@@ -31,6 +34,16 @@ impl Function {
         args: impl pyo3::call::PyCallArgs<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.object(py, cx)?.call1(args)
+    }
+
+    /// The sample's fields as a new dict; the sample has none of worth until it gets others.
+    pub(super) fn fields<'py>(&self, py: Python<'py>, sample: &mut Sample) -> PyResult<Bound<'py, PyDict>> {
+        values::fields_of(py, &self.names, sample)
+    }
+
+    /// As [`fields`](Self::fields), of a sample that stays as it is.
+    pub(super) fn shared<'py>(&self, py: Python<'py>, sample: &Sample) -> PyResult<Bound<'py, PyDict>> {
+        values::shared(py, &self.names, sample)
     }
 
     /// The object itself.
@@ -94,14 +107,6 @@ pub(super) fn around(work: &mut dyn FnMut()) {
     if Python::try_attach(|_| work()).is_none() {
         work(); // Each call finds that the interpreter has ended.
     }
-}
-
-/// The sample's fields as a new dict.
-pub(super) fn fields<'py>(
-    py: Python<'py>,
-    sample: &mut forebay_core::Sample,
-) -> PyResult<Bound<'py, PyDict>> {
-    crate::values::fields_of(py, sample)
 }
 
 /// The pickled state of the first of these objects that says where it is, and can be told.

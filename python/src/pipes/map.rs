@@ -3,8 +3,8 @@
 use forebay_core::{Context, DataPipe, Items, PipeInfo, Result, Sample, State, StateExt, options};
 use pyo3::prelude::*;
 
-use super::function::{Function, around, fields};
-use crate::{convert, values};
+use super::function::{Function, around};
+use crate::convert;
 
 options! {
     /// Options of `py_map`.
@@ -56,7 +56,7 @@ impl forebay_core::Map for PyMap {
     fn map(&self, sample: &mut Sample, cx: &Context) -> Result<()> {
         self.function.attached(cx, |py| match self.takes {
             Takes::Sample => {
-                let given = fields(py, sample)?;
+                let given = self.function.fields(py, sample)?;
                 let made = self.function.call(py, cx, (given,))?;
                 convert::fill(sample, &made, cx)
             }
@@ -64,17 +64,17 @@ impl forebay_core::Map for PyMap {
                 let mut draws = cx.rng(sample.uid());
                 let key: [u64; 2] = [draws.u64(), draws.u64()];
                 let rng = py.import("forebay._calls")?.getattr("rng")?.call1((key[0], key[1]))?;
-                let given = fields(py, sample)?;
+                let given = self.function.fields(py, sample)?;
                 let made = self.function.call(py, cx, (given, rng))?;
                 convert::fill(sample, &made, cx)
             }
             Takes::Samples => {
-                let given = fields(py, sample)?.get_item("samples")?;
+                let given = self.function.fields(py, sample)?.get_item("samples")?;
                 let made = self.function.call(py, cx, (given,))?;
                 convert::fill(sample, &made, cx)
             }
             Takes::Object => {
-                let given = fields(py, sample)?.get_item("value")?;
+                let given = self.function.fields(py, sample)?.get_item("value")?;
                 let made = self.function.call(py, cx, (given,))?;
                 let value = convert::pickled(&made, cx)?;
                 sample.replace(forebay_core::Schema::new(["value"]), [value]);
@@ -119,7 +119,7 @@ impl forebay_core::FlatMap for PyFilter {
 
     fn open(&self, sample: Sample, cx: &Context) -> Result<One> {
         let passes = self.0.attached(cx, |py| {
-            let given = values::shared(py, &sample)?;
+            let given = self.0.shared(py, &sample)?;
             self.0.call(py, cx, (given,))?.is_truthy()
         })?;
         Ok(One(passes.then_some(sample)))
@@ -172,7 +172,7 @@ impl forebay_core::FlatMap for PyFlatMap {
 
     fn open(&self, mut sample: Sample, cx: &Context) -> Result<Many> {
         let iterator = self.0.attached(cx, |py| {
-            let given = fields(py, &mut sample)?;
+            let given = self.0.fields(py, &mut sample)?;
             Ok(self.0.call(py, cx, (given,))?.try_iter()?.into_any().unbind())
         })?;
         Ok(Many { function: std::sync::Arc::clone(&self.0), iterator, of: sample, given: 0 })
