@@ -261,8 +261,8 @@ class Dataset(Pipes):
         return Loader(self, **settings)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Its batches as a stream of Arrow's: ``polars.DataFrame(ds)``, ``pyarrow.table(ds)``. It needs pyarrow."""
-        return self.loader(output="arrow").__arrow_c_stream__(requested_schema)
+        """Its batches as a stream of Arrow's: ``polars.DataFrame(ds)``, ``pyarrow.table(ds)``."""
+        return self.loader().__arrow_c_stream__(requested_schema)
 
     def head(self, count: int = 5) -> list[dict[str, Any]]:
         """The first samples."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forebay import _calls, _worker, plugins
 from forebay._errors import ForebayError, InvalidError
-from forebay._native import Array, Graph, Origin, parse_bytes
+from forebay._native import Array, Columns, Form, Graph, Origin, arrow_stream, parse_bytes
 from forebay._native import Loader as Native
 
 if TYPE_CHECKING:
@@ -94,11 +94,20 @@ class Epoch(Iterator[Any]):
         loader = self._loader
         if self is not loader._now:
             raise StopIteration
+        if loader.output == "arrow":
+            return _arrow_batch(self._columns(Form()))
         found = loader._native.next(loader._kind)
         if found is None:
             loader._log()
             raise StopIteration
         return found if loader._kind is not None else _shown(found, loader.output)
+
+    def _columns(self, form: Form) -> Iterator[Columns]:
+        """What is left of the epoch, as columns of one form."""
+        loader = self._loader
+        while self is loader._now and (found := loader._native.next_columns(form)) is not None:
+            yield found
+        loader._log()
 
 
 class Loader:
@@ -209,10 +218,8 @@ class Loader:
             log.log(LEVELS.get(level, logging.INFO), "%s", line)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The next epoch's batches as a stream of Arrow's, for polars, pandas, DuckDB and others. It needs pyarrow."""
-        from forebay import _arrow
-
-        return _arrow.stream(self, requested_schema)
+        """The next epoch's batches as a stream of Arrow's, for pyarrow, polars, pandas, DuckDB and others."""
+        return arrow_stream(iter(self)._columns(Form()))
 
     def __len__(self) -> int:
         """How many samples, or batches, an epoch has."""
@@ -358,12 +365,15 @@ def _bytes(size: int | str | None) -> int | None:
 
 def _shown(fields: dict[str, Any], output: str) -> Any:
     """The fields as another library has them."""
-    if output == "arrow":
-        from forebay import _arrow
-
-        return _arrow.record_batch(fields)
     show = {"numpy": _numpy, "torch": _torch, "jax": _jax}[output]
     return {name: show(value) for name, value in fields.items()}
+
+
+def _arrow_batch(columns: Iterator[Columns]) -> Any:
+    """The next of them, as pyarrow's."""
+    import pyarrow
+
+    return pyarrow.record_batch(next(columns))
 
 
 def _numpy(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from forebay import _calls, plugins
 from forebay._dataset import Dataset, behind, pipe_method
-from forebay._native import Graph
+from forebay._native import Graph, Rows
 
 
 def open(path: str | os.PathLike[str]) -> Dataset:
@@ -82,13 +82,11 @@ def from_list(items: Iterable[Any], *, version: str | None = None, **options: An
 
 
 def from_arrow(data: Any, *, version: str | None = None, **options: Any) -> Dataset:
-    """The rows of a table: of pyarrow, polars, DuckDB, or whatever else Arrow libraries can read. It needs pyarrow.
+    """The rows of a table: of pyarrow, polars, pandas, DuckDB, or whatever else has ``__arrow_c_stream__``.
 
-    A sampler behind it draws rows at random.
+    Values are those that the same table in a file gives. A sampler behind it draws rows at random.
     """
-    from forebay import _arrow
-
-    return _source("py_indexed", _arrow.Rows(data), version, options)
+    return _source("py_indexed", Rows(data), version, options)
 
 
 def _source(pipe: str, made_by: Any, version: str | None, options: Mapping[str, Any]) -> Dataset:

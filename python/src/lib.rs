@@ -8,6 +8,7 @@ mod errors;
 mod graph;
 mod loader;
 mod pipes;
+mod tables;
 mod values;
 
 use pyo3::prelude::*;
@@ -25,6 +26,7 @@ mod _native {
         columns::Columns,
         graph::{Graph, Registry},
         loader::{Loader, Origin},
+        tables::{Form, Rows, arrow_stream},
     };
 
     /// In a process that a loader started as a worker: works until that loader is gone, and never returns. In any other it returns at once.

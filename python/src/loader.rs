@@ -20,9 +20,12 @@ use pyo3::{
 };
 
 use crate::{
+    columns::Columns,
     errors::{exception, raise},
     graph::{Graph, Registry},
-    json, values,
+    json,
+    tables::Form,
+    values,
 };
 
 /// So long a call waits before it looks for signals, such as Ctrl-C.
@@ -156,6 +159,30 @@ impl Loader {
         Ok(dict)
     }
 
+    /// The next sample, unless the epoch has ended.
+    fn sample(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<Option<Sample>> {
+        let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+        loop {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let slice = left.map_or(SLICE, |left| left.min(SLICE));
+            match self.with(py, |loader| Ok(loader.next_within(slice)))? {
+                Poll::Ready(Some(Ok(sample))) => {
+                    if let Some(digest) = &self.digest {
+                        py.detach(|| digest.lock().unwrap_or_else(PoisonError::into_inner).update(&sample));
+                    }
+                    return Ok(Some(sample));
+                }
+                Poll::Ready(Some(Err(error))) => return Err(exception(py, &error)),
+                Poll::Ready(None) => return Ok(None),
+                Poll::Pending if left == Some(Duration::ZERO) => {
+                    return Err(PyTimeoutError::new_err("no sample came in time"));
+                }
+                Poll::Pending => py.check_signals()?,
+            }
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<forebay_loader::Loader>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -228,7 +255,8 @@ impl Loader {
         Ok(place)
     }
 
-    /// The fields of the next sample, in a new dict of the type `kind`, which gets its [`Origin`]; in a plain one where that is None. None at the end of the epoch. After so many seconds, if they are given, TimeoutError is raised.
+    /// The fields of the next sample, in a new dict of the type `kind`, which gets its [`Origin`]; in a plain one where that is None. None at the
+    /// end of the epoch. After so many seconds, if they are given, TimeoutError is raised.
     #[pyo3(signature = (kind, seconds=None))]
     fn next<'py>(
         &self,
@@ -236,26 +264,16 @@ impl Loader {
         kind: Option<&Bound<'py, PyType>>,
         seconds: Option<f64>,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
-        loop {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            let slice = left.map_or(SLICE, |left| left.min(SLICE));
-            match self.with(py, |loader| Ok(loader.next_within(slice)))? {
-                Poll::Ready(Some(Ok(mut sample))) => {
-                    if let Some(digest) = &self.digest {
-                        py.detach(|| digest.lock().unwrap_or_else(PoisonError::into_inner).update(&sample));
-                    }
-                    return self.shown(py, kind, &mut sample).map(Some);
-                }
-                Poll::Ready(Some(Err(error))) => return Err(exception(py, &error)),
-                Poll::Ready(None) => return Ok(None),
-                Poll::Pending if left == Some(Duration::ZERO) => {
-                    return Err(PyTimeoutError::new_err("no sample came in time"));
-                }
-                Poll::Pending => py.check_signals()?,
-            }
-        }
+        let sample = self.sample(py, seconds)?;
+        sample.map(|mut sample| self.shown(py, kind, &mut sample)).transpose()
+    }
+
+    /// The next batch as columns of Arrow's, which are those of the form's first; None at the end of the epoch.
+    fn next_columns(&self, py: Python<'_>, form: &Form) -> PyResult<Option<Columns>> {
+        let Some(batch) = self.sample(py, None)? else { return Ok(None) };
+        let columns =
+            py.detach(|| form.columns(&batch).map_err(|error| error.context("sample", batch.key())));
+        raise(py, columns).map(Some)
     }
 
     /// Where the run is, as JSON.

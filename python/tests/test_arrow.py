@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +31,10 @@ def test_numbers_keep_their_memory_and_columns_theirs(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"n": [1, 2, None], "text": ["a", None, "c"]}), tmp_path / "a.parquet")
     (batch,) = fb.files(str(tmp_path / "*.parquet")).row_groups().read_columns().loader(output="arrow")
     assert batch.to_pydict() == {"n": [1, 2, None], "text": ["a", None, "c"]}
-    (sample,) = fb.range(2000).batch(2000).loader(executor="inline")
-    from forebay import _arrow
-
-    assert _arrow.record_batch(dict(sample)).column(0).buffers()[1].address == sample["value"].ptr
+    blocks = fb.from_list([{"block": np.arange(2000)}]).loader(executor="inline")
+    (sample,) = blocks
+    (batch,) = fb.from_list([{"block": sample["block"]}]).loader(executor="inline", output="arrow")
+    assert batch.column(0).buffers()[1].address == sample["block"].ptr
 
 
 def test_pictures_are_tensors_of_fixed_shape_and_text_is_text() -> None:
@@ -44,7 +46,7 @@ def test_pictures_are_tensors_of_fixed_shape_and_text_is_text() -> None:
 
 
 def test_what_is_no_batch_is_refused() -> None:
-    with pytest.raises(fb.InvalidError, match="the field value is a single int"):
+    with pytest.raises(fb.InvalidError, match="found a single int64"):
         pa.table(fb.range(3))
 
 
@@ -53,6 +55,32 @@ def test_polars_and_pandas_read_batches() -> None:
     assert pa.table(graph).to_pydict() == {"value": list(range(10))}
     polars = pytest.importorskip("polars")
     assert polars.DataFrame(graph)["value"].to_list() == list(range(10))
+
+
+def test_the_first_batch_says_what_columns_there_are() -> None:
+    def table(*items: object) -> object:
+        return pa.table(fb.from_list([{"a": item} for item in items]).batch(1)).column("a").to_pylist()
+
+    assert table(1, -2, None) == [1, -2, None]
+    assert table("a", None, "ü") == ["a", None, "ü"] and table(b"a", b"") == [b"a", b""]
+    assert table([1, 2], [], [None]) == [[1, 2], [], [None]]
+    assert table({"x": [True], "y": "t"}, {"x": [False], "y": None}) == [{"x": [True], "y": "t"}, {"x": [False], "y": None}]
+    with pytest.raises(pa.ArrowInvalid, match="InvalidError: found a list of text, and a list of int64 in the first batch .field a"):
+        table(1, "a")
+    with pytest.raises(pa.ArrowInvalid, match="found the field b, which the first batch lacks"):
+        pa.table(fb.from_list([{"a": 1}, {"b": 1}]).batch(1))
+    assert pa.table(fb.range(0).batch(2)).num_rows == 0
+
+
+def test_arrow_needs_no_pyarrow() -> None:
+    code = """
+import sys
+sys.modules["pyarrow"] = None
+import forebay as fb
+rows = fb.from_arrow(fb.from_list([{"n": n, "text": f"t{n}"} for n in range(9)]).batch(4))
+assert [(row["n"], row["text"]) for row in rows.loader(executor="inline")] == [(n, f"t{n}") for n in range(9)]
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
 
 
 @pytest.mark.parametrize("executor", ["inline", "processes:2"])

@@ -27,6 +27,7 @@ const UNSAFE: [(&str, &str); 20] = [
     ("python/src/capsules.rs", "capsules of DLPack that others made"),
     ("python/src/columns.rs", "capsules of Arrow"),
     ("python/src/convert.rs", "buffers that others made"),
+    ("python/src/tables.rs", "capsules of Arrow's streams and tables"),
     ("tests/compat/allocator.rs", "an allocator of a plugin"),
     ("tests/compat/bundling.rs", "calls a library in C that a plugin brings along"),
     ("tests/compat/host.rs", "a host in little: calls what a plugin made"),

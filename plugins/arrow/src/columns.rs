@@ -37,6 +37,14 @@ impl Kind {
         Self::within(value, DEPTH)
     }
 
+    /// The type of numbers and truth values.
+    pub(crate) fn of_dtype(dtype: DType) -> Result<Self> {
+        if dtype == DType::BOOL {
+            return Ok(Self::Bool);
+        }
+        number(dtype).map(|_| Self::Number(dtype))
+    }
+
     fn within(value: &Value, depth: usize) -> Result<Self> {
         let depth =
             depth.checked_sub(1).ok_or_else(|| Error::limit(format!("values nest deeper than {DEPTH}")))?;
@@ -115,7 +123,7 @@ impl Kind {
     }
 
     /// What it is once a file says so: what comes later changes it no more.
-    fn settled(self) -> Self {
+    pub(crate) fn settled(self) -> Self {
         match self {
             Self::Natural => Self::Number(DType::I64),
             Self::List(items) => Self::List(Box::new(items.settled())),
@@ -126,7 +134,7 @@ impl Kind {
         }
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
             Self::Bool => "bool".to_owned(),
@@ -164,7 +172,7 @@ impl Kind {
     }
 
     /// The values as one array of this type, which is theirs together.
-    fn array(&self, values: &[&Value]) -> Result<ArrayRef> {
+    pub(crate) fn array(&self, values: &[&Value]) -> Result<ArrayRef> {
         let kind = self.data_type()?;
         let valid: Vec<bool> = values.iter().map(|value| !matches!(value.view(), View::Null)).collect();
         let nulls = Some(NullBuffer::from(valid)).filter(|nulls| nulls.null_count() > 0);
@@ -299,7 +307,7 @@ fn fields_of(fields: &[(Str, Kind)]) -> Result<Fields> {
     fields.iter().map(field).collect()
 }
 
-fn number(dtype: DType) -> Result<DataType> {
+pub(crate) fn number(dtype: DType) -> Result<DataType> {
     Ok(match dtype {
         DType::I8 => DataType::Int8,
         DType::I16 => DataType::Int16,

@@ -1,5 +1,7 @@
 //! Arrow arrays to values and back, by the C Data Interface, without a copy.
 
+use std::collections::HashMap;
+
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::{Buffer as ArrowBuffer, ScalarBuffer};
 use arrow_data::{ArrayData, layout};
@@ -43,12 +45,19 @@ pub fn import(value: &Value) -> Result<(Field, ArrayRef)> {
     let parts = value.arrow().map_err(Error::invalid)?;
     let schema = schema_of(&parts)?;
     shielded(|| {
-        let field = Field::try_from(&schema).map_err(of_arrow)?;
-        let field =
-            field.with_metadata(parts.metadata.iter().cloned().collect::<std::collections::HashMap<_, _>>());
+        let field = described(Field::try_from(&schema).map_err(of_arrow)?, &parts);
         let data = data_of(parts, field.data_type())?;
         Ok((field, make_array(data)))
     })
+}
+
+/// The field with its metadata, and those of the fields in a struct.
+fn described(field: Field, parts: &ArrowParts) -> Field {
+    let metadata = parts.metadata.iter().cloned().collect::<HashMap<_, _>>();
+    let DataType::Struct(fields) = field.data_type() else { return field.with_metadata(metadata) };
+    let fields = fields.iter().zip(&parts.children).map(|(field, part)| described(Field::clone(field), part));
+    let kind = DataType::Struct(fields.collect());
+    field.with_data_type(kind).with_metadata(metadata)
 }
 
 fn parts_of(data: &ArrayData, schema: &FFI_ArrowSchema) -> Result<ArrowParts> {

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod batches;
 mod cells;
 mod chunks;
 mod columns;
@@ -9,6 +10,7 @@ mod endian;
 mod errors;
 mod exchange;
 mod hive;
+mod in_memory;
 mod ipc;
 mod mend;
 mod messages;
@@ -33,9 +35,11 @@ pub use arrow_array;
 pub use arrow_schema;
 
 pub use crate::{
+    batches::BatchForm,
     decoder::{Arrow, decode},
     document::Batch,
     exchange::{export, import},
+    in_memory::InMemory,
     predicate::Predicate,
     read_columns::{ColumnItems, ReadColumns, ReadColumnsOptions},
     read_rows::{ReadRows, RowItems, RowValues},
