@@ -89,10 +89,10 @@ def forget(tag: int) -> None:
 
 
 def find(tag: int, called: str) -> Any:
-    """The function that a graph calls so: in a worker those that its loader sent, else those of the loader with this tag."""
-    if _sent is not None:
-        return _sent.find(called)
+    """The function that a graph calls so: of the loader with this tag, or in a worker one that its loader sent."""
     found = _by_loader.get(tag, {}).get(called)
+    if found is None and _sent is not None:
+        return _sent.find(called)
     if found is None:
         raise InvalidError(
             f"found no function {called.split('@')[0]!r}: a saved graph names functions of Python's and does not hold them; "
@@ -114,7 +114,7 @@ class Sent:
         finally:
             _now.sending = False
         by_name = any(b"__main__" in part for part in parts.values())
-        document = {"functions": parts, "main": main_of_this(), "runs": by_name}
+        document = {"functions": parts, "main": main_of_this(), "runs": by_name, "argv": sys.argv}
         # What workers make of the script's classes is known by this name.
         sys.modules.setdefault("__mp_main__", sys.modules["__main__"])
         self.functions = memory("forebay-functions", pickle.dumps(document))
@@ -169,16 +169,41 @@ def loading(load: Callable[[], Any]) -> Any:
         return load()
 
 
-_ran: set[str] = set()
+_ran: dict[str, BaseException | None] = {}
+_main_lock = threading.RLock()
+_main_runs = False
 
 
 def run_main(main: str) -> None:
     """Runs the script of the loader's program under another name, as multiprocessing does, so that what it defines is found."""
     from multiprocessing import spawn
 
-    if main not in _ran:
-        _ran.add(main)
-        spawn._fixup_main_from_path(main)  # type: ignore[attr-defined]
+    global _main_runs
+    with _main_lock:
+        if main not in _ran:
+            _ran[main], _main_runs = None, True
+            try:
+                spawn._fixup_main_from_path(main)  # type: ignore[attr-defined]
+            except SystemExit as end:
+                _ran[main] = InvalidError(
+                    f"the script ended with {end.code!r} as a worker process ran it again: put what it does below {GUARD}"
+                )
+            except BaseException as error:
+                _ran[main] = error
+            finally:
+                _main_runs = False
+        failed = _ran[main]
+    if failed is not None:
+        raise failed
+
+
+GUARD = "if __name__ == '__main__':"
+
+
+def refuse_in_main() -> None:
+    """Refuses what a script does only where it was started, while a worker runs it again."""
+    if _main_runs:
+        raise InvalidError(f"a worker process runs the script again, and it makes a loader: put that below {GUARD}")
 
 
 def dump(called: str, function: Any) -> bytes:
@@ -205,12 +230,12 @@ class Received:
         self.parts: dict[str, bytes] = document["functions"]
         self.main: str | None = document["main"]
         self.runs: bool = document["runs"]
+        sys.argv = document["argv"]  # A script may look at its arguments as it is run again.
         self.raised = os.open(raised, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
     def find(self, called: str) -> Any:
-        with _lock:
-            if self.main is not None and self.runs:
-                run_main(self.main)
+        if self.main is not None and self.runs:
+            run_main(self.main)
         return loading(lambda: pickle.loads(self.parts[called]))
 
     def tell(self, cookie: int, exception: BaseException) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import logging
+import operator
 import os
 import sys
 import threading
@@ -147,6 +148,7 @@ class Loader:
         digest: bool = False,
         _chunk: int | None = None,
     ) -> None:
+        _calls.refuse_in_main()
         if output not in OUTPUTS:
             raise InvalidError(f"output is {output!r}, expected one of {', '.join(OUTPUTS)}")
         if num_workers is not None and executor is not None:
@@ -160,11 +162,11 @@ class Loader:
         self._kind = Batch if output == "batch" else None
         self._settings: dict[str, Any] = {
             "executor": executor,
-            "seed": seed,
-            "epochs": epochs,
-            "budget": _bytes(budget),
-            "ahead": ahead,
-            "limit": limit,
+            "seed": _whole("seed", seed),
+            "epochs": _whole("epochs", epochs),
+            "budget": _whole("budget", _bytes(budget)),
+            "ahead": _whole("ahead", ahead),
+            "limit": _whole("limit", limit),
             "ranks": _ranks(ranks),
             "shuffles": shuffles,
             "allow_failures": allow_failures,
@@ -233,6 +235,7 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """Has the next ``iter()`` begin this epoch. If it is to go on in this very epoch, it does."""
+        _whole("epoch", epoch)
         with self._lock:
             if self._state is not None and _epoch_of(self._state) == epoch:
                 return
@@ -356,7 +359,19 @@ def _ranks(ranks: tuple[int, int] | str | None) -> tuple[int, int] | None:
     if isinstance(ranks, str):
         raise InvalidError(f"ranks is {ranks!r}, expected (rank, world_size) or 'env'")
     rank, world_size = ranks
+    if not 0 <= rank < world_size:
+        raise InvalidError(f"ranks is {ranks}, expected a rank from 0 to one below the world size")
     return rank, world_size
+
+
+def _whole(name: str, value: int | None) -> int | None:
+    """A setting that is a whole number, or of a type that says which it is."""
+    if value is None:
+        return None
+    number = operator.index(value)
+    if not 0 <= number < 2**64:
+        raise InvalidError(f"{name} is {number}, expected a whole number from 0 to 2**64 - 1")
+    return number
 
 
 def _bytes(size: int | str | None) -> int | None:

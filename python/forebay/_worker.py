@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 
@@ -19,6 +20,9 @@ def command(sent: _calls.Sent | None) -> list[str]:
 
 def main(args: list[str]) -> None:
     """Works until the loader is gone."""
+    # It ends without a last look at what is buffered.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
     if args:
         try:
             _calls.receive(*args)

@@ -137,3 +137,10 @@ class BothIterator:
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         self.at = state["iterator"]
+
+
+def nested(sample: Sample) -> Sample:
+    """Reads as many numbers as the sample says with a loader of its own."""
+    import forebay as fb
+
+    return {"value": [one["value"] for one in fb.range(sample["value"]).map(double).loader(executor="inline")]}

@@ -1,0 +1,89 @@
+"""What functions find in worker processes: the standard streams, the script's arguments, and loaders of their own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import functions_of_tests as f
+import pytest
+
+import forebay as fb
+
+STREAMS = """
+import os, subprocess, sys
+import forebay as fb
+def look(sample):
+    print("printed", sample["value"])
+    os.write(1, b"raw\\n")
+    echoed = subprocess.run(["cat"], stdout=subprocess.PIPE).stdout
+    try:
+        line = input()
+    except EOFError:
+        line = None
+    return {"read": sys.stdin.read(), "line": line, "raw": os.read(0, 9), "echoed": echoed, "argv": sys.argv[1:]}
+if __name__ == "__main__":
+    for executor in ("processes:2", "threads:1"):
+        for found in fb.range(20).map(look).loader(executor=executor):
+            assert dict(found) == {"read": "", "line": None, "raw": b"", "echoed": b"", "argv": ["one", "two"]}, found
+    print(sys.stdin.read(), "left")
+"""
+
+
+def script(folder: Path, text: str, *args: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    """Runs a script as a user does, whose prints are buffered."""
+    path = folder / "script.py"
+    path.write_text(text)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-W", "error", str(path), *args]
+    return subprocess.run(command, env=environment, input=given, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_functions_print_and_read_as_if_nobody_was_there(tmp_path: Path) -> None:
+    done = script(tmp_path, STREAMS, "one", "two", given="for the program")
+    assert (done.returncode, done.stdout) == (0, "for the program left\n"), done.stderr
+    lines = done.stderr.splitlines()
+    assert sorted(lines) == sorted(2 * ["raw"] * 20 + 2 * [f"printed {at}" for at in range(20)])
+
+
+UNGUARDED = """
+import sys
+if "without" in sys.argv:
+    sys.modules["cloudpickle"] = None
+import forebay as fb
+def own(sample):
+    return {"value": sample["value"] + 1}
+print(list(fb.range(3).map(own).loader(num_workers=2)))
+"""
+
+
+@pytest.mark.parametrize("cloudpickle", ["with", "without"])
+def test_a_script_without_a_guard_is_told_what_to_do(tmp_path: Path, cloudpickle: str) -> None:
+    if cloudpickle == "with" and importlib.util.find_spec("cloudpickle") is None:
+        pytest.skip("cloudpickle is not installed")
+    done = script(tmp_path, UNGUARDED, cloudpickle)
+    assert done.returncode == 1 and "put that below if __name__ == '__main__':" in done.stderr, done.stderr
+    guarded = UNGUARDED.replace("print(", "if __name__ == '__main__':\n    print(")
+    done = script(tmp_path, guarded, cloudpickle)
+    assert done.stdout == "[{'value': 1}, {'value': 2}, {'value': 3}]\n", done.stderr
+
+
+def test_a_script_that_ends_as_a_worker_runs_it_is_told_what_to_do(tmp_path: Path) -> None:
+    done = script(tmp_path, UNGUARDED.replace("print(", "if __name__ == '__mp_main__':\n    sys.exit(4)\nprint("))
+    assert done.returncode == 1 and "the script ended with 4 as a worker process ran it again" in done.stderr
+
+
+def test_torchs_loaders_of_a_script_without_a_guard_are_told_of_too(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    code = "from forebay.torch import DataLoader\nprint(list(DataLoader([1, 2, 3], num_workers=1)))\n"
+    done = script(tmp_path, code)
+    assert done.returncode == 1 and "put that below if __name__ == '__main__':" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("executor", ["inline", "threads:2", "processes:2"])
+def test_a_function_reads_with_a_loader_of_its_own(executor: str) -> None:
+    found = fb.range(6).map(f.nested).loader(executor=executor)
+    assert [sample["value"] for sample in found] == [[2 * at for at in range(end)] for end in range(6)]
