@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
+import operator
 import os
 import pickle
 import struct
@@ -19,7 +21,8 @@ from forebay._errors import InvalidError
 
 Functions = dict[str, Any]
 
-_lock = threading.Lock()
+# The garbage collector may let go of a loader while this thread has it.
+_lock = threading.RLock()
 _by_loader: dict[int, Functions] = {}
 _tags = itertools.count(1)
 
@@ -129,11 +132,12 @@ class Sent:
         """No worker is left."""
         if os.getpid() != self.process:
             return
-        _read_raised(self.raised)
-        _raised_by.discard(self.raised)
-        _read.pop(self.raised, None)
-        for number in (self.functions, self.raised):
-            os.close(number)
+        with _lock:
+            _read_raised(self.raised)
+            _raised_by.discard(self.raised)
+            _read.pop(self.raised, None)
+            for number in (self.functions, self.raised):
+                os.close(number)
 
 
 _now = threading.local()
@@ -242,12 +246,44 @@ class Received:
         """Writes an exception where the loader finds it."""
         text, line = "".join(traceback.format_exception(exception)), line_of(exception)
         try:
-            whole = pickle.dumps((exception, line, text))
-            pickle.loads(whole)  # Some can be written and not read.
+            file = io.BytesIO()
+            writes = _Writes(file)
+            writes.dump((exception, line, text))
+            whole = file.getvalue()
+            _Reads(whole, writes.named.__getitem__).load()  # Some can be written and not read.
         except Exception:
             whole = pickle.dumps((None, line, text))
         if len(whole) <= MOST_BYTES:
             os.write(self.raised, struct.pack("<QQ", cookie, len(whole)) + whole)
+
+
+class _Writes(pickle.Pickler):
+    """Writes an exception. A class of the script, which cloudpickle made anew here, is told by its name."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.named: dict[str, type] = {}
+
+    def persistent_id(self, obj: Any) -> str | None:
+        if not isinstance(obj, type) or obj.__module__ not in ("__main__", "__mp_main__"):
+            return None
+        self.named[obj.__qualname__] = obj
+        return obj.__qualname__
+
+
+class _Reads(pickle.Unpickler):
+    """Reads it where the script's classes are."""
+
+    def __init__(self, whole: bytes, find: Callable[[str], Any]) -> None:
+        super().__init__(io.BytesIO(whole))
+        self.find = find
+
+    def persistent_load(self, pid: Any) -> Any:
+        return self.find(pid)
+
+
+def _of_script(name: str) -> Any:
+    return operator.attrgetter(name)(sys.modules["__main__"])
 
 
 _sent: Received | None = None
@@ -326,18 +362,21 @@ def raised(cookie: int, contexts: list[tuple[str, str]]) -> BaseException | None
 def _read_raised(number: int) -> None:
     """Reads what workers wrote since the last time."""
     with _lock:
-        at = _read.get(number, 0)
-        while len(head := os.pread(number, 16, at)) == 16:
+        # It is closed as soon as its loader is gone, which may be in the midst of this.
+        while number in _raised_by and len(head := os.pread(number, 16, at := _read.get(number, 0))) == 16:
             cookie, length = struct.unpack("<QQ", head)
-            exception, line, text = pickle.loads(os.pread(number, length, at + 16))
+            whole = os.pread(number, length, at + 16)
+            _read[number] = at + 16 + length
+            try:
+                exception, line, text = _Reads(whole, _of_script).load()
+            except Exception as error:  # What it needs is there and not here.
+                exception, line, text = None, f"an exception that cannot be read here: {line_of(error)}", ""
             if exception is None:
                 exception = RemoteError(line)
             exception.__cause__ = RemoteTraceback(text)
             _kept[cookie] = exception
             while len(_kept) > MOST_KEPT:
                 _kept.popitem(last=False)
-            at += 16 + length
-        _read[number] = at
 
 
 # What pipes need of Python's.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -144,3 +147,35 @@ def nested(sample: Sample) -> Sample:
     import forebay as fb
 
     return {"value": [one["value"] for one in fb.range(sample["value"]).map(double).loader(executor="inline")]}
+
+
+def odd_half(sample: Sample) -> bool:
+    return bool(sample["value"] // 2 % 2)
+
+
+def slow(sample: Sample) -> Sample:
+    if sample["value"] > 0:
+        threading.Event().wait(60)
+    return sample
+
+
+def crash_at_3(sample: Sample) -> Sample:
+    if sample["value"] == 3:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return sample
+
+
+class Collecting(Exception):
+    """Has the garbage collected where it is read."""
+
+    def __reduce__(self) -> Any:
+        return _collected, ()
+
+
+def _collected() -> Collecting:
+    gc.collect()
+    return Collecting("collected")
+
+
+def collect_as_it_is_read(sample: Sample) -> Sample:
+    raise Collecting("collected")

@@ -87,3 +87,27 @@ def test_torchs_loaders_of_a_script_without_a_guard_are_told_of_too(tmp_path: Pa
 def test_a_function_reads_with_a_loader_of_its_own(executor: str) -> None:
     found = fb.range(6).map(f.nested).loader(executor=executor)
     assert [sample["value"] for sample in found] == [[2 * at for at in range(end)] for end in range(6)]
+
+
+OWN_ERROR = """
+import sys
+if "without" in sys.argv:
+    sys.modules["cloudpickle"] = None
+import forebay as fb
+class Own(Exception):
+    pass
+def fail(sample):
+    raise Own("mine")
+if __name__ == "__main__":
+    for executor in ("inline", "threads:1", "processes:1"):
+        try:
+            list(fb.range(3).map(fail).loader(executor=executor))
+        except Own as error:
+            print(error)
+"""
+
+
+@pytest.mark.parametrize("cloudpickle", ["with", "without"])
+def test_an_exception_of_the_scripts_own_is_caught_by_its_class(tmp_path: Path, cloudpickle: str) -> None:
+    done = script(tmp_path, OWN_ERROR, cloudpickle)
+    assert (done.returncode, done.stdout) == (0, "mine\n" * 3), done.stderr
