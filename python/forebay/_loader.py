@@ -209,7 +209,7 @@ class Loader:
 
     def epochs(self) -> Iterator[Epoch]:
         """The epochs that are left of ``epochs``, each to be iterated to its end."""
-        count = self._settings["epochs"] or 1
+        count = 1 if self._settings["epochs"] is None else self._settings["epochs"]
         if self._state is not None:
             self._epoch = _epoch_of(self._state)
         while self._epoch < count:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -179,3 +180,107 @@ def _collected() -> Collecting:
 
 def collect_as_it_is_read(sample: Sample) -> Sample:
     raise Collecting("collected")
+
+
+class Stepper:
+    """Makes iterators that say where they are."""
+
+    def __init__(self, end: int) -> None:
+        self.end = end
+
+    def __iter__(self) -> Steps:
+        return Steps(self.end)
+
+
+class Steps:
+    def __init__(self, end: int) -> None:
+        self.end, self.at = end, 0
+
+    def __iter__(self) -> Steps:
+        return self
+
+    def __next__(self) -> int:
+        if self.at == self.end:
+            raise StopIteration
+        self.at += 1
+        return self.at - 1
+
+    def state_dict(self) -> dict[str, int]:
+        return {"at": self.at}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.at = state["at"]
+
+
+class Rows:
+    """Has samples one by one."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, at: int) -> Sample:
+        return {"value": at * at}
+
+
+class RowsTogether(Rows):
+    """Has them together only."""
+
+    def __getitem__(self, at: int) -> Sample:
+        raise AssertionError("it was asked for a single one")
+
+    def __getitems__(self, numbers: list[int]) -> list[Sample]:
+        return [{"value": number * number} for number in numbers]
+
+
+def same(sample: Sample) -> Sample:
+    return sample
+
+
+def one_more(sample: Sample) -> Sample:
+    return {"value": sample["value"] + 1}
+
+
+def even(sample: Sample) -> bool:
+    return bool(sample["value"] % 2 == 0)
+
+
+def large(sample: Sample) -> bool:
+    return bool(sample["value"] > 100)
+
+
+def tens(batch: Sample) -> bool:
+    return bool(sum(batch["value"].tolist()) % 10 == 0)
+
+
+def listed(samples: list[Sample]) -> Sample:
+    return {"value": [sample["value"] for sample in samples]}
+
+
+def each(sample: Sample) -> Iterator[Sample]:
+    for value in sample["value"]:
+        yield {"value": value}
+
+
+def refuse_even(sample: Sample) -> Sample:
+    if sample["value"] % 2 == 0:
+        raise ValueError("even")
+    return sample
+
+
+def leave_at_17(sample: Sample) -> Sample:
+    if sample["value"] == 17:
+        os._exit(123)
+    return sample
+
+
+def exit_at_17(sample: Sample) -> Sample:
+    if sample["value"] == 17:
+        sys.exit(7)
+    return sample
+
+
+def never_starts() -> Iterator[int]:
+    raise ConnectionError("no such stream")
