@@ -14,7 +14,7 @@ import threading
 import traceback
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from forebay._errors import InvalidError
@@ -380,6 +380,14 @@ def _read_raised(number: int) -> None:
 
 
 # What pipes need of Python's.
+
+
+def check_iterable(whole: Any, expected: str) -> None:
+    """Refuses what cannot be iterated again and again. Nothing is begun: to iterate may open what it reads."""
+    if isinstance(whole, Iterator):
+        raise TypeError(f"found {type(whole).__name__}, which can be iterated once, {expected}")
+    if not hasattr(whole, "__iter__") and not hasattr(whole, "__getitem__"):
+        raise TypeError(f"found {type(whole).__name__}, which cannot be iterated, {expected}")
 
 
 def rng(low: int, high: int) -> Any:

@@ -223,8 +223,7 @@ class Dataset(Pipes):
 
         A sampler with ``state_dict`` and ``load_state_dict`` goes on from there after a resume; any other is iterated again from its start.
         """
-        if iter(sampler) is sampler:
-            raise TypeError(f"found {type(sampler).__name__}, which can be iterated once, expected a sampler")
+        _calls.check_iterable(sampler, "expected a sampler")
         return self._calling("py_sampler", sampler, version, options)
 
     @property

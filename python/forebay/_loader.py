@@ -17,6 +17,7 @@ from forebay import _calls, _worker, plugins
 from forebay._errors import ForebayError, InvalidError
 from forebay._native import Array, Columns, Form, Graph, Origin, arrow_stream, parse_bytes
 from forebay._native import Loader as Native
+from forebay._nodes import Node
 
 if TYPE_CHECKING:
     from forebay._dataset import Dataset
@@ -320,14 +321,14 @@ def _placed(dataset: Dataset, executor: str | None) -> tuple[Graph, _calls.Sent 
 
     Where the interpreter has a lock, functions that have no place run in processes if the rest runs on threads.
     """
-    here = {node["function"] for node in dataset._nodes if node["pipe"].startswith("py_") and node.get("on") == "threads"}
-    functions = {called: function for called, function in dataset._functions.items() if called not in here}
+    away = {node.get("function") for node in dataset._nodes if not _runs_here(node)}
+    functions = {called: function for called, function in dataset._functions.items() if called in away}
     executor = executor or dataset._run.get("executor") or "threads"
     nodes = [node for node in dataset._nodes if "function" in node and node["pipe"].startswith("py_")]
     if not functions:
         return dataset._graph(), None
     asked = executor.startswith("processes") or any(node.get("on") == "process" for node in nodes)
-    free = [node["name"] for node in nodes if "on" not in node and node["pipe"] != "py_source"]
+    free = [node["name"] for node in nodes if "on" not in node and not _runs_here(node)]
     moves = bool(free) and executor.startswith("threads") and getattr(sys, "_is_gil_enabled", lambda: True)()
     if not asked and not moves:
         return dataset._graph(), None
@@ -340,6 +341,11 @@ def _placed(dataset: Dataset, executor: str | None) -> tuple[Graph, _calls.Sent 
         return dataset._graph(), None
     _calls.listen(sent)
     return dataset._graph(dict.fromkeys(free, "process") if moves else {}), sent
+
+
+def _runs_here(node: Node) -> bool:
+    """Whether a node stays in this process wherever the others run. Sources and samplers do, which the program may talk to."""
+    return node.get("on") in ("threads", "own_thread") or (node["pipe"] in ("py_source", "py_sampler") and "on" not in node)
 
 
 def _release(tag: int, sent: _calls.Sent | None) -> None:

@@ -55,8 +55,8 @@ def from_iterable(make: Callable[[], Iterable[Any]] | Iterable[Any], *, version:
     >>> [s["value"] for s in fb.from_iterable(lambda: iter("ab")).loader(executor="inline")]
     ['a', 'b']
     """
-    if not callable(make) and iter(make) is make:
-        raise TypeError(f"found {type(make).__name__}, which can be iterated once, expected a function that makes it")
+    if not callable(make):
+        _calls.check_iterable(make, "expected a function that makes it")
     return _source("py_source", make, version, options)
 
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
 import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
@@ -118,3 +119,38 @@ class SourItems(Iterator[int]):
         if self.at == 6:
             raise StopIteration
         return self.at
+
+
+class Bulk(Counted):
+    """Takes an index, or a list of them."""
+
+    def __init__(self) -> None:
+        super().__init__(6)
+
+    def __getitem__(self, at: Any) -> Any:
+        return torch.tensor(at) * 10
+
+
+class Together(Counted):
+    """Has its items together only."""
+
+    def __init__(self) -> None:
+        super().__init__(7)
+
+    def __getitem__(self, at: int) -> int:
+        raise AssertionError("it was asked for a single one")
+
+    def __getitems__(self, numbers: list[int]) -> list[int]:
+        return numbers
+
+
+class DrawingOfAll(Counted):
+    """Draws of all three generators that nobody hands it."""
+
+    def __getitem__(self, at: int) -> Any:
+        return random.random(), numpy.random.random(), torch.rand(()).item()
+
+
+class Counting(Counted):
+    def __getitem__(self, at: int) -> int:
+        return at

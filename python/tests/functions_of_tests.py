@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import signal
 import sys
 import threading
@@ -284,3 +285,114 @@ def exit_at_17(sample: Sample) -> Sample:
 
 def never_starts() -> Iterator[int]:
     raise ConnectionError("no such stream")
+
+
+class Numbers:
+    """Iterates, and does not say where it is."""
+
+    def __init__(self, end: int) -> None:
+        self.end = end
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.end))
+
+
+class Shuffled:
+    """A sampler that draws half of the numbers, always in the same order."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.count - 1, -1, -2))
+
+
+def drawn(sample: Sample, rng: Any) -> Sample:
+    return {"value": sample["value"] + int(rng.integers(10))}
+
+
+def shifted(batch: Sample) -> Sample:
+    return {"value": batch["value"].numpy() + 1}
+
+
+def of_even_sum(batch: Sample) -> bool:
+    return bool(sum(batch["value"].tolist()) % 2 == 0)
+
+
+def some_rows(lists: dict[str, list[int]]) -> dict[str, list[int]]:
+    """Leaves out every third, and has every fourth twice."""
+    kept = [value for value in lists["value"] if value % 3]
+    return {"value": kept + [value for value in lists["value"] if value % 4 == 0]}
+
+
+def refuse_some(sample: Sample) -> Sample:
+    if sample["value"] % 7 == 3:
+        raise ValueError(f"refused {sample['value']}")
+    return sample
+
+
+class Sampler:
+    """Draws another order in each epoch that it is told of, and says where it is."""
+
+    def __init__(self, count: int) -> None:
+        self.count, self.epoch, self.at, self.going_on, self.drawn = count, 0, 0, False, 0
+
+    @staticmethod
+    def order(count: int, epoch: int) -> list[int]:
+        return random.Random(epoch).sample(range(count), count)
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        self.at = self.at if self.going_on else 0
+        self.going_on = False
+        order = self.order(self.count, self.epoch)
+        while self.at < self.count:
+            self.at += 1
+            self.drawn += 1
+            yield order[self.at - 1]
+        self.at = 0
+
+    def state_dict(self) -> dict[str, int]:
+        return {"epoch": self.epoch, "at": self.at}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.epoch, self.at, self.going_on = state["epoch"], state["at"], True
+
+
+class Reservoir:
+    """So many numbers of a stream, each with the same chance."""
+
+    def __init__(self, stream: int, size: int) -> None:
+        self.stream, self.size = stream, size
+
+    def __iter__(self) -> ReservoirIterator:
+        return ReservoirIterator(self.stream, self.size)
+
+
+class ReservoirIterator:
+    def __init__(self, stream: int, size: int) -> None:
+        self.stream, self.size = stream, size
+        self.kept: list[int] | None = None
+
+    def __iter__(self) -> ReservoirIterator:
+        return self
+
+    def __next__(self) -> int:
+        if self.kept is None:
+            rng, self.kept = random.Random(7), []
+            for at in range(self.stream):
+                if at < self.size:
+                    self.kept.append(at)
+                elif (place := rng.randrange(at + 1)) < self.size:
+                    self.kept[place] = at
+        if not self.kept:
+            raise StopIteration
+        return self.kept.pop()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"kept": None if self.kept is None else list(self.kept)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.kept = state["kept"]

@@ -10,8 +10,9 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,33 @@ def test_functions_run_in_processes_unless_they_are_told_otherwise() -> None:
     assert own not in places(fb.range(500).map(f.process), "threads:2")
     assert own not in places(fb.range(500).map(f.process), "processes:2")
     assert places(fb.range(500).map(f.process, on="threads"), "threads:2") == {own}
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_function_of_two_nodes_runs_where_each_says(executor: str) -> None:
+    graph = fb.range(9).map(f.double, on="threads").map(f.double).map(f.double, on="process")
+    assert [sample["value"] for sample in graph.loader(executor=executor)] == [8 * at for at in range(9)]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_sources_and_samplers_stay_in_the_program_and_need_not_be_sent(executor: str) -> None:
+    class Drawing:
+        """Holds what no pickle can, and draws what the program says."""
+
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+            self.most = 0
+
+        def __iter__(self) -> Iterator[int]:
+            return iter(range(self.most))
+
+    drawing = Drawing()
+    sampled = fb.from_list(range(9)).sample(drawing).map(f.double)
+    iterated = fb.from_iterable(drawing).map(f.double)
+    with sampled.loader(executor=executor) as one, iterated.loader(executor=executor) as other:
+        for most in (2, 3):
+            drawing.most = most
+            assert [sample["value"] for sample in one] == [sample["value"] for sample in other] == [2 * at for at in range(most)]
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
@@ -298,6 +326,26 @@ def test_what_can_be_iterated_once_is_no_source() -> None:
         fb.from_iterable(iter([1]))
     with pytest.raises(TypeError, match="__len__"):
         fb.from_indexed(iter([1]))
+    with pytest.raises(TypeError, match="iterated once"):
+        fb.range(3).sample(iter([1]))
+    with pytest.raises(TypeError, match="cannot be iterated"):
+        fb.from_iterable(5)  # type: ignore[arg-type]
+
+
+def test_nothing_is_iterated_before_it_is_read() -> None:
+    class Opens:
+        count = 0
+
+        def __iter__(self) -> Iterator[int]:
+            self.count += 1
+            return iter([2, 0])
+
+    opens = Opens()
+    graphs = [fb.from_iterable(opens), fb.range(3).sample(opens)]
+    assert opens.count == 0
+    for graph in graphs:
+        assert [sample["value"] for sample in graph.loader(executor="inline")] == [2, 0]
+    assert opens.count == 2
 
 
 def test_functions_are_let_go_with_their_loader() -> None:
