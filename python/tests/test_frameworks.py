@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib import util
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,55 @@ def test_transformers(kind: str, tmp_path: Path) -> None:
     assert first.model.seen + second.model.seen == truth.model.seen
 
 
+DEEPSPEED = """
+import json, sys
+import deepspeed, torch
+sys.path.insert(0, sys.argv[2])
+import test_frameworks as t
+how, tests, folder, kind = sys.argv[1:]
+deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False  # It would be compiled now, with ninja.
+net = t.model()
+settings = {"train_micro_batch_size_per_gpu": t.SIZE, "gradient_accumulation_steps": 1}
+engine, *_ = deepspeed.initialize(model=net, optimizer=torch.optim.SGD(net.parameters(), 0.01), config=settings)
+loader = t.make(kind)
+if how == "resume":
+    _, kept = engine.load_checkpoint(folder)
+    loader.load_state_dict(kept["data"])
+seen = []
+while engine.global_steps < t.EPOCHS * t.COUNT // t.SIZE:
+    for batch in loader:
+        seen.append(batch["value"].tolist())
+        engine.backward(engine(batch["value"].float().reshape(-1, 1)).mean())
+        engine.step()
+        if how == "stop" and engine.global_steps == t.STOP:
+            engine.save_checkpoint(folder, client_state={"data": loader.state_dict()})
+            break
+    if how == "stop" and engine.global_steps == t.STOP:
+        break
+print(json.dumps(seen))
+torch.distributed.destroy_process_group()
+"""
+
+
+def torchrun(script: Path, ranks: int, *args: str) -> Any:
+    """What the script prints in its last line, as JSON."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", str(script)]
+    done = subprocess.run([*command, *args], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def test_deepspeed(kind: str, tmp_path: Path) -> None:
+    if util.find_spec("deepspeed") is None:
+        pytest.skip("deepspeed is not installed")
+    script = tmp_path / "train.py"
+    script.write_text(DEEPSPEED)
+    tests, folder = str(Path(__file__).parent), str(tmp_path / "kept")
+    first = torchrun(script, 1, "stop", tests, folder, kind)
+    rest = torchrun(script, 1, "resume", tests, folder, kind)
+    assert len(first) == STOP and first + rest == whole(kind)
+
+
 SCRIPT = """
 import json, sys
 import torch, torch.distributed
@@ -198,14 +248,7 @@ def test_torchrun_with_two_ranks(kind: str, tmp_path: Path) -> None:
     script, state = tmp_path / "train.py", tmp_path / "state.json"
     script.write_text(SCRIPT)
 
-    def run(how: str) -> list[list[list[int]]]:
-        args = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script), how, str(state)]
-        done = subprocess.run([sys.executable, *args], capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr
-        found: list[list[list[int]]] = json.loads(done.stdout.strip().splitlines()[-1])
-        return found
-
-    truth, first, rest = run("whole"), run("stop"), run("resume")
+    truth, first, rest = (torchrun(script, 2, how, str(state)) for how in ("whole", "stop", "resume"))
     assert [a + b for a, b in zip(first, rest, strict=True)] == truth
     for epoch in (slice(0, 5), slice(5, 10)):
         values = [value for rank in truth for batch in rank[epoch] for value in batch]
