@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import hashlib
 import io
 import itertools
@@ -13,7 +14,7 @@ import sys
 import threading
 import traceback
 import types
-from collections import OrderedDict
+from collections import ChainMap, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -210,17 +211,24 @@ def refuse_in_main() -> None:
         raise InvalidError(f"a worker process runs the script again, and it makes a loader: put that below {GUARD}")
 
 
-def dump(called: str, function: Any) -> bytes:
-    """A function as bytes: by cloudpickle, which takes functions of scripts and notebooks whole, or by pickle where that is not installed."""
+def dump(called: str, function: Any, also: Mapping[type, Callable[[Any], Any]] | None = None) -> bytes:
+    """A function as bytes: by cloudpickle, which takes functions of scripts and notebooks whole, or by pickle where that is not installed.
+
+    also: how objects of other types are taken apart.
+    """
+    table: Mapping[type, Callable[[Any], Any]] = copyreg.dispatch_table
     try:
-        import cloudpickle as how
+        from cloudpickle import CloudPickler as Pickler
+
+        table = Pickler.dispatch_table
     except ImportError:
-        how = pickle
+        Pickler = pickle.Pickler
     try:
-        pickled: bytes = how.dumps(function, protocol=5)
-        return pickled
+        file = io.BytesIO()
+        type("Sender", (Pickler,), {"dispatch_table": ChainMap(table, also or {})})(file, protocol=5).dump(function)  # type: ignore[arg-type]
+        return file.getvalue()
     except Exception as error:
-        hint = "" if how is not pickle else "; cloudpickle, once installed, sends functions that no module has"
+        hint = "" if Pickler is not pickle.Pickler else "; cloudpickle, once installed, sends functions that no module has"
         shown = called.split("@")[0]
         raise InvalidError(f"{shown} cannot be sent to worker processes: {error}{hint}") from error
 

@@ -13,6 +13,9 @@ SMALL = 4096
 """Arrays of NumPy's with fewer bytes stay in the pickle."""
 
 
+DLPACK = (1, 0)
+
+
 class _Leaves:
     """What takes arrays out of a pickle."""
 
@@ -66,7 +69,13 @@ class _Unpacker(pickle.Unpickler):
 
     def persistent_load(self, pid: tuple[str, int]) -> Any:
         kind, at = pid
-        return getattr(self.leaves[at], kind)()
+        leaf = self.leaves[at]
+        if kind == "torch" and leaf.writable:
+            # A capsule goes straight to torch's own code. From the array, torch first asks in Python what it can: 50 us in a cold cache.
+            from torch import from_dlpack
+
+            return from_dlpack(leaf.__dlpack__(max_version=DLPACK))
+        return getattr(leaf, kind)()
 
 
 def pack(obj: Any) -> tuple[bytes, list[Any]]:

@@ -3,6 +3,7 @@
 # mypy: allow-subclassing-any
 from __future__ import annotations
 
+import multiprocessing
 import random
 import threading
 from collections.abc import Iterator
@@ -153,4 +154,27 @@ class DrawingOfAll(Counted):
 
 class Counting(Counted):
     def __getitem__(self, at: int) -> int:
+        return at
+
+
+class Sharing(Counted):
+    """Writes to what it shares with its workers, and to a tensor of its own."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        spawn = multiprocessing.get_context("spawn")
+        self.sum = spawn.Value("i", 0)
+        self.event = spawn.Event()
+        self.queue = spawn.Queue()
+        self.numbers = spawn.RawArray("i", count)
+        self.shared = torch.zeros(count).share_memory_()
+        self.own = torch.zeros(count)
+
+    def __getitem__(self, at: int) -> int:
+        with self.sum.get_lock():
+            self.sum.value += at
+        self.event.set()
+        self.queue.put(at)
+        for place in (self.numbers, self.shared, self.own):
+            place[at] = at
         return at

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import pickle
 import random
 import signal
 from typing import Any
@@ -378,3 +380,61 @@ def test_python_random_is_not_touched_here() -> None:
     assert random.random() == expected
 
 
+
+
+def test_a_dataset_shares_objects_of_multiprocessing_and_shared_tensors_with_its_workers() -> None:
+    dataset = d.Sharing(8)
+    loader = DataLoader(dataset, batch_size=2, num_workers=2)
+    for _ in range(2):
+        assert len(list(loader)) == 4
+    assert dataset.sum.value == 2 * sum(range(8)) and dataset.event.is_set()
+    assert sorted(dataset.queue.get(timeout=60) for _ in range(16)) == sorted([*range(8), *range(8)])
+    assert list(dataset.numbers) == dataset.shared.tolist() == list(range(8))
+    assert dataset.own.tolist() == [0.0] * 8, "what is not shared is the worker's own"
+    loader.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "why"), [(multiprocessing.get_context("fork").Lock, "created in a fork context"), (multiprocessing.Pipe, "found a socket")]
+)
+def test_what_cannot_be_shared_with_workers_is_said(given: Any, why: str) -> None:
+    found = given()
+    with pytest.raises(fb.InvalidError, match=f"cannot be sent to worker processes: .*{why}"):
+        iter(DataLoader([found], num_workers=1))
+
+
+def numbers(epoch: Any) -> list[int]:
+    return [value for batch in epoch for value in batch.tolist()]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_torchs_data_pipes_are_cut_among_workers_and_shuffled_anew(workers: int, persistent: bool) -> None:
+    from torch.utils.data.datapipes.iter import IterableWrapper
+
+    kept: dict[str, Any] = {"persistent_workers": persistent and workers > 0}
+    found = []
+    for kind in (Torchs, DataLoader):
+        pipe = IterableWrapper(range(12)).shuffle().sharding_filter()
+        loader = kind(pipe, batch_size=2, shuffle=True, generator=seeded(), num_workers=workers, **kept)
+        found.append([numbers(loader) for _ in range(2)])
+    assert found[0] == found[1]
+    assert found[1][0] != found[1][1] and sorted(found[1][0]) == list(range(12))
+
+
+def test_a_profiler_sees_how_long_batches_are_waited_for() -> None:
+    loader = DataLoader(d.Items(8), batch_size=4)
+    with torch.profiler.profile() as profile:
+        list(loader)
+    named = [event for event in profile.key_averages() if event.key.startswith("enumerate(DataLoader)#")]
+    assert [event.count for event in named] == [3]
+
+
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true but no accelerator")
+def test_what_torch_refuses_or_warns_of_when_it_begins() -> None:
+    with pytest.raises(AssertionError, match="found timeout=3"):
+        iter(DataLoader(d.Items(4), timeout=3))
+    with pytest.raises(NotImplementedError, match="state_dict"):
+        pickle.dumps(iter(DataLoader(d.Items(4))))
+    with pytest.warns(UserWarning, match="pin_memory_device is deprecated"):
+        iter(DataLoader(d.Items(4), pin_memory=True, pin_memory_device="cuda"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import queue
 import weakref
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ class Feed:
         self._queue = queue.SimpleQueue()
 
     def put(self, message: Message) -> None:
-        self._queue.put(pickle.dumps(message))
+        self._queue.put(message.pickled())
 
     def end(self) -> None:
         self._queue.put(None)

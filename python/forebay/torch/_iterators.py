@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.distributed as dist
 from torch.utils.data import IterDataPipe, _utils, graph_settings
 
 from forebay._errors import InvalidError
@@ -26,12 +27,20 @@ class Epoch(Iterator[Any]):
 
     def __init__(self, loader: DataLoader) -> None:
         self._loader = loader
+        self._group: Any = None
+        self._called = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
         self._pins = loader.pin_memory and torch.accelerator.is_available()
+        if loader.pin_memory and loader.pin_memory_device:
+            warnings.warn(
+                "pin_memory_device is deprecated, the current accelerator will be used as the device,"
+                f"ignore pin_memory_device='{loader.pin_memory_device}'.",
+                stacklevel=4,
+            )
         if loader.pin_memory and not self._pins:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, "
                 "then device pinned memory won't be used.",
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _start(self, keeps_seed: bool = False) -> Place:
@@ -53,7 +62,7 @@ class Epoch(Iterator[Any]):
             if keeps_seed and before.epoch >= 0:  # Torch draws none for workers that stay.
                 place.base_seed, place.round = before.base_seed, before.round + 1
             else:
-                place.base_seed = _draw(loader)
+                place.base_seed = _draw_base(loader)
         else:
             self._go_on(known)
         loader._place = place
@@ -72,7 +81,7 @@ class Epoch(Iterator[Any]):
         self._seed_pipes()
         self._sampler_iter = iter(loader._index_sampler)
         if place.round == 0:
-            _draw(loader)
+            _draw_base(loader)
         if not loader._is_iterable:
             # One more is drawn, since some samplers draw a seed with the first.
             drawn = list(itertools.islice(self._sampler_iter, place.yielded + 1))
@@ -87,8 +96,23 @@ class Epoch(Iterator[Any]):
     def _seed_pipes(self) -> None:
         """Seeds the random pipes of torch's own DataPipes, which draws a number first."""
         if isinstance(self._loader.dataset, IterDataPipe):
-            shared = torch.Generator().manual_seed(_draw(self._loader))
+            drawn = torch.tensor(_draw(self._loader))
+            if dist.is_available() and dist.is_initialized():
+                if self._group is None:
+                    self._group = dist.new_group(backend="gloo")
+                dist.broadcast(drawn, src=0, group=self._group)
+            shared = torch.Generator().manual_seed(int(drawn))
             self._dataset = graph_settings.apply_random_seed(self._loader.dataset, shared)
+
+    def __next__(self) -> Any:
+        if torch.autograd._profiler_enabled():
+            with torch.autograd.profiler.record_function(self._called):
+                return self._next()
+        return self._next()
+
+    def _next(self) -> Any:
+        """The next batch."""
+        raise NotImplementedError
 
     def _count(self, place: Place) -> None:
         """One more batch is taken."""
@@ -103,9 +127,9 @@ class Epoch(Iterator[Any]):
                     "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
                 )
             warnings.warn(
-                f"Length of IterableDataset {self._loader.dataset} was reported to be {told} "
+                f"Length of IterableDataset {self._loader.dataset} was reported to be {told}"
                 f"(when accessing len(dataloader)), but {place.yielded} samples have been fetched. {more}",
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _pinned(self, data: Any) -> Any:
@@ -121,15 +145,27 @@ class Epoch(Iterator[Any]):
             drop_last=loader.drop_last,
             num_workers=loader.num_workers,
             worker_init_fn=loader.worker_init_fn,
+            shard=(dist.get_rank(), dist.get_world_size()) if dist.is_available() and dist.is_initialized() else (0, 1),
         )
 
     def __len__(self) -> int:
         return len(self._loader._index_sampler)
 
+    def __getstate__(self) -> Any:
+        raise NotImplementedError("an iterator cannot be pickled: take the state_dict() of its loader")
+
 
 def _draw(loader: DataLoader) -> int:
     """A number of the loader's generator, as torch draws its base seed."""
     return int(torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item())
+
+
+def _draw_base(loader: DataLoader) -> int:
+    """The seed of new workers. For DataPipes torch then draws once more."""
+    seed = _draw(loader)
+    if loader.num_workers > 0 and isinstance(loader.dataset, IterDataPipe):
+        _draw(loader)
+    return seed
 
 
 def _stateful(loader: DataLoader) -> Any:
@@ -145,6 +181,8 @@ class Inline(Epoch):
 
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
+        if loader.timeout:
+            raise AssertionError(f"found timeout={loader.timeout} and num_workers=0: nobody can stop waiting for a batch that is made here")
         self._fetcher: Fetcher | None = None
         self._at = self._start()
         if self._fetcher is None:
@@ -157,7 +195,7 @@ class Inline(Epoch):
             for _ in range(place.yielded):
                 self._fetcher._next(next(self._sampler_iter))
 
-    def __next__(self) -> Any:
+    def _next(self) -> Any:
         assert self._fetcher is not None
         try:
             data = self._fetcher.fetch(next(self._sampler_iter))
@@ -195,7 +233,8 @@ class Parallel(Epoch):
         """Begins the next epoch."""
         loader = self._loader
         self._at = self._start(keeps_seed=self._sent is not None and loader.persistent_workers)
-        if self._sent is None or not loader.persistent_workers:
+        # Of torch's DataPipes each epoch has its own seeds.
+        if self._sent is None or not loader.persistent_workers or isinstance(loader.dataset, IterDataPipe):
             if self._sent is not None:
                 self._sent.close()
             self._sent = Sent(self._setup(), self._threads)
@@ -249,7 +288,7 @@ class Parallel(Epoch):
                 return at
         return None
 
-    def __next__(self) -> Any:
+    def _next(self) -> Any:
         while self._waiting:
             at, data = self._take()
             if not self._at.active[at]:
