@@ -31,10 +31,15 @@ def ends_well(code: str, said: str, *args: str) -> None:
 
 
 DROPPED = """
+def children_of(task):
+    try:
+        return len(Path(f"/proc/self/task/{task}/children").read_text().split())
+    except (FileNotFoundError, ProcessLookupError):
+        return 0  # It has ended since it was listed.
+
 def of_this():
-    threads = len(os.listdir("/proc/self/task"))
-    children = sum(len(Path(f"/proc/self/task/{task}/children").read_text().split()) for task in os.listdir("/proc/self/task"))
-    return threads, children, len(os.listdir("/proc/self/fd"))
+    tasks = os.listdir("/proc/self/task")
+    return len(tasks), sum(map(children_of, tasks)), len(os.listdir("/proc/self/fd"))
 
 def drop(cycle, graph, executor):
     loader = graph.loader(executor=executor)

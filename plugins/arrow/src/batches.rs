@@ -22,10 +22,10 @@ use crate::{
 ///
 /// ```
 /// use forebay_arrow::BatchForm;
-/// use forebay_core::{Sample, Value};
+/// use forebay_core::{Key, Sample, Value};
 ///
-/// let mut batch = Sample::new(7, "birds".into());
-/// batch.insert("name", Value::list(vec!["heron".into(), Value::NULL]));
+/// let mut batch = Sample::new(7, Key::whole("birds"));
+/// batch.set("name", Value::list(vec!["heron".into(), Value::NULL]));
 /// let columns = BatchForm::of(&batch)?.batch(&batch)?;
 /// assert_eq!((columns.num_rows(), columns.column(0).null_count()), (2, 1));
 /// # Ok::<(), forebay_core::Error>(())
