@@ -88,13 +88,14 @@ class Epoch(Iterator[Any]):
         self._loader = loader
         self.epoch = epoch
         self.start = start
+        self._turn = object()
 
     def __iter__(self) -> Epoch:
         return self
 
     def __next__(self) -> Any:
         loader = self._loader
-        if self is not loader._now:
+        if self._turn is not loader._now:
             raise StopIteration
         if loader.output == "arrow":
             return _arrow_batch(self._columns(Form()))
@@ -107,7 +108,7 @@ class Epoch(Iterator[Any]):
     def _columns(self, form: Form) -> Iterator[Columns]:
         """What is left of the epoch, as columns of one form."""
         loader = self._loader
-        while self is loader._now and (found := loader._native.next_columns(form)) is not None:
+        while self._turn is loader._now and (found := loader._native.next_columns(form)) is not None:
             yield found
         loader._log()
 
@@ -186,7 +187,8 @@ class Loader:
         _live.add(self._native)
         self._lock = threading.Lock()
         self._epoch = 0
-        self._now: Epoch | None = None
+        # The turn of the epoch that is read now, and not that epoch: it keeps its loader, and a loader that is dropped ends its workers at once.
+        self._now: object | None = None
         self._state: str | None = None
         # Whether the next epoch was named, and is not begun.
         self._named = False
@@ -205,8 +207,9 @@ class Loader:
             else:
                 self._native.begin(epoch)
             self._epoch = epoch + 1
-            self._now = Epoch(self, epoch, start)
-            return self._now
+            begun = Epoch(self, epoch, start)
+            self._now = begun._turn
+            return begun
 
     def epochs(self) -> Iterator[Epoch]:
         """The epochs that are left of ``epochs``, each to be iterated to its end."""

@@ -178,3 +178,17 @@ class Sharing(Counted):
         for place in (self.numbers, self.shared, self.own):
             place[at] = at
         return at
+
+
+class Held(IterableDataset[int]):
+    """Its second worker gives nothing until it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = multiprocessing.get_context("spawn").Event()
+
+    def __iter__(self) -> Iterator[int]:
+        info = get_worker_info()
+        assert info is not None
+        if info.id == 1:
+            self.let_go.wait()
+        yield from [info.id] * 10

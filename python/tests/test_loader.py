@@ -327,3 +327,15 @@ def test_a_loader_is_copied_again_and_again() -> None:
     with dataset().loader(executor="inline", seed=3) as loader:
         copies = [copy.copy(loader), copy.copy(loader)]
         assert values(copies[0]) == values(copies[1]) == values(loader)
+
+
+def test_a_dropped_loader_is_gone_without_the_garbage_collector() -> None:
+    gc.disable()
+    try:
+        loader = fb.range(100).loader(num_workers=1)
+        next(iter(loader))
+        known = weakref.ref(loader)
+        del loader
+        assert known() is None, "its threads and what they hold end with it"
+    finally:
+        gc.enable()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import os
 import pickle
 import random
+import select
 import signal
+import weakref
 from typing import Any
 
 import pytest
@@ -438,3 +441,32 @@ def test_what_torch_refuses_or_warns_of_when_it_begins() -> None:
         pickle.dumps(iter(DataLoader(d.Items(4))))
     with pytest.warns(UserWarning, match="pin_memory_device is deprecated"):
         iter(DataLoader(d.Items(4), pin_memory=True, pin_memory_device="cuda"))
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_dropped_loader_ends_its_workers_without_the_garbage_collector(persistent: bool) -> None:
+    gc.disable()
+    try:
+        loader = DataLoader(d.Items(8), num_workers=1, persistent_workers=persistent)
+        epoch = iter(loader)
+        next(epoch)
+        worker = os.pidfd_open(loader.worker_processes()[0])
+        known = weakref.ref(loader)
+        del loader
+        assert len(list(epoch)) == 7, "whoever has the iterator has its loader"
+        del epoch
+        assert known() is None
+        assert select.select([worker], [], [], 60)[0], "the worker has ended"
+        os.close(worker)
+    finally:
+        gc.enable()
+
+
+def test_without_an_order_a_worker_that_is_stuck_holds_up_no_other() -> None:
+    dataset = d.Held()
+    loader = DataLoader(dataset, batch_size=None, num_workers=2, in_order=False, timeout=100)
+    epoch = iter(loader)
+    assert [next(epoch) for _ in range(10)] == [0] * 10
+    dataset.let_go.set()
+    assert list(epoch) == [1] * 10
+    loader.close()

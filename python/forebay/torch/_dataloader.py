@@ -208,7 +208,7 @@ class DataLoader:
                 self._iterator = _iterators.Parallel(self)
             else:
                 self._iterator.reset()
-            return self._iterator  # type: ignore[no-any-return]
+            return _iterators.Kept(self, self._iterator)
         return _iterators.Parallel(self)
 
     @property

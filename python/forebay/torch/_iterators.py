@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,7 +26,8 @@ class Epoch(Iterator[Any]):
     """What all iterators do: draw what torch draws, in its order, and keep the place."""
 
     def __init__(self, loader: DataLoader) -> None:
-        self._loader = loader
+        # A loader keeps the iterator of workers that stay. That must not keep the loader, or both would wait for the garbage collector.
+        self._owner: Callable[[], DataLoader | None] = weakref.ref(loader) if loader.persistent_workers else lambda: loader
         self._group: Any = None
         self._called = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
         self._pins = loader.pin_memory and torch.accelerator.is_available()
@@ -42,6 +43,12 @@ class Epoch(Iterator[Any]):
                 "then device pinned memory won't be used.",
                 stacklevel=4,
             )
+
+    @property
+    def _loader(self) -> DataLoader:
+        loader = self._owner()
+        assert loader is not None, "whoever has the iterator has its loader"
+        return loader
 
     def _start(self, keeps_seed: bool = False) -> Place:
         """Begins an epoch, or goes on in that of a state: its place. The sampler's iterator stands where the place says."""
@@ -252,7 +259,7 @@ class Parallel(Epoch):
         self._turn = self._at.turn
         self._more = True
         self._waiting: list[int] = []
-        for _ in range((loader.prefetch_factor or 0) * loader.num_workers or 1):
+        for _ in range(_ahead(loader)):
             self._ask()
 
     def _ask(self) -> None:
@@ -280,11 +287,12 @@ class Parallel(Epoch):
         self._waiting.append(at)
 
     def _next_turn(self) -> int | None:
-        """The engine whose turn it is; none where all have ended."""
+        """The engine whose turn it is; none where all have ended. Without an order, one that has enough to do is passed over."""
+        loader, active = self._loader, self._at.active
         for _ in self._engines:
             at = self._turn
             self._turn = (at + 1) % len(self._engines)
-            if self._at.active[at]:
+            if active[at] and (loader.in_order or self._waiting.count(at) < max(1, _ahead(loader) // sum(active))):
                 return at
         return None
 
@@ -324,6 +332,28 @@ class Parallel(Epoch):
                     continue
                 self._waiting.remove(at)
                 return at, data
+
+
+class Kept(Iterator[Any]):
+    """The iterator of workers that stay, as it is given to people: it keeps the loader, which they may drop."""
+
+    def __init__(self, loader: DataLoader, inner: Parallel) -> None:
+        self._loader = loader
+        self._inner = inner
+
+    def __next__(self) -> Any:
+        return next(self._inner)
+
+    def __len__(self) -> int:
+        return len(self._inner)
+
+    def __getstate__(self) -> Any:
+        return self._inner.__getstate__()
+
+
+def _ahead(loader: DataLoader) -> int:
+    """How many batches are asked for before they are wanted."""
+    return (loader.prefetch_factor or 0) * loader.num_workers or 1
 
 
 def _dealt(place: Place, count: int) -> list[int]:
