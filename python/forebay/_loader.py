@@ -97,13 +97,14 @@ class Epoch(Iterator[Any]):
         loader = self._loader
         if self._turn is not loader._now:
             raise StopIteration
-        if loader.output == "arrow":
+        kind = loader._kind
+        if kind is None and loader.output == "arrow":
             return _arrow_batch(self._columns(Form()))
-        found = loader._native.next(loader._kind)
+        found = loader._native.next(kind)
         if found is None:
             loader._log()
             raise StopIteration
-        return found if loader._kind is not None else _shown(found, loader.output)
+        return found if kind is not None else _shown(found, loader.output)
 
     def _columns(self, form: Form) -> Iterator[Columns]:
         """What is left of the epoch, as columns of one form."""

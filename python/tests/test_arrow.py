@@ -62,10 +62,11 @@ def test_the_first_batch_says_what_columns_there_are() -> None:
         return pa.table(fb.from_list([{"a": item} for item in items]).batch(1)).column("a").to_pylist()
 
     assert table(1, -2, None) == [1, -2, None]
+    assert table(0.5, 1, -2) == [0.5, 1.0, -2.0] and table([0.5], [1, None]) == [[0.5], [1.0, None]]
     assert table("a", None, "ü") == ["a", None, "ü"] and table(b"a", b"") == [b"a", b""]
     assert table([1, 2], [], [None]) == [[1, 2], [], [None]]
     assert table({"x": [True], "y": "t"}, {"x": [False], "y": None}) == [{"x": [True], "y": "t"}, {"x": [False], "y": None}]
-    with pytest.raises(pa.ArrowInvalid, match="InvalidError: found a list of text, and a list of int64 in the first batch .field a"):
+    with pytest.raises(pa.ArrowInvalid, match="InvalidError: found text, and int64 in the first batch .field a"):
         table(1, "a")
     with pytest.raises(pa.ArrowInvalid, match="found the field b, which the first batch lacks"):
         pa.table(fb.from_list([{"a": 1}, {"b": 1}]).batch(1))

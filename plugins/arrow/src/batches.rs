@@ -106,9 +106,8 @@ impl Column {
             View::List(values) => {
                 let mut kind = Kind::Null;
                 for value in values {
-                    let one = Kind::of(value)?;
-                    if one != kind {
-                        kind = kind.join(one)?;
+                    if !kind.holds(value) {
+                        kind = kind.join(Kind::of(value)?)?;
                     }
                 }
                 Self::Listed(kind.settled())
@@ -136,14 +135,14 @@ impl Column {
         let field = |kind: &DataType| Arc::new(Field::new("", kind.clone(), true));
         Ok(match (self, value.view()) {
             (Self::Listed(kind), View::List(values)) => {
-                let array = listed(kind, Self::of(value)?, values)?;
+                let array = listed(kind, values)?;
                 (field(array.data_type()), array)
             }
             (Self::Listed(kind), View::Tensor(tensor)) if tensor.shape().len() == 1 => {
                 if Kind::of_dtype(tensor.dtype())? == *kind {
                     return block(tensor);
                 }
-                let array = listed(kind, Self::of(value)?, &numbers(tensor))?;
+                let array = listed(kind, &numbers(tensor))?;
                 (field(array.data_type()), array)
             }
             (Self::Block(dtype, inner), View::Tensor(tensor))
@@ -177,15 +176,14 @@ impl Column {
 }
 
 /// Values as a column of this kind, if theirs goes with it.
-fn listed(kind: &Kind, now: Column, values: &[Value]) -> Result<ArrayRef> {
-    match now {
-        Column::Listed(now)
-            if now == *kind || kind.clone().join(now.clone()).is_ok_and(|both| both == *kind) =>
-        {
-            kind.array(&values.iter().collect::<Vec<_>>())
+fn listed(kind: &Kind, values: &[Value]) -> Result<ArrayRef> {
+    for value in values.iter().filter(|value| !kind.holds(value)) {
+        let now = Kind::of(value)?;
+        if kind.clone().join(now.clone()).ok().as_ref() != Some(kind) {
+            return Err(unlike(kind.name(), now.name()));
         }
-        now => Err(unlike(Column::Listed(kind.clone()).name(), now.name())),
     }
+    kind.array(&values.iter().collect::<Vec<_>>())
 }
 
 /// The numbers of a tensor, one by one.

@@ -37,6 +37,22 @@ impl Kind {
         Self::within(value, DEPTH)
     }
 
+    /// Whether [`join`](Self::join) with the value's type gives this one. It may say no where the answer is yes, and takes no memory.
+    pub(crate) fn holds(&self, value: &Value) -> bool {
+        match (self, value.view()) {
+            (_, View::Null)
+            | (Self::Bool, View::Bool(_))
+            | (Self::Text, View::Str(_))
+            | (Self::Bytes, View::Bytes(_)) => true,
+            (Self::Natural, View::Int(0..)) => value.dtype() == Some(DType::I64),
+            (Self::Number(dtype), View::Int(_) | View::UInt(_) | View::Float(_)) => {
+                value.dtype() == Some(*dtype)
+            }
+            (Self::List(items), View::List(values)) => values.iter().all(|value| items.holds(value)),
+            _ => false,
+        }
+    }
+
     /// The type of numbers and truth values.
     pub(crate) fn of_dtype(dtype: DType) -> Result<Self> {
         if dtype == DType::BOOL {
