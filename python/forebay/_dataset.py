@@ -221,7 +221,8 @@ class Dataset(Pipes):
     def sample(self, sampler: Iterable[int], *, version: str | None = None, **options: Any) -> Dataset:
         """The samples of a source with random access that ``sampler`` draws: an object that iterates over their numbers, anew in each epoch.
 
-        A sampler with ``state_dict`` and ``load_state_dict`` goes on from there after a resume; any other is iterated again from its start.
+        A sampler with ``set_epoch`` is told the loader's epoch before it is iterated; what differs between epochs must follow from that. One with
+        ``state_dict`` and ``load_state_dict`` goes on from there after a resume; any other is iterated again from its start.
         """
         _calls.check_iterable(sampler, "expected a sampler")
         return self._calling("py_sampler", sampler, version, options)

@@ -284,8 +284,8 @@ class Loader:
 
     def close(self) -> None:
         """Stop, and wait until nothing of it runs any more."""
-        self._now = None
         self._native.close()
+        self._now = None
         self._released()
 
     def __enter__(self) -> Loader:

@@ -48,8 +48,8 @@ def image_folder(path: str | os.PathLike[str], *, shuffle: bool = False, classes
 def from_iterable(make: Callable[[], Iterable[Any]] | Iterable[Any], *, version: str | None = None, **options: Any) -> Dataset:
     """What ``make()`` iterates over, anew in each pass; or what an object that can be iterated again and again does.
 
-    If that, or its iterator, has ``state_dict`` and ``load_state_dict``, a resume goes on from there. Else it iterates again from the start of the
-    pass, and passes over what was delivered.
+    What has ``set_epoch`` is told the loader's epoch first. If that, or its iterator, has ``state_dict`` and ``load_state_dict``, a resume goes on
+    from there. Else it iterates again from the start of the pass, and passes over what was delivered.
 
     >>> import forebay as fb
     >>> [s["value"] for s in fb.from_iterable(lambda: iter("ab")).loader(executor="inline")]

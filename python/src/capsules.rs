@@ -6,7 +6,7 @@ use pyo3::{exceptions::PyValueError, ffi, prelude::*, types::PyDict};
 
 use crate::{
     array::{CPU, DlTensor, Legacy},
-    convert::limit,
+    convert,
 };
 
 /// The device of memory that a device can read too, which the processor reads as its own.
@@ -38,12 +38,12 @@ pub(crate) fn tensor(given: &Bound<'_, PyAny>, cx: &Context) -> PyResult<Value> 
         &(*place.cast::<Legacy>()).tensor
     };
     // SAFETY: the maker's promise, as above.
-    unsafe { copied(found, cx) }
+    unsafe { copied(py, found, cx) }
 }
 
 /// # Safety
 /// `found` describes memory that can be read.
-unsafe fn copied(found: &DlTensor, cx: &Context) -> PyResult<Value> {
+unsafe fn copied(py: Python<'_>, found: &DlTensor, cx: &Context) -> PyResult<Value> {
     let DType { bits, lanes, .. } = found.dtype;
     if lanes != 1 || !bits.is_multiple_of(8) || !(8..=128).contains(&bits) {
         return Err(PyValueError::new_err(format!(
@@ -70,7 +70,7 @@ unsafe fn copied(found: &DlTensor, cx: &Context) -> PyResult<Value> {
     };
     let steps: Vec<isize> = steps.iter().map(|step| step * size as isize).collect();
     let base = found.data.cast::<u8>().cast_const().wrapping_add(found.byte_offset as usize);
-    let made = cx.tensor(found.dtype, &shape, |memory| {
+    convert::tensor(py, cx, found.dtype, &shape, |memory| {
         let contiguous = row_major(&shape).iter().map(|step| step * size as isize).eq(steps.iter().copied());
         if memory.is_empty() {
         } else if contiguous {
@@ -80,8 +80,7 @@ unsafe fn copied(found: &DlTensor, cx: &Context) -> PyResult<Value> {
             // SAFETY: the places that shape and steps name can be read.
             unsafe { gather(memory, base, &shape, &steps, size) };
         }
-    });
-    made.map_err(limit)
+    })
 }
 
 fn row_major(shape: &[usize]) -> Vec<isize> {

@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use forebay_core::{Context, DType, Sample, Schema, Str, Value};
+use forebay_core::{BufferMut, Context, DType, Sample, Schema, Str, Tensor, TensorExt, Value};
 use pyo3::{
     exceptions::{PyOverflowError, PyTypeError, PyValueError},
     ffi,
@@ -85,7 +85,7 @@ pub(crate) fn value(given: &Bound<'_, PyAny>, cx: &Context) -> PyResult<Value> {
         return Ok(text.to_str()?.into());
     }
     if let Ok(bytes) = given.cast_exact::<PyBytes>() {
-        return bytes_value(bytes.as_bytes(), cx);
+        return bytes_value(given.py(), bytes.as_bytes(), cx);
     }
     if let Ok(array) = given.cast::<Array>() {
         return Ok(array.get().tensor().clone().into());
@@ -126,7 +126,7 @@ fn rarer(given: &Bound<'_, PyAny>, cx: &Context) -> PyResult<Value> {
     }
     if given.is_instance_of::<PyByteArray>() {
         let bytes = given.cast::<PyByteArray>()?;
-        return bytes_value(&bytes.to_vec(), cx);
+        return bytes_value(given.py(), &bytes.to_vec(), cx);
     }
     if let Ok(list) = given.cast_exact::<PyTuple>() {
         return Ok(Value::list(list.iter().map(|item| value(&item, cx)).collect::<PyResult<_>>()?));
@@ -149,10 +149,48 @@ fn integer(given: &Bound<'_, PyAny>) -> PyResult<Value> {
         .map_err(|_| PyOverflowError::new_err(format!("found the number {given}, expected one of 64 bits")))
 }
 
-fn bytes_value(bytes: &[u8], cx: &Context) -> PyResult<Value> {
-    let mut memory = cx.alloc(bytes.len()).map_err(limit)?;
+fn bytes_value(py: Python<'_>, bytes: &[u8], cx: &Context) -> PyResult<Value> {
+    let mut memory = alloc(py, cx, bytes.len())?;
     memory.copy_from_slice(bytes);
     Ok(memory.freeze().into())
+}
+
+/// From so many bytes on, whoever asks for memory may have to wait for other samples.
+const LARGE: usize = 1 << 20;
+
+/// Memory of the host's. What is waited for may need the interpreter, so large memory is asked for without its lock.
+fn alloc(py: Python<'_>, cx: &Context, len: usize) -> PyResult<BufferMut> {
+    struct Here<'a>(&'a Context<'a>);
+    // SAFETY: what is done detached is done on the thread that detaches.
+    unsafe impl Send for Here<'_> {}
+    impl Here<'_> {
+        fn alloc(&self, len: usize) -> forebay_core::Result<BufferMut> {
+            self.0.alloc(len)
+        }
+    }
+    if len < LARGE {
+        return cx.alloc(len).map_err(limit);
+    }
+    let here = Here(cx);
+    py.detach(move || here.alloc(len)).map_err(limit)
+}
+
+/// A row-major tensor, which `fill` writes.
+pub(crate) fn tensor(
+    py: Python<'_>,
+    cx: &Context,
+    dtype: DType,
+    shape: &[usize],
+    fill: impl FnOnce(&mut [u8]),
+) -> PyResult<Value> {
+    match shape.iter().try_fold(dtype.size(), |bytes, &axis| bytes.checked_mul(axis)) {
+        Some(len) if len >= LARGE => {
+            let mut memory = alloc(py, cx, len)?;
+            fill(&mut memory);
+            Ok(Tensor::new(dtype, shape, memory.freeze()).map_err(limit)?.into())
+        }
+        _ => cx.tensor(dtype, shape, fill).map_err(limit),
+    }
 }
 
 fn structure(dict: &Bound<'_, PyDict>, cx: &Context) -> PyResult<Value> {
@@ -170,14 +208,14 @@ pub(crate) fn pickled(given: &Bound<'_, PyAny>, cx: &Context) -> PyResult<Value>
     let packed = py.import("forebay._objects")?.getattr("pack")?.call1((given,))?;
     let (pickle, leaves): (Bound<'_, PyBytes>, Bound<'_, PyList>) = packed.extract()?;
     let leaves = leaves.iter().map(|leaf| value(&leaf, cx)).collect::<PyResult<Vec<_>>>()?;
-    let pickle = bytes_value(pickle.as_bytes(), cx)?;
+    let pickle = bytes_value(py, pickle.as_bytes(), cx)?;
     Ok(Value::structure(vec![(PICKLED.into(), pickle), (LEAVES.into(), Value::list(leaves))]))
 }
 
 /// A view of an object's memory, which is given back when this is dropped.
 struct Buffered<'py> {
     view: Box<ffi::Py_buffer>,
-    _attached: Python<'py>,
+    attached: Python<'py>,
 }
 
 impl<'py> Buffered<'py> {
@@ -193,7 +231,7 @@ impl<'py> Buffered<'py> {
             drop(PyErr::take(given.py()));
             return None;
         }
-        Some(Self { view, _attached: given.py() })
+        Some(Self { view, attached: given.py() })
     }
 
     /// A copy of it, row by row.
@@ -214,7 +252,7 @@ impl<'py> Buffered<'py> {
             unsafe { CStr::from_ptr(self.view.format) }
         };
         let dtype = dtype_of(format, self.view.itemsize.unsigned_abs())?;
-        cx.tensor(dtype, &shape, |memory| self.copy(memory)).map_err(limit)
+        tensor(self.attached, cx, dtype, &shape, |memory| self.copy(memory))
     }
 
     fn copy(&self, memory: &mut [u8]) {

@@ -23,7 +23,7 @@ use crate::{
     columns::Columns,
     errors::{exception, raise},
     graph::{Graph, Registry},
-    json,
+    json, pipes,
     tables::Form,
     values,
 };
@@ -40,6 +40,8 @@ pub(crate) struct Loader {
     /// Of all samples that were given, if that is wanted. Boxed: it needs lines of 64 bytes, which Python's allocator does not keep to.
     digest: Option<Box<Mutex<Digest>>>,
     names: values::Names,
+    /// What its functions are known by.
+    tag: u64,
     /// The process that made it: a fork has none of its threads.
     process: u32,
 }
@@ -199,7 +201,24 @@ impl Loader {
         let (tell, told) = mpsc::channel();
         // Nobody may be there to hear of it. Without another thread the loader is waited for here.
         let named = thread::Builder::new().name("forebay-reaper".into());
-        named.spawn(move || tell.send(loader.finish())).ok().map(|_| told)
+        let end = move || {
+            let ended = loader.finish();
+            // Objects of Python's that were let go of without its lock go when somebody takes it.
+            let _ = Python::try_attach(|_| ());
+            tell.send(ended)
+        };
+        named.spawn(end).ok().map(|_| told)
+    }
+
+    /// Whoever asks from within a function of the loader would wait for that very function.
+    fn refuse_within(&self) -> PyResult<()> {
+        if !pipes::is_within(self.tag) {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err(
+            "a function of this loader's graph asked for this loader, which waits for that function: give the function what it needs, or make it a \
+             loader of its own",
+        ))
     }
 
     /// Does something with the loader, without the interpreter's lock.
@@ -213,6 +232,7 @@ impl Loader {
                 "this loader was made before a fork, and its threads are not in this process: make one here, or start the process by spawn",
             ));
         }
+        self.refuse_within()?;
         let done = py.detach(|| self.lock().as_mut().map(work));
         match done {
             Some(done) => raise(py, done),
@@ -226,6 +246,7 @@ impl Loader {
     #[new]
     fn new(py: Python<'_>, graph: &Graph, registry: &Registry, settings: Settings) -> PyResult<Self> {
         let digest = settings.digest.then(Box::default);
+        let tag = settings.tag;
         let built = py.detach(|| settings.build(graph.0.clone(), &registry.0));
         let loader = raise(py, built)?;
         let stopper = loader.stopper();
@@ -234,6 +255,7 @@ impl Loader {
             stopper,
             digest,
             names: values::Names::default(),
+            tag,
             process: std::process::id(),
         })
     }
@@ -321,6 +343,7 @@ impl Loader {
     /// they are given, it is left to itself: a thread may be in a read that never ends.
     #[pyo3(signature = (seconds=None))]
     fn close(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<()> {
+        self.refuse_within()?;
         let Some(mut ended) = py.detach(|| self.end()) else { return Ok(()) };
         let begin = Instant::now();
         loop {

@@ -396,3 +396,15 @@ class ReservoirIterator:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.kept = state["kept"]
+
+
+class Epochs:
+    """Gives the number of its epoch, of which it is told."""
+
+    epoch = -1
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[Sample]:
+        yield from [{"value": self.epoch}] * 2

@@ -24,22 +24,31 @@ def values(samples: Any) -> list[Any]:
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_f2_a_sampler_says_where_it_is_and_is_told_the_epoch(executor: str) -> None:
-    sampler = f.Sampler(30)
-    graph = fb.from_indexed(range(100, 130)).sample(sampler, version="1").map(f.same)
-    with graph.loader(executor=executor) as loader:
-        for epoch in (0, 1):
-            sampler.set_epoch(epoch)
-            assert values(loader) == [100 + at for at in f.Sampler.order(30, epoch)]
-        sampler.set_epoch(2)
+    def orders(epoch: int) -> list[int]:
+        return [100 + at for at in f.Sampler.order(30, epoch)]
+
+    def graph() -> fb.Dataset:
+        return fb.from_indexed(range(100, 130)).sample(f.Sampler(30), version="1").map(f.same)
+
+    with graph().loader(executor=executor, epochs=4) as loader:
+        assert [values(epoch) for _, epoch in zip(range(2), loader.epochs(), strict=False)] == [orders(0), orders(1)]
         begun = iter(loader)
         first = values(next(begun) for _ in range(11))
         state = json.loads(json.dumps(loader.state_dict()))
-    again = f.Sampler(30)
-    resumed = fb.from_indexed(range(100, 130)).sample(again, version="1").map(f.same)
-    with resumed.loader(executor=executor) as loader:
-        again.set_epoch(2)
+    with graph().loader(executor=executor, epochs=4) as loader:
         loader.load_state_dict(state)
-        assert first + values(loader) == [100 + at for at in f.Sampler.order(30, 2)]
+        assert [values(epoch) for epoch in loader.epochs()] == [orders(2)[len(first) :], orders(3)]
+    with graph().loader(executor=executor) as loader:
+        loader.set_epoch(7)
+        assert values(loader) == orders(7)
+
+
+def test_f2_a_source_is_told_the_epoch() -> None:
+    with fb.from_iterable(f.Epochs(), version="1").loader(executor="inline", epochs=3) as loader:
+        assert [values(epoch) for epoch in loader.epochs()] == [[0, 0], [1, 1], [2, 2]]
+    with fb.from_iterable(f.Epochs, version="1").loader(executor="threads:2") as loader:
+        loader.set_epoch(5)
+        assert values(loader) == [5, 5]
 
 
 def test_f2_a_sampler_with_state_goes_on_and_draws_nothing_again() -> None:

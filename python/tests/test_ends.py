@@ -220,3 +220,73 @@ def test_a_worker_that_crashes_ends_nothing_but_its_sample_with_faulthandler_on(
     died, after = done.stdout.splitlines()
     assert (done.returncode, after) == (0, "[0, 2, 4]"), done.stderr
     assert "SIGSEGV" in died and "sample range#3" in died and "py_map" in died, died
+
+
+ASKS_ITSELF = """
+loader = None
+def ask(sample):
+    for wish in (lambda: next(iter(loader)), lambda: next(epoch), loader.state_dict, loader.close, loader.stats):
+        try:
+            wish()
+        except RuntimeError as error:
+            assert "asked for this loader, which waits for that function" in str(error), error
+        else:
+            raise AssertionError("it was answered")
+    return sample
+
+def ask_outer(sample):
+    # By way of a loader of its own, whose function runs on this thread too.
+    inner = fb.range(1).map(ask, on="threads").loader(executor="inline")
+    return {"value": [one["value"] for one in inner]}
+
+for asking in (ask, ask_outer):
+    loader = fb.range(20).map(asking, on="threads").loader(executor=sys.argv[1])
+    epoch = iter(loader)
+    assert len(list(epoch)) == 20
+print("answered")
+"""
+
+
+@pytest.mark.parametrize("executor", ["inline", "threads:2"])
+def test_a_function_that_asks_for_its_own_loader_is_told_so(executor: str) -> None:
+    ends_well(ASKS_ITSELF, "answered\n", executor)
+
+
+LARGE = """
+def large(sample):
+    return {"value": bytes(4 << 20) if sample["value"] % 2 else memoryview(bytearray(4 << 20)).cast("d")}
+def size(sample):
+    return {"value": len(sample["value"]) if isinstance(sample["value"], bytes) else sample["value"].shape[0] * 8}
+graph = fb.range(160).map(large, on="threads").map(size, on="threads")
+sys.setswitchinterval(1e-6)
+with graph.loader(executor="threads:4", budget="8MiB", _chunk=16) as loader:
+    assert [sample["value"] for sample in loader] == [4 << 20] * 160
+print("given")
+"""
+
+
+def test_threads_that_wait_for_memory_let_others_run_functions() -> None:
+    ends_well(LARGE, "given\n")
+
+
+LET_GO = """
+import threading, weakref
+class Held:
+    pass
+gone = threading.Event()
+def source():
+    held = Held()
+    weakref.finalize(held, gone.set)
+    while True:
+        yield {"value": 1 if held else 0}
+loader = fb.from_iterable(source, on="threads", version="1").loader(executor="threads:1")
+next(iter(loader))
+del loader
+gc.collect()
+assert gone.wait(60)
+print("let go")
+"""
+
+
+def test_what_a_dropped_loader_held_is_let_go_without_another_call() -> None:
+    ends_well(LET_GO, "let go\n")

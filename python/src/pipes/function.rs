@@ -1,5 +1,7 @@
 //! A function of Python's that a node calls.
 
+use std::cell::RefCell;
+
 use forebay_core::{Context, Error, ErrorKind, Result, Sample};
 use pyo3::{
     prelude::*,
@@ -8,6 +10,32 @@ use pyo3::{
 };
 
 use crate::values::{self, Names};
+
+thread_local! {
+    /// The tags of the loaders whose functions this thread is in.
+    static CALLERS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Whether this thread is in a function of the loader with this tag, which waits for it.
+pub(crate) fn is_within(tag: u64) -> bool {
+    CALLERS.with_borrow(|callers| callers.contains(&tag))
+}
+
+/// This thread is in a function of a loader for as long as this lives.
+struct Within;
+
+impl Within {
+    fn enter(tag: u64) -> Self {
+        CALLERS.with_borrow_mut(|callers| callers.push(tag));
+        Self
+    }
+}
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        CALLERS.with_borrow_mut(|callers| callers.pop());
+    }
+}
 
 /// What a node calls, by the name that its graph has for it. It is looked up with the first call.
 pub(super) struct Function {
@@ -97,7 +125,10 @@ impl Function {
         cx: &Context,
         work: impl for<'py> FnOnce(Python<'py>) -> PyResult<T>,
     ) -> Result<T> {
-        let done = Python::try_attach(|py| work(py).map_err(|raised| self.raised(py, &raised, cx)));
+        let done = Python::try_attach(|py| {
+            let _within = Within::enter(cx.tag());
+            work(py).map_err(|raised| self.raised(py, &raised, cx))
+        });
         done.unwrap_or_else(|| Err(Error::new(ErrorKind::Cancelled, "the interpreter has ended")))
     }
 }
@@ -126,6 +157,14 @@ pub(super) fn saved<'a, 'py: 'a>(
 /// Whether an object says where it is, and can be told.
 pub(super) fn has_state(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.hasattr("state_dict")? && object.hasattr("load_state_dict")?)
+}
+
+/// Tells an object which epoch begins, if it wants to know.
+pub(super) fn announce(object: &Bound<'_, PyAny>, cx: &Context) -> PyResult<()> {
+    match object.getattr_opt("set_epoch")? {
+        Some(set_epoch) => set_epoch.call1((cx.epoch(),)).map(drop),
+        None => Ok(()),
+    }
 }
 
 /// Tells an object where it was.

@@ -6,6 +6,7 @@ mod map;
 mod sampler;
 mod source;
 
+pub(crate) use self::function::is_within;
 use self::{
     batched::{PyGather, PyRows},
     map::{PyFilter, PyFlatMap, PyMap},

@@ -8,7 +8,7 @@ use forebay_core::{
 };
 use pyo3::{prelude::*, types::PyIterator};
 
-use super::function::{Function, around, saved, tell};
+use super::function::{Function, announce, around, saved, tell};
 
 options! {
     /// Options of `py_sampler`.
@@ -20,7 +20,8 @@ options! {
 
 /// The samples whose numbers something of Python's iterates over.
 ///
-/// State: the place, and the sampler's own state if it has one; else it is iterated again up to there.
+/// It is told each epoch by `set_epoch`, if it has that. State: the place, and the sampler's own state if it has one; else it is iterated again up to
+/// there.
 pub(super) struct PySampler {
     function: Function,
     count: Option<u64>,
@@ -62,6 +63,7 @@ impl PySampler {
     fn begin(&mut self, cx: &Context, state: Option<&[u8]>) -> Result<()> {
         let iterator = self.function.attached(cx, |py| {
             let sampler = self.function.object(py, cx)?;
+            announce(sampler, cx)?;
             if let Some(state) = state {
                 tell(sampler, state)?;
             }

@@ -8,7 +8,7 @@ use pyo3::{
     types::{PyIterator, PyList},
 };
 
-use super::function::{Function, around, has_state, saved, tell};
+use super::function::{Function, announce, around, has_state, saved, tell};
 use crate::convert;
 
 options! {
@@ -21,7 +21,7 @@ options! {
 
 /// The samples that something of Python's iterates over, which a function makes for each pass.
 ///
-/// State: that of what it iterates over, if that has `state_dict` and `load_state_dict`; else it is run again from the start of its pass.
+/// What it iterates over is told each epoch by `set_epoch`, if it has that. State: that of what it iterates over, if that has `state_dict` and `load_state_dict`; else it is run again from the start of its pass.
 pub(super) struct PySource {
     function: Function,
     origin: Str,
@@ -50,6 +50,7 @@ impl PySource {
         let made = self.function.attached(cx, |py| {
             let whole = self.function.object(py, cx)?;
             let whole = if whole.is_callable() { whole.call0()? } else { whole.clone() };
+            announce(&whole, cx)?;
             let mut iterator = whole.try_iter()?.into_any();
             match state {
                 Some(state) if has_state(&iterator)? => tell(&iterator, state)?,
