@@ -25,10 +25,19 @@ def look(sample):
     except EOFError:
         line = None
     return {"read": sys.stdin.read(), "line": line, "raw": os.read(0, 9), "echoed": echoed, "argv": sys.argv[1:]}
+def stdin(sample):
+    return {"stdin": os.readlink("/proc/self/fd/0"), "writes": writes()}
+def writes():
+    try:
+        return os.write(0, b"to the loader")
+    except OSError as error:
+        return error.strerror
 if __name__ == "__main__":
     for executor in ("processes:2", "threads:1"):
         for found in fb.range(20).map(look).loader(executor=executor):
             assert dict(found) == {"read": "", "line": None, "raw": b"", "echoed": b"", "argv": ["one", "two"]}, found
+    for found in fb.range(2).map(stdin).loader(executor="processes:1"):
+        assert dict(found) == {"stdin": "/dev/null", "writes": "Bad file descriptor"}, found
     print(sys.stdin.read(), "left")
 """
 
@@ -47,6 +56,31 @@ def test_functions_print_and_read_as_if_nobody_was_there(tmp_path: Path) -> None
     assert (done.returncode, done.stdout) == (0, "for the program left\n"), done.stderr
     lines = done.stderr.splitlines()
     assert sorted(lines) == sorted(2 * ["raw"] * 20 + 2 * [f"printed {at}" for at in range(20)])
+
+
+ENDS = """
+import ctypes, os, threading
+import forebay as fb
+def work(sample):
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    destructor = kind(lambda _: os.write(2, b"destroyed under a thread at work\\n"))
+    ctypes.CDLL(None).__cxa_atexit(destructor, None, None)  # As C++ does for each object that lives as long as the program.
+    os.write(2, b"at work\\n")
+    threading.Event().wait()
+if __name__ == "__main__":
+    next(iter(fb.range(1).map(work).loader(executor="processes:1")))
+"""
+
+
+def test_a_worker_whose_loader_is_gone_destroys_nothing_that_threads_use(tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(ENDS)
+    with subprocess.Popen([sys.executable, "-W", "error", str(path)], stderr=subprocess.PIPE, text=True) as program:
+        assert program.stderr is not None
+        assert program.stderr.readline() == "at work\n"
+        program.kill()
+        # It has no end before the worker, which has it open too, has one.
+        assert program.stderr.read() == ""
 
 
 UNGUARDED = """

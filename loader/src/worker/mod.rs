@@ -24,7 +24,7 @@ use crate::{
     audit::Log,
     executor::{Body, Chain, Lost, Mapped, Parallel},
     graph::{COMMON, Catalog as _, Node, PipeSpec},
-    host::{Destination, Host, Lent, call::Seated, maps},
+    host::{Destination, Host, Lent, call::Seated, maps, signals::leave},
     launch::{Parts, Recipe},
     ledger::Ledger,
     make::{Maker, course},
@@ -136,7 +136,7 @@ fn serve(who: &str, register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> 
     let hangup = connection.receiver.hangup()?;
     thread::Builder::new().name("forebay-parent".into()).spawn(move || {
         hangup.wait();
-        std::process::exit(0);
+        leave(0);
     })?;
     let noted = connection.noted_here();
     let _seated = Seated::new(noted.word());

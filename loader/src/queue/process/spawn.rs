@@ -4,6 +4,7 @@
 //! between fork and exec.
 
 use std::{
+    fs::File,
     io::{IoSlice, IoSliceMut},
     mem::MaybeUninit,
     ops::Range,
@@ -23,6 +24,9 @@ use super::{Arena, Bounds, Connection};
 const MAGIC: [u8; 8] = *b"forebay1";
 /// Its length: the magic bytes and six numbers.
 const LENGTH: usize = 56;
+
+/// What a worker's standard input is once its ends are taken.
+const NOTHING: &str = "/dev/null";
 
 /// The worker's ends of a connection, until it is spawned.
 pub struct WorkerEnds {
@@ -80,10 +84,11 @@ impl WorkerEnds {
 }
 
 impl Connection {
-    /// The ends that [`WorkerEnds::spawn`] gave this process. They can be taken once.
+    /// The ends that [`WorkerEnds::spawn`] gave this process. They can be taken once: from then on the standard input is `/dev/null`, so that
+    /// no plugin, and no program that one starts, has the socket.
     ///
     /// # Errors
-    /// When the standard input is not such a socket: this process was not spawned as a worker.
+    /// When the standard input is not such a socket: this process was not spawned as a worker. Then it stays as it is.
     pub fn from_parent() -> Result<Self> {
         let stdin = std::io::stdin().as_fd().try_clone_to_owned()?;
         let mut packet = [0; LENGTH + 1];
@@ -105,6 +110,8 @@ impl Connection {
         let Some([a, b, c, d, items, bytes]) = numbers else {
             return Err(not_a_worker("another version of the program started it"));
         };
+        let nothing = File::open(NOTHING).map_err(|error| Error::from(error).context("file", NOTHING))?;
+        rustix::stdio::dup2_stdin(nothing).map_err(system)?;
         let place =
             |number: u64| usize::try_from(number).map_err(|_| not_a_worker("a place is out of range"));
         let lanes = [place(a)?..place(b)?, place(c)?..place(d)?];

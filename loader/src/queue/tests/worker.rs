@@ -24,6 +24,9 @@ fn the_worker() {
     let Ok(job) = std::env::var(JOB) else { return };
     let connection = Connection::from_parent().unwrap();
     assert!(Connection::from_parent().is_err(), "the ends can be taken once");
+    let is_empty = std::io::Read::read(&mut std::io::stdin(), &mut [0]).unwrap() == 0;
+    let shown = std::fs::read_link("/proc/self/fd/0");
+    assert!(is_empty && shown.is_ok_and(|file| file.as_os_str() == "/dev/null"));
     run(&job, connection);
 }
 
@@ -49,7 +52,6 @@ fn run(job: &str, connection: Connection) {
         }
         "deaf" => {
             drop(receiver);
-            let _ = std::io::Read::read(&mut std::io::stdin(), &mut [0]);
             std::thread::park();
         }
         "flood" => {
