@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use forebay_loader::{Error, ErrorKind, Graph, Loader, Registry, Rng, Snapshot};
-use forebay_tests::{ALL, Setting, build, line, placed, read, registry, with_random_graphs};
+use forebay_tests::{ALL, Setting, build, kill_any, line, placed, read, registry, with_random_graphs};
 
 fn setting(rng: &mut Rng) -> Setting {
     let chunks = [None, Some(1), Some(2), Some(7), Some(64)];
@@ -68,6 +68,34 @@ fn check(graph: &Graph, registry: &Registry, rng: &mut Rng) {
 #[test]
 fn a_resume_gives_exactly_what_would_have_come() {
     with_random_graphs(1000, |graph, registry, rng| (0..3).for_each(|_| check(graph, registry, rng)));
+}
+
+/// Takes samples ahead, and goes on from where a user was who had fewer: what comes must be what came in one go.
+fn check_behind(graph: &Graph, registry: &Registry, rng: &mut Rng) {
+    let truth = read(build(graph, registry, Setting::INLINE).unwrap().epoch(1));
+    let (first, more) = (rng.below(truth.0.len() as u64 + 2) as usize, rng.below(3) as usize);
+    let setting = setting(rng);
+    // Processes take a while to start.
+    let elsewhere = rng.bool(0.1).then(|| placed(graph, rng));
+    let mut loader = build(elsewhere.as_ref().unwrap_or(graph), registry, setting).unwrap();
+    loader.taken_ahead(2);
+    let mut epoch = loader.epoch(1);
+    let mut got = read(epoch.by_ref().take(first)).0.len();
+    kill_any(&epoch, rng);
+    got += read(epoch.by_ref().take(more)).0.len();
+    for back in 0..=got.min(2) {
+        let snapshot = epoch.snapshot_at((got - back) as u64).unwrap();
+        let rest = read(build(graph, registry, Setting::INLINE).unwrap().resume(&snapshot).unwrap());
+        let expected = (truth.0[got - back..].to_vec(), truth.1.clone());
+        assert_eq!(rest, expected, "{graph}: {setting:?}, {back} back of {got}\n{}", snapshot.to_json());
+    }
+    let error = epoch.snapshot_at(got as u64 + 1).unwrap_err();
+    assert!(error.message().contains("after") && error.kind() == ErrorKind::Invalid, "{error}");
+}
+
+#[test]
+fn a_resume_from_a_place_before_the_consumers_gives_what_came_after_it() {
+    with_random_graphs(500, check_behind);
 }
 
 /// Nodes with state note where they are after each sample, so that nothing is done again.

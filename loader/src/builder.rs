@@ -6,6 +6,7 @@ use forebay_core::{BufferMut, Error, Level, Limits, Result};
 
 use crate::{
     Executor, Loader, Registry,
+    ahead::Behind,
     audit::Log,
     failure::Failures,
     graph::Graph,
@@ -335,6 +336,7 @@ impl LoaderBuilder {
             cut: crate::host::maps::count(),
             waited: Duration::ZERO,
             failures: self.failures,
+            behind: Behind::default(),
         })
     }
 

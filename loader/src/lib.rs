@@ -9,6 +9,7 @@
 //! Nothing in here knows a format or a pipe; with the feature `bundled` the in-tree plugins are linked
 //! in through the same `register` as anybody's, and nothing else changes.
 
+mod ahead;
 mod audit;
 mod builder;
 #[cfg(feature = "bundled")]

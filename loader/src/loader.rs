@@ -10,6 +10,7 @@ use forebay_core::{Error, Length, Result, Sample};
 
 use crate::{
     Registry,
+    ahead::Behind,
     audit::Log,
     builder::LoaderBuilder,
     executor::{Origin, Run},
@@ -76,6 +77,7 @@ pub struct Loader {
     /// How long the consumer waited for runs that another took the place of.
     pub(crate) waited: Duration,
     pub(crate) failures: Failures,
+    pub(crate) behind: Behind,
 }
 
 /// How far the consumer is.
@@ -143,6 +145,7 @@ impl Loader {
     fn begin(&mut self, at: At) -> Epoch<'_> {
         self.begun.get_or_insert_with(Instant::now);
         (self.at, self.idle) = (at, false);
+        self.behind.begin(at.delivered);
         self.course.settle();
         let next = at.epoch.saturating_add(1);
         // An audit puts what is written between two starts down to the first of them.
@@ -167,9 +170,14 @@ impl Loader {
     /// # Errors
     /// `Io`, when a plugin's file cannot be read, and once a file was cut short while it was mapped.
     pub fn snapshot(&self) -> Result<Snapshot> {
+        self.snapshot_of(self.at)
+    }
+
+    /// The snapshot of this place, which what runs still knows.
+    pub(crate) fn snapshot_of(&self, at: At) -> Result<Snapshot> {
         // Pipes may remember what was read of it.
         maps::error_after(self.cut).map_or(Ok(()), Err)?;
-        let At { epoch, delivered, ended, .. } = self.at;
+        let At { epoch, delivered, ended, .. } = at;
         let locate = || if ended { self.course.fresh() } else { self.course.origins(epoch, delivered) };
         let (number, origins) = match &self.audit {
             Some(audit) => audit.snapshot(locate),

@@ -153,7 +153,7 @@ impl Loader {
             }
         }
         if self.host.take_trim() {
-            self.course.trim(self.at.epoch, self.at.delivered);
+            self.course.trim(self.at.epoch, self.behind.least(self.at.delivered));
         }
         next
     }

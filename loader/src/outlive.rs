@@ -21,9 +21,9 @@ impl Loader {
         if let Some(fallen) = self.run.fallen() {
             let _watched = self.run.watched();
             self.pause_clock();
-            let snapshot = self.snapshot()?;
+            let (behind, snapshot) = (self.places_behind()?, self.snapshot()?);
             self.relocate(fallen)?;
-            return self.go_on(&snapshot);
+            return self.go_on(&snapshot, behind);
         }
         self.deaths += if death.crashed { PATIENCE / CRASHED } else { 1 };
         if self.deaths >= PATIENCE {
@@ -34,14 +34,15 @@ impl Loader {
             return Err(places.fold(told, |told, (name, value)| told.context(name, value)));
         }
         self.pause_clock();
-        let snapshot = self.snapshot()?;
-        self.go_on(&snapshot)
+        let (behind, snapshot) = (self.places_behind()?, self.snapshot()?);
+        self.go_on(&snapshot, behind)
     }
 
     /// Goes on from a snapshot within the epoch that it was taken in.
-    fn go_on(&mut self, snapshot: &Snapshot) -> Result<()> {
+    fn go_on(&mut self, snapshot: &Snapshot, behind: Vec<Snapshot>) -> Result<()> {
         self.host.expect_losses_again();
         let resumed = self.resume(snapshot).map(drop);
+        self.keep_behind(behind);
         match &resumed {
             Ok(()) => self.begun = Some(Instant::now()),
             Err(_) => self.host.start(), // What comes next is no epoch that went on.
