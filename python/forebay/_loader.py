@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import json
 import logging
 import operator
@@ -10,10 +11,10 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from forebay import _calls, _worker, plugins
+from forebay import _calls, _device, _worker, plugins
 from forebay._errors import ForebayError, InvalidError
 from forebay._native import Array, Columns, Form, Graph, Origin, arrow_stream, parse_bytes
 from forebay._native import Loader as Native
@@ -89,6 +90,8 @@ class Epoch(Iterator[Any]):
         self.epoch = epoch
         self.start = start
         self._turn = object()
+        self._kind, self._output = loader._kind, loader.output
+        self._ahead = loader._copied_ahead(start)
 
     def __iter__(self) -> Epoch:
         return self
@@ -97,14 +100,14 @@ class Epoch(Iterator[Any]):
         loader = self._loader
         if self._turn is not loader._now:
             raise StopIteration
-        kind = loader._kind
-        if kind is None and loader.output == "arrow":
+        kind = self._kind
+        if kind is None and self._output == "arrow":
             return _arrow_batch(self._columns(Form()))
-        found = loader._native.next(kind)
+        found = loader._native.next(kind) if self._ahead is None else self._ahead.take()
         if found is None:
             loader._log()
             raise StopIteration
-        return found if kind is not None else _shown(found, loader.output)
+        return found if kind is not None or self._ahead is not None else _shown(found, self._output)
 
     def _columns(self, form: Form) -> Iterator[Columns]:
         """What is left of the epoch, as columns of one form."""
@@ -163,6 +166,8 @@ class Loader:
         self.dataset = dataset
         self.output = output
         self._kind = Batch if output == "batch" else None
+        self._device: Any = None
+        self._copies: _device.Copies | None = None
         self._settings: dict[str, Any] = {
             "executor": executor,
             "seed": _whole("seed", seed),
@@ -190,6 +195,8 @@ class Loader:
         self._epoch = 0
         # The turn of the epoch that is read now, and not that epoch: it keeps its loader, and a loader that is dropped ends its workers at once.
         self._now: object | None = None
+        # What that epoch takes ahead of whoever iterates.
+        self._ahead: _device.Ahead | None = None
         self._state: str | None = None
         # Whether the next epoch was named, and is not begun.
         self._named = False
@@ -209,7 +216,7 @@ class Loader:
                 self._native.begin(epoch)
             self._epoch = epoch + 1
             begun = Epoch(self, epoch, start)
-            self._now = begun._turn
+            self._now, self._ahead = begun._turn, begun._ahead
             return begun
 
     def epochs(self) -> Iterator[Epoch]:
@@ -219,6 +226,29 @@ class Loader:
             self._epoch = _epoch_of(self._state)
         while self._epoch < count:
             yield iter(self)
+
+    def to(self, device: Any) -> Loader:
+        """Has the epochs that begin from now on give their batches on a device, as dicts of torch's tensors; gives the loader itself.
+
+        On CUDA a batch is copied while the device works on the one before: from pinned memory, by a stream of its own. You can use the batch
+        at once, on the stream that is the current one when you take it. One more batch takes memory there. A state knows nothing of a batch that
+        is on its way, :meth:`digest` and :meth:`stats` do. For the processor's own memory nothing is copied.
+        """
+        import torch
+
+        if self.output not in ("batch", "torch"):
+            raise InvalidError(f"output is {self.output!r}, expected 'torch': batches on a device are tensors of torch's")
+        self._device = torch.device(device)
+        self._copies = _device.copies_to(self._device)
+        self.output, self._kind = "torch", None
+        return self
+
+    def _copied_ahead(self, start: int) -> _device.Ahead | None:
+        """The batches of an epoch on the device; None where they are as they come."""
+        if self._copies is None:
+            return None
+        self._native.taken_ahead(1)
+        return _device.Ahead(functools.partial(_fetched, self._native), self._copies, start)
 
     def _log(self) -> None:
         for level, line in self._native.take_log():
@@ -250,7 +280,9 @@ class Loader:
         """Where the loader is: after the samples that were taken from it so far. Cheap, at any time."""
         if self._named:
             return {"forebay": 1, "epoch": self._epoch}
-        return {"forebay": 1, "snapshot": self._state if self._state is not None else self._native.snapshot()}
+        if self._state is not None:
+            return {"forebay": 1, "snapshot": self._state}
+        return {"forebay": 1, "snapshot": self._native.snapshot(self._ahead.given if self._ahead is not None else None)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Has the next ``iter()`` go on where ``state`` was taken, on whatever executor and number of ranks. ``{}`` begins anew."""
@@ -285,7 +317,7 @@ class Loader:
     def close(self) -> None:
         """Stop, and wait until nothing of it runs any more."""
         self._native.close()
-        self._now = None
+        self._now = self._ahead = None
         self._released()
 
     def __enter__(self) -> Loader:
@@ -299,7 +331,7 @@ class Loader:
 
     def __reduce__(self) -> Any:
         state = self.state_dict() if self._now is not None or self._state is not None else None
-        return _rebuilt, (self.dataset, self.output, self._settings, state, self._epoch)
+        return _rebuilt, (self.dataset, self.output, self._settings, state, self._epoch, self._device)
 
 
 def _epoch_of(state: str) -> int:
@@ -309,11 +341,13 @@ def _epoch_of(state: str) -> int:
 
 
 def _rebuilt(
-    dataset: Dataset, output: str, settings: dict[str, Any], state: dict[str, Any] | None, epoch: int
+    dataset: Dataset, output: str, settings: dict[str, Any], state: dict[str, Any] | None, epoch: int, device: Any
 ) -> Loader:
     settings = dict(settings)
     chunk = settings.pop("chunk")
     loader = Loader(dataset, output=output, _chunk=chunk, **settings)
+    if device is not None:
+        loader.to(device)
     loader.set_epoch(epoch)
     if state is not None:
         loader.load_state_dict(state)
@@ -388,10 +422,35 @@ def _bytes(size: int | str | None) -> int | None:
     return parse_bytes(size) if isinstance(size, str) else size
 
 
+def _fetched(native: Native, waits: bool) -> Any:
+    """The next batch as torch's tensors, as something on its way to a device gets it."""
+    if waits:
+        found = native.next(None)
+    else:
+        there = native.next_if_there()
+        if not there:
+            return _device.LATE
+        (found,) = there
+    return None if found is None else _shown(found, "torch")
+
+
 def _shown(fields: dict[str, Any], output: str) -> Any:
     """The fields as another library has them."""
     show = {"numpy": _numpy, "torch": _torch, "jax": _jax}[output]
-    return {name: show(value) for name, value in fields.items()}
+    return {name: _inside(value, show) for name, value in fields.items()}
+
+
+def _inside(value: Any, show: Callable[[Array], Any]) -> Any:
+    """The value with arrays shown, also those in dicts and lists."""
+    if isinstance(value, Array):
+        return show(value)
+    if isinstance(value, dict):
+        return {name: _inside(item, show) for name, item in value.items()}
+    if isinstance(value, list):
+        # A list of a thousand texts is looked at once.
+        first = next((item for item in value if item is not None), None)
+        return [_inside(item, show) for item in value] if isinstance(first, (Array, dict, list)) else value
+    return value
 
 
 def _arrow_batch(columns: Iterator[Columns]) -> Any:
@@ -401,17 +460,15 @@ def _arrow_batch(columns: Iterator[Columns]) -> Any:
     return pyarrow.record_batch(next(columns))
 
 
-def _numpy(value: Any) -> Any:
-    return value.numpy() if isinstance(value, Array) else value
+def _numpy(array: Array) -> Any:
+    return array.numpy()
 
 
-def _torch(value: Any) -> Any:
-    return value.torch() if isinstance(value, Array) else value
+def _torch(array: Array) -> Any:
+    return array.torch()
 
 
-def _jax(value: Any) -> Any:
-    if not isinstance(value, Array):
-        return value
+def _jax(array: Array) -> Any:
     import jax
 
-    return jax.dlpack.from_dlpack(value)
+    return jax.dlpack.from_dlpack(array)

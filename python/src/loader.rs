@@ -161,8 +161,8 @@ impl Loader {
         Ok(dict)
     }
 
-    /// The next sample, unless the epoch has ended.
-    fn sample(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<Option<Sample>> {
+    /// The next sample, unless the epoch has ended; `Pending` if none came within so many seconds.
+    fn poll(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<Poll<Option<Sample>>> {
         let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let until = limit.and_then(|limit| Instant::now().checked_add(limit));
         loop {
@@ -173,15 +173,21 @@ impl Loader {
                     if let Some(digest) = &self.digest {
                         py.detach(|| digest.lock().unwrap_or_else(PoisonError::into_inner).update(&sample));
                     }
-                    return Ok(Some(sample));
+                    return Ok(Poll::Ready(Some(sample)));
                 }
                 Poll::Ready(Some(Err(error))) => return Err(exception(py, &error)),
-                Poll::Ready(None) => return Ok(None),
-                Poll::Pending if left == Some(Duration::ZERO) => {
-                    return Err(PyTimeoutError::new_err("no sample came in time"));
-                }
+                Poll::Ready(None) => return Ok(Poll::Ready(None)),
+                Poll::Pending if left == Some(Duration::ZERO) => return Ok(Poll::Pending),
                 Poll::Pending => py.check_signals()?,
             }
+        }
+    }
+
+    /// The next sample, unless the epoch has ended.
+    fn sample(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<Option<Sample>> {
+        match self.poll(py, seconds)? {
+            Poll::Ready(sample) => Ok(sample),
+            Poll::Pending => Err(PyTimeoutError::new_err("no sample came in time")),
         }
     }
 
@@ -290,6 +296,15 @@ impl Loader {
         sample.map(|mut sample| self.shown(py, kind, &mut sample)).transpose()
     }
 
+    /// As [`next`](Self::next) in a tuple, which is empty if no sample is there yet.
+    fn next_if_there<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        match self.poll(py, Some(0.0))? {
+            Poll::Ready(Some(mut sample)) => PyTuple::new(py, [self.shown(py, None, &mut sample)?]),
+            Poll::Ready(None) => PyTuple::new(py, [py.None()]),
+            Poll::Pending => Ok(PyTuple::empty(py)),
+        }
+    }
+
     /// The next batch as columns of Arrow's, which are those of the form's first; None at the end of the epoch.
     fn next_columns(&self, py: Python<'_>, form: &Form) -> PyResult<Option<Columns>> {
         let Some(batch) = self.sample(py, None)? else { return Ok(None) };
@@ -298,9 +313,22 @@ impl Loader {
         raise(py, columns).map(Some)
     }
 
-    /// Where the run is, as JSON.
-    fn snapshot(&self, py: Python<'_>) -> PyResult<String> {
-        self.with(py, |loader| Ok(loader.snapshot()?.to_json()))
+    /// Where the run is, as JSON; or where it was after so many samples of this epoch.
+    #[pyo3(signature = (delivered=None))]
+    fn snapshot(&self, py: Python<'_>, delivered: Option<u64>) -> PyResult<String> {
+        self.with(py, |loader| {
+            let found =
+                delivered.map_or_else(|| loader.snapshot(), |delivered| loader.snapshot_at(delivered));
+            Ok(found?.to_json())
+        })
+    }
+
+    /// Has [`snapshot`](Self::snapshot) know where it was up to so many samples ago.
+    fn taken_ahead(&self, py: Python<'_>, most: u64) -> PyResult<()> {
+        self.with(py, |loader| {
+            loader.taken_ahead(most);
+            Ok(())
+        })
     }
 
     /// The digest of all samples that were given, if it was asked for.

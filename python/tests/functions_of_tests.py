@@ -50,6 +50,18 @@ def fail_at_3(sample: Sample) -> Sample:
     return sample
 
 
+def value_error_at_10(sample: Sample) -> Sample:
+    if sample["value"] == 10:
+        raise ValueError("meant")
+    return sample
+
+
+def timeout_error_at_10(sample: Sample) -> Sample:
+    if sample["value"] == 10:
+        raise TimeoutError("meant")
+    return sample
+
+
 class Refused(Exception):
     """Needs two arguments, so its pickle cannot be read."""
 

@@ -1,0 +1,213 @@
+"""Batches on a device. There may be none here: torch's "meta" takes its place, and stand-ins those of streams and pinned memory."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import functions_of_tests as f
+import pytest
+
+import forebay as fb
+from forebay import _device
+
+torch = pytest.importorskip("torch")
+
+EXECUTORS = ["inline", "threads:2", "processes:2"]
+COUNT = 10
+
+
+def make(executor: str, **settings: Any) -> fb.Loader:
+    return fb.range(4 * COUNT).shuffle(10).map(f.double).batch(4).loader(executor=executor, seed=5, **settings)
+
+
+def values(batches: Iterator[Any]) -> list[list[int]]:
+    return [batch["value"].tolist() for batch in batches]
+
+
+def place(state: dict[str, Any]) -> tuple[int, int, bool]:
+    """Epoch, how many batches of it were delivered, and whether it had ended."""
+    snapshot = json.loads(state["snapshot"])
+    return snapshot["epoch"], snapshot["delivered"], snapshot["ended"]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_state_counts_what_was_given_and_not_what_is_on_its_way(executor: str) -> None:
+    truth = values(iter(make("inline")))
+    for taken in range(COUNT + 1):
+        with make(executor).to("meta") as loader:
+            batches = iter(loader)
+            for _ in range(taken):
+                assert next(batches)["value"].device.type == "meta"
+            state = loader.state_dict()
+        assert place(state) == (0, taken, False)
+        with make("inline") as plain:
+            plain.load_state_dict(state)
+            assert values(iter(plain)) == truth[taken:]
+
+
+def test_one_batch_is_taken_ahead() -> None:
+    with make("inline").to("meta") as loader:
+        for taken, _ in enumerate(loader, start=1):
+            assert place(loader.state_dict())[1] == taken
+            assert json.loads(loader._native.snapshot())["delivered"] == min(taken + 1, COUNT)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_states_around_the_end_are_those_of_a_loader_that_takes_nothing_ahead(executor: str) -> None:
+    def states(loader: fb.Loader) -> list[tuple[int, int, bool]]:
+        found = []
+        for epoch in loader.epochs():
+            found.append(place(loader.state_dict()))
+            for _ in epoch:
+                found.append(place(loader.state_dict()))
+            found.append(place(loader.state_dict()))
+        return found
+
+    with make(executor, epochs=2) as plain, make(executor, epochs=2).to("meta") as ahead:
+        assert states(ahead) == states(plain)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_an_epoch_that_is_left_goes_on_after_the_last_batch_that_was_given(executor: str) -> None:
+    truth = values(iter(make("inline")))
+    with make(executor).to("meta") as loader:
+        for _, _ in zip(range(3), loader, strict=False):
+            pass
+        state, again = loader.state_dict(), pickle.loads(pickle.dumps(loader))
+    assert place(state) == (0, 3, False)
+    with again:
+        assert [batch["value"].device.type for batch in again] == ["meta"] * (COUNT - 3)
+    with make("inline") as plain:
+        plain.load_state_dict(state)
+        assert values(iter(plain)) == truth[3:]
+
+
+@pytest.mark.parametrize("error", [ValueError, TimeoutError])
+@pytest.mark.parametrize("executor", ["inline", "threads:1", "processes:1"])
+def test_an_error_comes_after_the_batches_before_it(executor: str, error: type[Exception]) -> None:
+    graph = fb.range(20).map(f.value_error_at_10 if error is ValueError else f.timeout_error_at_10).batch(2)
+    with graph.loader(executor=executor).to("meta") as loader:
+        batches = iter(loader)
+        assert [next(batches)["value"].shape for _ in range(5)] == [(2,)] * 5
+        assert place(loader.state_dict()) == (0, 5, False)
+        with pytest.raises(error, match="meant"):
+            next(batches)
+        assert place(loader.state_dict()) == (0, 5, False)
+        assert next(batches, None) is None
+
+
+def test_what_cannot_be_copied_is_not_counted_as_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    with make("inline").to("meta") as loader:
+        assert loader._copies is not None
+        begin, calls = loader._copies.begin, []
+
+        def full(batch: Any) -> Any:
+            calls.append(batch)
+            if len(calls) == 3:
+                raise MemoryError("meant")
+            return begin(batch)
+
+        monkeypatch.setattr(loader._copies, "begin", full)
+        batches = iter(loader)
+        next(batches), next(batches)
+        with pytest.raises(MemoryError, match="meant"):
+            next(batches)
+        assert place(loader.state_dict()) == (0, 2, False)
+        next(batches)
+        assert place(loader.state_dict()) == (0, 4, False)
+
+
+def test_two_threads_get_each_batch_once() -> None:
+    class Counted(_device.Copies):
+        def finish(self, there: Any, event: Any) -> Any:
+            found.append(int(there["value"][0]))
+            return there
+
+    found: list[int] = []
+    with fb.range(2000).batch(1).loader(num_workers=1, output="torch") as loader:
+        loader._copies = Counted(torch.device("cpu"))
+        batches = iter(loader)
+        threads = [threading.Thread(target=lambda: [None for _ in batches]) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert Counter(found) == Counter(range(2000))
+
+
+def test_on_the_processor_batches_are_what_they_were() -> None:
+    with make("inline", output="torch") as plain, make("inline").to("cpu") as loader:
+        assert values(iter(loader)) == values(iter(plain))
+        assert loader._ahead is None and len(loader) == COUNT
+        assert [next(iter(loader))["value"].device.type for _ in range(2)] == ["cpu", "cpu"]
+
+
+def test_another_output_has_no_device() -> None:
+    with make("inline", output="numpy") as loader, pytest.raises(fb.InvalidError, match="output is 'numpy', expected 'torch'"):
+        loader.to("meta")
+
+
+class Event:
+    """Stands in for CUDA's: it has passed when the test says so."""
+
+    def __init__(self) -> None:
+        self.passed = False
+        self.awaited = 0
+
+    def query(self) -> bool:
+        return self.passed
+
+    def synchronize(self) -> None:
+        self.awaited += 1
+
+
+class Streams(_device.Streams):
+    """Stands in for CUDA's, which no machine of these tests has: notes what it is asked for."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.said: list[str] = []
+
+    @contextlib.contextmanager
+    def copying(self) -> Iterator[None]:
+        self.said.append("copy")
+        yield
+        self.said.append("copied")
+
+    def mark(self) -> Event:
+        self.said.append("mark")
+        self.events.append(Event())
+        return self.events[-1]
+
+    def wait(self, event: Event) -> None:
+        self.said.append(f"wait {self.events.index(event)}")
+
+    def use(self, tensor: Any) -> None:
+        self.said.append("use")
+
+
+def test_the_next_copy_is_begun_before_a_batch_is_used_and_what_it_reads_is_kept_until_it_is_done() -> None:
+    streams = Streams()
+    copies = _device.Copies(torch.device("meta"), streams)
+    kept = [torch.zeros(2) for _ in range(4)]
+    batches = iter([*({"a": one, "b": [one]} for one in kept), None])
+    ahead = _device.Ahead(lambda waits: next(batches), copies, 0)
+    begin = ["copy", "mark", "copied"]
+    assert ahead.take()["a"].device.type == "meta"
+    assert streams.said == [*begin, "wait 0", "use", "use", *begin]
+    streams.said.clear()
+    ahead.take()
+    assert streams.said == ["wait 1", "use", "use", *begin]
+    assert [source["a"] is one for (_, source), one in zip(copies._read, kept, strict=False)] == [True] * 3
+    streams.events[0].passed = streams.events[1].passed = True
+    ahead.take()  # Begins the last copy, and lets go of the first two.
+    assert [source["a"] is one for (_, source), one in zip(copies._read, kept[2:], strict=True)] == [True] * 2
+    assert (ahead.take() is not None, ahead.take()) == (True, None)
+    del ahead, copies
+    assert [event.awaited for event in streams.events] == [0, 0, 1, 1]
