@@ -58,6 +58,18 @@ class Batch(dict[str, Any]):
         """Where it comes from; of a batch, where its first sample does."""
         return self._origin.key
 
+    def to(self, device: Any, non_blocking: bool = False) -> dict[str, Any]:
+        """A dict of torch's tensors on this device. Structs are dicts in it, and whatever is no array stays as it is."""
+        import torch
+
+        found: dict[str, Any] = _device.moved(self, torch.device(device), non_blocking)
+        return found
+
+    def pin_memory(self) -> dict[str, Any]:
+        """A dict of torch's tensors in pinned memory, which a device copies from by itself."""
+        found: dict[str, Any] = _device.pinned(self)
+        return found
+
     def __reduce__(self) -> Any:
         return _batch, (dict(self), self.uid, self.key)
 

@@ -17,6 +17,7 @@ import forebay as fb
 from forebay import _device
 
 torch = pytest.importorskip("torch")
+numpy = pytest.importorskip("numpy")
 
 EXECUTORS = ["inline", "threads:2", "processes:2"]
 COUNT = 10
@@ -211,3 +212,58 @@ def test_the_next_copy_is_begun_before_a_batch_is_used_and_what_it_reads_is_kept
     assert (ahead.take() is not None, ahead.take()) == (True, None)
     del ahead, copies
     assert [event.awaited for event in streams.events] == [0, 0, 1, 1]
+
+
+def nested() -> fb.Batch:
+    """A batch of structs and lists, whose last field is text."""
+    samples = [{"a": {"b": numpy.arange(3.0) + at, "c": at}, "d": [numpy.ones(2), numpy.full(3, at)], "e": str(at)} for at in range(2)]
+    with fb.from_list(samples).batch(2).loader(executor="inline") as loader:
+        found = next(iter(loader))
+    assert isinstance(found, fb.Batch)
+    return found
+
+
+def shape(value: Any) -> Any:
+    """A batch without its numbers."""
+    if isinstance(value, torch.Tensor):
+        return f"{value.device.type} {list(value.shape)}"
+    if isinstance(value, dict):
+        return {name: shape(item) for name, item in value.items()}
+    return [shape(item) for item in value] if isinstance(value, list) else value
+
+
+def shape_on(device: str) -> Any:
+    return {"a": {"b": f"{device} [2, 3]", "c": f"{device} [2]"}, "d": [[f"{device} [2]", f"{device} [3]"]] * 2, "e": ["0", "1"]}
+
+
+def test_a_batch_moves_with_all_that_is_in_it() -> None:
+    batch = nested()
+    assert shape(batch.to("meta")) == shape_on("meta")
+    here = batch.to(torch.device("cpu"), non_blocking=True)
+    assert type(here) is dict and shape(here) == shape_on("cpu")
+    assert here["a"]["b"].tolist() == [[0, 1, 2], [1, 2, 3]] and here["d"][1][1].tolist() == [1, 1, 1]
+    assert here["a"]["b"].data_ptr() == batch["a"]["b"].ptr
+
+
+def test_lightning_moves_a_batch() -> None:
+    move = pytest.importorskip("lightning.fabric.utilities.apply_func").move_data_to_device
+    assert shape(move(nested(), torch.device("meta"))) == shape_on("meta")
+
+
+def test_accelerate_moves_a_batch() -> None:
+    send = pytest.importorskip("accelerate.utils").send_to_device
+    assert shape(send(nested(), torch.device("meta"), non_blocking=True)) == shape_on("meta")
+
+
+def test_torchs_thread_pins_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def pin(tensor: Any) -> Any:
+        """Stands in for pinned memory, which a machine without an accelerator has none of."""
+        seen.append(list(tensor.shape))
+        return tensor
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    batch = nested()
+    assert shape(torch.utils.data._utils.pin_memory.pin_memory(batch)) == shape_on("cpu")
+    assert seen == [[2, 3], [2], [2], [3], [2], [3]]
