@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from forebay._native import Array
+from forebay._native import Array, Stock
 
 Change = Callable[[Any], Any]
 
+NO_ACCELERATOR = "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used."
+"""What torch's DataLoader says."""
 
-def each(value: Any, change: Change, shown: Change = Array.torch) -> Any:
-    """The value with ``change`` done to each tensor in it, in dicts, lists and tuples. Each array becomes a tensor first, by ``shown``."""
+
+def has_accelerator() -> bool:
+    """Whether pinned memory is of any use."""
+    import torch
+
+    return bool(torch.accelerator.is_available())
+
+
+def each(value: Any, change: Change, of_array: Change | None = None) -> Any:
+    """The value with ``change`` done to each tensor in it, in dicts, lists and tuples; also to arrays as tensors, or else what ``of_array`` does."""
     import torch
 
     if isinstance(value, Array):
-        return change(shown(value))
+        return change(value.torch()) if of_array is None else of_array(value)
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, Mapping):
-        return {name: each(item, change, shown) for name, item in value.items()}
+        return {name: each(item, change, of_array) for name, item in value.items()}
     if isinstance(value, tuple):
-        items = [each(item, change, shown) for item in value]
+        items = [each(item, change, of_array) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, list):
-        return [each(item, change, shown) for item in value]
+        return [each(item, change, of_array) for item in value]
     return value
 
 
@@ -38,7 +49,64 @@ def moved(value: Any, device: Any, non_blocking: bool = False) -> Any:
 
 def pinned(value: Any) -> Any:
     """The value with its tensors in pinned memory."""
-    return each(value, lambda tensor: tensor if tensor.is_pinned() else tensor.pin_memory())
+    return each(value, pin)
+
+
+def pin(tensor: Any) -> Any:
+    """A tensor in pinned memory: the tensor itself if it is there already."""
+    return tensor if tensor.is_pinned() else tensor.pin_memory()
+
+
+class Pinned:
+    """The pinned memory in which a loader makes its batches.
+
+    It is torch's own: torch knows who reads it, and uses it again once that is done. What a batch was made in elsewhere is copied.
+    """
+
+    SMALL = 2048
+    """The loader asks for the memory of shorter ones elsewhere."""
+    MOST = 8
+    """So many blocks of a length wait to be filled."""
+
+    def __init__(self, stocks: bool) -> None:
+        self.stock = Stock()
+        self._stocks = stocks
+        self._blocks: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+    def of(self, batch: Any) -> Any:
+        """The batch as torch's tensors in pinned memory."""
+        return each(batch, pin, self._of_array)
+
+    def _of_array(self, array: Array) -> Any:
+        """An array as a tensor: a view of the block that it begins, if it does, so that torch knows whose memory it is. Else a copy."""
+        import torch
+
+        block = self._blocks.get(array.ptr)
+        found = block is not None and block.numel() >= array.nbytes and array.writable
+        if self._stocks and array.nbytes >= self.SMALL:
+            # One for the one that is gone; where there was none, one more.
+            for _ in range(1 if found else 2):
+                self._add(block.numel() if block is not None and found else array.nbytes)
+        if block is None or not found:
+            return self._copied(array.torch())
+        return block[: array.nbytes].view(getattr(torch, array.dtype)).view(array.shape)
+
+    def _add(self, size: int) -> None:
+        if self.stock.waiting(size) < self.MOST:
+            block = self._empty(size)
+            self._blocks[block.data_ptr()] = block
+            self.stock.add(block, block.data_ptr(), size)
+
+    def _empty(self, size: int) -> Any:
+        import torch
+
+        return torch.empty(size, dtype=torch.uint8, pin_memory=True)
+
+    def _copied(self, tensor: Any) -> Any:
+        """A copy in pinned memory. The tensor may seem to be pinned: its memory is part of a block, of which torch does not know that this is read."""
+        import torch
+
+        return torch.empty_like(tensor, pin_memory=True).copy_(tensor)
 
 
 class Streams:

@@ -10,6 +10,7 @@ import operator
 import os
 import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -119,7 +120,7 @@ class Epoch(Iterator[Any]):
         if found is None:
             loader._log()
             raise StopIteration
-        return found if kind is not None or self._ahead is not None else _shown(found, self._output)
+        return found if kind is not None or self._ahead is not None else _shown(found, self._output, loader._pinned)
 
     def _columns(self, form: Form) -> Iterator[Columns]:
         """What is left of the epoch, as columns of one form."""
@@ -142,6 +143,8 @@ class Loader:
     digest: keeps the digest that :meth:`digest` gives.
     output: ``"batch"`` gives :class:`Batch` with :class:`Array`; ``"numpy"``, ``"torch"`` and ``"jax"`` give a ``dict`` of theirs; ``"arrow"`` gives
     a ``pyarrow.RecordBatch``, of a batch.
+    pin_memory: has ``output="torch"`` give tensors in pinned memory, which CUDA copies from by itself: ``.to("cuda", non_blocking=True)``. On
+    threads, batches are made there; those that worker processes make are copied into it once. Without an accelerator a warning says so.
     """
 
     def __init__(
@@ -164,6 +167,7 @@ class Loader:
         replay: str | os.PathLike[str] | None = None,
         output: str = "batch",
         digest: bool = False,
+        pin_memory: bool = False,
         _chunk: int | None = None,
     ) -> None:
         _calls.refuse_in_main()
@@ -175,6 +179,8 @@ class Loader:
             if num_workers < 0:
                 raise InvalidError(f"num_workers is {num_workers}, expected 0 or more")
             executor = f"threads:{num_workers}" if num_workers else "inline"
+        if pin_memory and output != "torch":
+            raise InvalidError(f"found pin_memory=True and output={output!r}, expected output='torch': pinned memory is torch's")
         self.dataset = dataset
         self.output = output
         self._kind = Batch if output == "batch" else None
@@ -196,10 +202,15 @@ class Loader:
             "replay": None if replay is None else os.fspath(replay),
             "chunk": _chunk,
             "digest": digest,
+            "pin_memory": pin_memory,
         }
         graph, sent = _placed(dataset, executor)
         tag = _calls.register(dataset._functions)
-        settings = {**self._settings, "worker": _worker.command(sent), "tag": tag}
+        # Worker processes make batches in memory that they share with this one.
+        here = sent is None and not (executor or "").startswith("processes")
+        self._pinned = _device.Pinned(stocks=here) if pin_memory and _device.has_accelerator() else None
+        stock = self._pinned.stock if self._pinned is not None else None
+        settings = {**self._settings, "worker": _worker.command(sent), "tag": tag, "stock": stock}
         self._native = Native(graph, plugins.registry(), settings)
         self._released = weakref.finalize(self, _release, tag, sent)
         _live.add(self._native)
@@ -215,6 +226,8 @@ class Loader:
 
     def __iter__(self) -> Epoch:
         """The next epoch, from its start; after :meth:`load_state_dict`, the rest of the epoch of the state."""
+        if self._settings["pin_memory"] and self._pinned is None:
+            warnings.warn(_device.NO_ACCELERATOR, stacklevel=2)
         with self._lock:
             epoch, start = self._epoch, 0
             self._named = False
@@ -260,7 +273,7 @@ class Loader:
         if self._copies is None:
             return None
         self._native.taken_ahead(1)
-        return _device.Ahead(functools.partial(_fetched, self._native), self._copies, start)
+        return _device.Ahead(functools.partial(_fetched, self._native, self._pinned), self._copies, start)
 
     def _log(self) -> None:
         for level, line in self._native.take_log():
@@ -434,8 +447,8 @@ def _bytes(size: int | str | None) -> int | None:
     return parse_bytes(size) if isinstance(size, str) else size
 
 
-def _fetched(native: Native, waits: bool) -> Any:
-    """The next batch as torch's tensors, as something on its way to a device gets it."""
+def _fetched(native: Native, pinned: _device.Pinned | None, waits: bool) -> Any:
+    """The next batch as torch's tensors, for its way to a device."""
     if waits:
         found = native.next(None)
     else:
@@ -443,11 +456,13 @@ def _fetched(native: Native, waits: bool) -> Any:
         if not there:
             return _device.LATE
         (found,) = there
-    return None if found is None else _shown(found, "torch")
+    return None if found is None else _shown(found, "torch", pinned)
 
 
-def _shown(fields: dict[str, Any], output: str) -> Any:
+def _shown(fields: dict[str, Any], output: str, pinned: _device.Pinned | None) -> Any:
     """The fields as another library has them."""
+    if pinned is not None:
+        return pinned.of(fields)
     show = {"numpy": _numpy, "torch": _torch, "jax": _jax}[output]
     return {name: _inside(value, show) for name, value in fields.items()}
 

@@ -10,6 +10,7 @@ __all__ = [
     "Origin",
     "Registry",
     "Rows",
+    "Stock",
     "arrow_stream",
     "command",
     "parse_bytes",
@@ -96,6 +97,12 @@ class Origin:
     def uid(self) -> int: ...
     @property
     def key(self) -> str: ...
+
+@final
+class Stock:
+    def __new__(cls) -> Stock: ...
+    def add(self, owner: Any, place: int, len: int) -> None: ...
+    def waiting(self, len: int) -> int: ...
 
 @final
 class Form:

@@ -8,6 +8,7 @@ mod errors;
 mod graph;
 mod loader;
 mod pipes;
+mod stock;
 mod tables;
 mod values;
 
@@ -26,6 +27,7 @@ mod _native {
         columns::Columns,
         graph::{Graph, Registry},
         loader::{Loader, Origin},
+        stock::Stock,
         tables::{Form, Rows, arrow_stream},
     };
 

@@ -24,6 +24,7 @@ use crate::{
     errors::{exception, raise},
     graph::{Graph, Registry},
     json, pipes,
+    stock::Stock,
     tables::Form,
     values,
 };
@@ -88,6 +89,8 @@ struct Settings {
     tag: u64,
     chunk: Option<usize>,
     digest: bool,
+    /// Where pipes of this process find memory for batches.
+    stock: Option<Py<Stock>>,
 }
 
 impl Settings {
@@ -136,6 +139,10 @@ impl Settings {
         }
         if let Some(file) = self.replay {
             builder = builder.replay(file);
+        }
+        if let Some(stock) = self.stock {
+            let shelves = stock.get().shelves();
+            builder = builder.memory(move |len| shelves.take(len));
         }
         if let Some((program, args)) = self.worker.split_first() {
             builder = builder.worker(WorkerProgram::new(program).args(args));

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import pickle
 import threading
+import warnings
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -267,3 +270,136 @@ def test_torchs_thread_pins_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = nested()
     assert shape(torch.utils.data._utils.pin_memory.pin_memory(batch)) == shape_on("cpu")
     assert seen == [[2, 3], [2], [2], [3], [2], [3]]
+
+
+class Pinned(_device.Pinned):
+    """Stands in for pinned memory: blocks are of the usual memory, and copies are counted."""
+
+    def __init__(self, stocks: bool = True) -> None:
+        super().__init__(stocks)
+        self.copies = 0
+        self.made: list[Any] = []
+        self.places: set[int] = set()
+
+    def _empty(self, size: int) -> Any:
+        self.made.append(weakref.ref(block := torch.empty(size, dtype=torch.uint8)))
+        self.places.add(block.data_ptr())
+        return block
+
+    def _copied(self, tensor: Any) -> Any:
+        self.copies += 1
+        return tensor.clone()
+
+    def blocks(self) -> list[Any]:
+        return [block for made in self.made if (block := made()) is not None]
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_device, "has_accelerator", lambda: True)
+    monkeypatch.setattr(_device, "Pinned", Pinned)
+
+
+def pinning(executor: str, **settings: Any) -> fb.Loader:
+    """Batches of 8 KiB and more, and a last one of 4 KiB."""
+    graph = fb.range(20 * 1024 + 512).batch(1024)
+    return graph.loader(executor=executor, output="torch", pin_memory=True, **settings)
+
+
+def pinned_of(loader: fb.Loader) -> Pinned:
+    assert isinstance(loader._pinned, Pinned)
+    return loader._pinned
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_batches_are_made_in_pinned_memory() -> None:
+    with pinning("inline") as loader:
+        pinned = pinned_of(loader)
+        for at, batch in enumerate(loader):
+            assert batch["value"].tolist() == list(range(1024 * at, min(1024 * (at + 1), 20 * 1024 + 512)))
+            # The first is copied: nobody knew how long it would be.
+            assert at == 0 or batch["value"].data_ptr() in pinned.places
+            assert pinned.copies == 1 and len(pinned.blocks()) <= 3
+
+
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize("executor", ["threads:1", "threads:3"])
+def test_threads_make_batches_in_pinned_memory(executor: str) -> None:
+    with pinning(executor, ahead=2) as loader:
+        for _ in range(2):
+            kept = list(loader)
+            assert torch.cat([batch["value"] for batch in kept]).tolist() == list(range(20 * 1024 + 512))
+        # Few were made before a block was there.
+        assert pinned_of(loader).copies < 21
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_no_block_outlives_its_loader_and_its_batches() -> None:
+    loader = pinning("threads:1")
+    pinned = pinned_of(loader)
+    batches = list(loader)
+    lie = {batch["value"].data_ptr() for batch in batches}
+    loader.close()
+    loader._pinned = None
+    pinned.stock = fb._native.Stock()
+    del loader
+    gc.collect()
+    assert {block.data_ptr() for block in pinned.blocks()} <= lie
+    del batches
+    assert pinned.blocks() == []
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_what_processes_made_is_copied_into_pinned_memory_once() -> None:
+    graph = fb.range(4096).map(f.double).batch(1024)
+    with graph.loader(executor="processes:1", output="torch", pin_memory=True) as loader:
+        assert torch.cat([batch["value"] for batch in loader]).tolist() == list(range(0, 8192, 2))
+        assert (pinned_of(loader).copies, pinned_of(loader).made) == (4, [])
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_pinned_batch_goes_to_a_device() -> None:
+    with pinning("inline").to("meta") as loader:
+        assert [batch["value"].device.type for batch in loader] == ["meta"] * 21
+        assert pinned_of(loader).copies == 1
+
+
+def test_what_others_have_too_or_does_not_fill_a_block_is_copied() -> None:
+    pinned = Pinned()
+    with fb.range(4).batch(2).loader(executor="inline") as loader:
+        ours, short = (batch["value"] for batch in loader)
+    with fb.from_list([{"value": numpy.arange(9)}]).loader(executor="inline") as loader:
+        theirs = next(iter(loader))["value"]
+    assert ours.writable and not theirs.writable
+    blocks = {array.ptr: torch.zeros(size, dtype=torch.uint8) for array, size in ((ours, 16), (theirs, 100), (short, 15))}
+    pinned._blocks.update(blocks)
+    assert pinned.of([ours])[0].data_ptr() == blocks[ours.ptr].data_ptr() and pinned.copies == 0
+    assert pinned.of([theirs, short])[1].tolist() == [2, 3] and pinned.copies == 2
+
+
+def test_blocks_of_lengths_that_do_not_come_again_are_let_go() -> None:
+    stock = fb._native.Stock()
+    blocks = [torch.empty(100 + at, dtype=torch.uint8) for at in range(9)]
+    for block in blocks:
+        stock.add(block, block.data_ptr(), block.numel())
+    assert [stock.waiting(100 + at) for at in range(9)] == [0] + [1] * 8
+
+
+def test_without_an_accelerator_pin_memory_warns_as_torch_does() -> None:
+    if torch.accelerator.is_available():
+        pytest.skip("there is one")
+    with warnings.catch_warnings(record=True) as theirs:
+        warnings.simplefilter("always")
+        iter(torch.utils.data.DataLoader([1], pin_memory=True))
+    with pinning("inline") as loader:
+        for _ in range(2):
+            with pytest.warns(UserWarning) as ours:
+                batches = iter(loader)
+            assert [str(one.message) for one in ours] == [str(one.message) for one in theirs]
+            assert ours[0].filename == __file__
+        assert next(batches)["value"].tolist() == list(range(1024))
+
+
+def test_pinned_memory_is_torchs() -> None:
+    with pytest.raises(fb.InvalidError, match="pin_memory=True and output='numpy', expected output='torch'"):
+        fb.range(9).loader(output="numpy", pin_memory=True)
