@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import pickle
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from forebay import _calls
 
 SMALL = 4096
-"""Arrays of NumPy's with fewer bytes stay in the pickle."""
+"""Arrays of NumPy's, and the buffers of other objects, with fewer bytes stay in the pickle."""
 
 
 DLPACK = (1, 0)
@@ -20,7 +21,7 @@ class _Leaves:
     """What takes arrays out of a pickle."""
 
     def __init__(self, file: io.BytesIO) -> None:
-        super().__init__(file, protocol=5)  # type: ignore[call-arg]
+        super().__init__(file, protocol=5, buffer_callback=self.stays)  # type: ignore[call-arg]
         self.leaves: list[Any] = []
         self.array = getattr(sys.modules.get("numpy"), "ndarray", None)
         self.tensor = getattr(sys.modules.get("torch"), "Tensor", None)
@@ -34,6 +35,14 @@ class _Leaves:
             self.leaves.append(obj)
             return "torch", len(self.leaves) - 1
         return None
+
+    def stays(self, buffer: pickle.PickleBuffer) -> bool:
+        """Whether a buffer stays in the pickle: of an array of some other type, of a table."""
+        view = buffer.raw()
+        if view.nbytes < SMALL:
+            return True
+        self.leaves.append(view)
+        return False
 
 
 class _Packer(_Leaves, pickle.Pickler):
@@ -64,11 +73,19 @@ def _plain(tensor: Any) -> bool:
 
 class _Unpacker(pickle.Unpickler):
     def __init__(self, file: io.BytesIO, leaves: list[Any]) -> None:
-        super().__init__(file)
+        super().__init__(file, buffers=self.buffers())
         self.leaves = leaves
+        self.at = 0
+
+    def buffers(self) -> Iterator[Any]:
+        """The leaves that have no name in the pickle. All are read in the order in which they were written."""
+        while True:
+            self.at += 1
+            yield self.leaves[self.at - 1]
 
     def persistent_load(self, pid: tuple[str, int]) -> Any:
         kind, at = pid
+        self.at = at + 1
         leaf = self.leaves[at]
         if kind == "torch" and leaf.writable:
             # A capsule goes straight to torch's own code. From the array, torch first asks in Python what it can: 50 us in a cold cache.

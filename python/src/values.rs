@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use forebay_core::{DType, Error, Sample, Schema, Value, View};
+use forebay_core::{DType, Error, Sample, Schema, Struct, Value, View};
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict, PyList, PyString, PyTuple},
@@ -76,8 +76,32 @@ fn owned<'py>(py: Python<'py>, field: &str, value: Value) -> PyResult<Bound<'py,
             Ok(Bound::new(py, Array::new(tensor))?.into_any())
         }
         View::Arrow(_) => Ok(Bound::new(py, Columns(value))?.into_any()),
+        View::Struct(fields) => {
+            let Some((pickle, leaves)) = object(fields) else { return shown(py, field, &value) };
+            let (pickle, leaves) = (shown(py, field, pickle)?, leaves.to_vec());
+            drop(value);
+            let leaves =
+                leaves.into_iter().map(|leaf| owned(py, field, leaf)).collect::<PyResult<Vec<_>>>()?;
+            unpacked(py, pickle, PyList::new(py, leaves)?)
+        }
         _ => shown(py, field, &value),
     }
+}
+
+/// The pickle of an object that has no other form, and the values that stand for the arrays in it.
+fn object(fields: &Struct) -> Option<(&Value, &[Value])> {
+    match fields.get(LEAVES)?.view() {
+        View::List(leaves) => Some((fields.get(PICKLED)?, leaves)),
+        _ => None,
+    }
+}
+
+fn unpacked<'py>(
+    py: Python<'py>,
+    pickle: Bound<'py, PyAny>,
+    leaves: Bound<'py, PyList>,
+) -> PyResult<Bound<'py, PyAny>> {
+    py.import("forebay._objects")?.getattr("unpack")?.call1((pickle, leaves))
 }
 
 /// Values in a list. Whole numbers, the usual case of a batch, go there without a look at each kind.
@@ -102,9 +126,8 @@ fn shown<'py>(py: Python<'py>, field: &str, value: &Value) -> PyResult<Bound<'py
         View::Arrow(_) => Bound::new(py, Columns(value.clone()))?.into_any(),
         View::List(values) => list(py, field, values)?.into_any(),
         View::Struct(fields) => {
-            if let (Some(pickle), Some(leaves)) = (fields.get(PICKLED), fields.get(LEAVES)) {
-                let unpack = py.import("forebay._objects")?.getattr("unpack")?;
-                return unpack.call1((shown(py, field, pickle)?, shown(py, field, leaves)?));
+            if let Some((pickle, leaves)) = object(fields) {
+                return unpacked(py, shown(py, field, pickle)?, list(py, field, leaves)?);
             }
             let dict = PyDict::new(py);
             for (name, value) in fields.fields() {

@@ -62,6 +62,27 @@ def timeout_error_at_10(sample: Sample) -> Sample:
     return sample
 
 
+class Box:
+    """Has no form of its own."""
+
+    def __init__(self, **held: Any) -> None:
+        self.__dict__.update(held)
+
+
+def boxed(sample: Sample) -> Sample:
+    import numpy
+
+    at = sample["value"]
+    waves = numpy.full(1000, 1j * at)
+    return {"box": Box(floats=numpy.full(2000, float(at)), waves=waves, small=numpy.full(3, at), again=[waves])}
+
+
+def boxed_tensor(sample: Sample) -> Sample:
+    import torch
+
+    return {"box": Box(tensor=torch.full((2000,), sample["value"]))}
+
+
 class Refused(Exception):
     """Needs two arguments, so its pickle cannot be read."""
 

@@ -145,3 +145,43 @@ if __name__ == "__main__":
 def test_an_exception_of_the_scripts_own_is_caught_by_its_class(tmp_path: Path, cloudpickle: str) -> None:
     done = script(tmp_path, OWN_ERROR, cloudpickle)
     assert (done.returncode, done.stdout) == (0, "mine\n" * 3), done.stderr
+
+
+def is_shared(place: int) -> bool:
+    """Whether an address is of memory that is shared with workers."""
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            begin, end = (int(part, 16) for part in line.split()[0].split("-"))
+            if begin <= place < end:
+                return "memfd" in line
+    return False
+
+
+def test_arrays_in_the_objects_of_workers_are_used_where_they_lie() -> None:
+    numpy = pytest.importorskip("numpy")
+    with fb.range(20).map(f.boxed).loader(executor="processes:1") as loader:
+        for at, sample in enumerate(loader):
+            box = sample["box"]
+            # Complex numbers have no form of Forebay's: they are a buffer of the pickle.
+            assert [is_shared(array.ctypes.data) for array in (box.floats, box.waves, box.small)] == [True, True, False]
+            assert numpy.array_equal(box.floats, numpy.full(2000, float(at))) and numpy.array_equal(box.waves, numpy.full(1000, 1j * at))
+            assert box.small.tolist() == [at] * 3 and box.again[0] is box.waves
+
+
+def test_tensors_in_the_objects_of_workers_are_used_where_they_lie() -> None:
+    pytest.importorskip("torch")
+    with fb.range(50).map(f.boxed_tensor).loader(executor="processes:1") as loader:
+        boxes = [sample["box"] for sample in loader]
+    assert [box.tensor.tolist() for box in boxes] == [[at] * 2000 for at in range(50)]
+    # Torch would write to what a worker has not let go of yet, so that is copied.
+    assert any(is_shared(box.tensor.data_ptr()) for box in boxes)
+
+
+def test_an_object_of_a_thread_has_arrays_that_can_be_written() -> None:
+    pytest.importorskip("numpy")
+    with fb.range(2).map(f.boxed, on="threads").loader(num_workers=1) as loader:
+        for sample in loader:
+            box = sample["box"]
+            box.floats += 1
+            box.waves += 1
+            assert box.floats[0] == 1 + sample["box"].waves[0].imag
