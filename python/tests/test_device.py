@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import os
 import pickle
+import signal
 import threading
 import warnings
 import weakref
@@ -403,3 +405,20 @@ def test_without_an_accelerator_pin_memory_warns_as_torch_does() -> None:
 def test_pinned_memory_is_torchs() -> None:
     with pytest.raises(fb.InvalidError, match="pin_memory=True and output='numpy', expected output='torch'"):
         fb.range(9).loader(output="numpy", pin_memory=True)
+
+
+def test_states_after_the_death_of_a_worker_with_state_are_those_of_what_was_given() -> None:
+    graph = fb.range(200).shuffle(20, on="process").batch(4)
+    truth = values(iter(graph.loader(executor="inline", seed=5)))
+    with graph.loader(num_workers=1, seed=5, ahead=1).to("meta") as loader:
+        states = []
+        for taken, _ in enumerate(loader, start=1):
+            states.append(loader.state_dict())
+            if taken in (5, 6, 30):
+                for worker in loader.worker_processes():
+                    os.kill(worker, signal.SIGKILL)
+    assert [place(state)[1] for state in states] == list(range(1, 51))
+    for taken, state in enumerate(states, start=1):
+        with graph.loader(executor="inline", seed=5) as plain:
+            plain.load_state_dict(state)
+            assert values(iter(plain)) == truth[taken:]
