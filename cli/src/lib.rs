@@ -20,6 +20,7 @@ mod unit;
 use std::{ffi::OsString, path::PathBuf, time::Instant};
 
 use clap::{Parser, Subcommand};
+use forebay_loader::{Graph, Lint, Registrar};
 
 /// Turns shards into training batches, through plugins found at run time.
 #[derive(Parser)]
@@ -54,10 +55,21 @@ enum Command {
 /// What a program that brings the command along has for it. The command itself has nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Home {
-    /// The folder that stands for that of the program, where plugins are looked for; none for the program's own.
-    pub folder: Option<PathBuf>,
+    /// The library that the program is in: plugins are looked for in its folder, and it is none itself. None for a program by itself.
+    pub library: Option<PathBuf>,
     /// Plugins, or folders of them, that are looked at before those of the environment.
     pub plugins: Vec<PathBuf>,
+    /// Pipes that are linked into the program, and into its workers.
+    pub linked: Option<Linked>,
+}
+
+/// Pipes of the program's own.
+#[derive(Debug, Clone, Copy)]
+pub struct Linked {
+    /// Adds their plugins.
+    pub register: fn(&mut dyn Registrar) -> forebay_loader::Result<()>,
+    /// What `explain` says of them in a graph.
+    pub lints: fn(&Graph) -> Vec<Lint>,
 }
 
 /// Runs the command with these arguments, of which the first is its name, and gives the exit code.

@@ -52,13 +52,21 @@ impl Plugins {
         self.named(Search::from_env_trusting(trust))
     }
 
+    /// The plugins of a search, and those of the program.
+    pub(crate) fn registry(&self, search: Search) -> Result<Registry> {
+        Ok(match &self.home.linked {
+            Some(linked) => Registry::with_linked_in_workers(search, linked.register)?,
+            None => Registry::new(search)?,
+        })
+    }
+
     fn named(&self, search: forebay_loader::Result<Search>) -> Result<Search> {
         let mut search = search.map_err(Stop::Usage)?;
         if let Some(isolation) = &self.isolate {
             search = search.isolation(isolation.clone());
         }
-        if let Some(folder) = &self.home.folder {
-            search = search.program_folder(folder);
+        if let Some(library) = &self.home.library {
+            search = search.program_library(library);
         }
         search = self.home.plugins.iter().rev().fold(search, Search::first);
         for place in self.first.iter().rev() {
@@ -75,7 +83,7 @@ impl Plugins {
 
 /// The plugins, those that were named before all others.
 pub(crate) fn any_registry(plugins: &Plugins) -> Result<Registry> {
-    Ok(Registry::new(plugins.search()?)?)
+    plugins.registry(plugins.search()?)
 }
 
 /// As [`any_registry`], and a plugin file that was named must be taken.

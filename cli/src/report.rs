@@ -1,7 +1,7 @@
 //! What a run tells at its end, for people and as JSON.
 
 use std::{
-    env, fs,
+    fs,
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -18,7 +18,7 @@ use crate::{
     coverage::Covered,
     outcome::{self, Stop},
     preview::Field,
-    print::{Table, bytes, count, counted, rate},
+    print::{Table, bytes, count, counted, near, rate},
     run::{Settings, Tally},
 };
 
@@ -245,14 +245,6 @@ impl Report {
         writeln!(out)?;
         table.write(out, "")
     }
-}
-
-/// A path as short as it can be from here.
-pub(crate) fn near(file: &str) -> String {
-    let here = env::current_dir().ok();
-    let inside =
-        here.and_then(|here| Path::new(file).strip_prefix(here).ok().map(|path| path.display().to_string()));
-    inside.unwrap_or_else(|| file.to_owned())
 }
 
 /// Processor time of all threads so far, and of the worker processes, those that are gone included. `before` is that of the

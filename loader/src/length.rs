@@ -3,7 +3,7 @@
 use std::{slice, sync::Arc};
 
 use forebay_core::{
-    Chunk, Error, Length, Result, Value,
+    Chunk, Length, Result, Value,
     sampling::{COUNT, COUNTS},
     shim::check,
 };
@@ -31,18 +31,45 @@ impl Lengths<'_> {
     /// # Errors
     /// Those of sources that count, and of what plugins make.
     pub(crate) fn all(self) -> Result<Vec<Option<Length>>> {
+        self.each(|at, inputs| {
+            let node = &self.graph.nodes()[at];
+            let length = match self.spec(node).class {
+                Class::Source => self.counted(node),
+                _ => self.of(at, inputs).transpose().map(Option::flatten),
+            };
+            length.map_err(|error| error.context("pipe", &node.name))
+        })
+    }
+
+    /// As [`all`](Self::all), as far as it is known before anything is opened; what cannot be asked is not known.
+    pub(crate) fn told(self) -> Result<Vec<Option<Length>>> {
+        self.each(|at, inputs| {
+            let node = &self.graph.nodes()[at];
+            Ok(match self.spec(node).class {
+                Class::Source => self.own(node),
+                _ => self.of(at, inputs).and_then(Result::ok).flatten(),
+            })
+        })
+    }
+
+    /// What `length` says of each node, given those of its inputs.
+    fn each(
+        self,
+        length: impl Fn(usize, &[Option<Length>]) -> Result<Option<Length>>,
+    ) -> Result<Vec<Option<Length>>> {
         let read = self.graph.edges();
         let mut found = vec![None; read.len()];
         for at in self.graph.order()? {
-            let node = &self.graph.nodes()[at];
             let inputs: Vec<_> = read[at].iter().map(|&from| found[from]).collect();
-            let blame = |error: Error| error.context("pipe", &node.name);
-            found[at] = match self.spec(node).class {
-                Class::Source => self.counted(node).map_err(blame)?,
-                _ => self.of(at, &inputs).transpose().map_err(blame)?.flatten(),
-            };
+            found[at] = length(at, &inputs)?;
         }
         Ok(found)
+    }
+
+    /// What a source knows of itself, without counting.
+    pub(crate) fn own(self, node: &Node) -> Option<Length> {
+        let pipe = (!self.spec(node).is_part()).then(|| self.make(node, &node.pipe))?.ok()?;
+        pipe.len().map(Length::new)
     }
 
     /// What the pipe of a node with inputs says for inputs of so many; nothing where there is none to be asked: it is elsewhere, or older than

@@ -16,6 +16,7 @@ mod builder;
 mod bundled;
 mod digest;
 mod executor;
+mod explain;
 mod failure;
 mod folders;
 pub mod graph;
@@ -41,6 +42,7 @@ mod snapshot;
 mod stall;
 mod stats;
 mod takes;
+pub mod text;
 mod tide;
 mod worker;
 
@@ -54,6 +56,7 @@ pub use crate::{
     builder::{DEFAULT_BUDGET, DEFAULT_MARKS, LoaderBuilder},
     digest::Digest,
     executor::{Executor, MapOrder, Span},
+    explain::Explanation,
     graph::Graph,
     host::{LostSample, Note, signals::install_signal_handlers},
     lint::{Lint, lints},

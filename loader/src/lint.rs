@@ -29,6 +29,14 @@ pub struct Lint {
     pub message: String,
 }
 
+impl Lint {
+    /// What a program knows of a node of its own.
+    #[must_use]
+    pub fn new(node: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { node: node.into(), message: message.into() }
+    }
+}
+
 /// Looks through a checked graph, for a run of so many ranks, or two where that is not known; in the order of its nodes.
 ///
 /// Pipes of a graph with one that shards are made, and asked how many samples they give, which loads their plugins; no data is opened.
@@ -256,9 +264,10 @@ impl Look<'_> {
     fn unequal(&self, read: &[Vec<usize>], order: &[usize], host: &Arc<Host>) -> Vec<usize> {
         let mut found = Vec::new();
         for round in 0..ROUNDS {
-            // How many come before samples are dealt out; where that depends on them, any number will do.
-            let any = |at: usize| Some(Length::new(ANY + Rng::new(round, at as u64).below(ANY)));
-            let mut whole: Vec<_> = (0..read.len()).map(any).collect();
+            // How many come before samples are dealt out; where a source does not know, or it depends on them, any number will do.
+            let any = |at: usize| Length::new(ANY + Rng::new(round, at as u64).below(ANY));
+            let own = |at: usize| read[at].is_empty().then(|| self.lengths(host, 0).own(self.node(at)))?;
+            let mut whole: Vec<_> = (0..read.len()).map(|at| own(at).or_else(|| Some(any(at)))).collect();
             for &at in order.iter().filter(|&&at| !read[at].is_empty()) {
                 let inputs: Vec<_> = read[at].iter().map(|&from| whole[from]).collect();
                 let of = |rank| match self.lengths(host, rank).of(at, &inputs) {

@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from forebay import plugins
+from forebay import _native, plugins
 from forebay._native import command, serve_if_worker
 
 PROGRAM = "FOREBAY_WORKER_PROGRAM"
@@ -21,4 +21,4 @@ def main() -> None:
     if script.exists():
         os.environ.setdefault(PROGRAM, str(script))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.exit(command(["forebay", *sys.argv[1:]], str(Path(__file__).parent), plugins.places()))
+    sys.exit(command(["forebay", *sys.argv[1:]], _native.__file__, plugins.places()))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay import _calls, plugins
 from forebay._errors import InvalidError
+from forebay._explain import Explanation, explain
 from forebay._loader import Loader
 from forebay._native import Graph
 from forebay._nodes import Node, free, merge, outputs, plain, unlike
@@ -107,6 +108,18 @@ class Dataset(Pipes):
     def check(self) -> None:
         """Raise :class:`InvalidError` with all that is wrong with the graph."""
         self._graph().check(plugins.registry())
+
+    def explain(
+        self, *, num_workers: int | None = None, executor: str | None = None, ranks: tuple[int, int] | str | None = None
+    ) -> Explanation:
+        """What a loader with these settings would do: each node with its options, where it runs, how many samples it gives as far as that is
+        known, and what may not be meant. No data is opened. It is the text of ``forebay explain``.
+
+        >>> import forebay as fb
+        >>> fb.range(9).batch(3).shuffle(2).explain(executor="inline").lints[0].node
+        'shuffle'
+        """
+        return explain(self, num_workers, executor, ranks)
 
     def __repr__(self) -> str:
         return f"<forebay.Dataset {self._graph().shown(plugins.registry(), 3)}>"

@@ -173,14 +173,9 @@ class Loader:
         _calls.refuse_in_main()
         if output not in OUTPUTS:
             raise InvalidError(f"output is {output!r}, expected one of {', '.join(OUTPUTS)}")
-        if num_workers is not None and executor is not None:
-            raise InvalidError("found num_workers and executor, expected one of them")
-        if num_workers is not None:
-            if num_workers < 0:
-                raise InvalidError(f"num_workers is {num_workers}, expected 0 or more")
-            executor = f"threads:{num_workers}" if num_workers else "inline"
         if pin_memory and output != "torch":
             raise InvalidError(f"found pin_memory=True and output={output!r}, expected output='torch': pinned memory is torch's")
+        executor = executor_of(num_workers, executor)
         self.dataset = dataset
         self.output = output
         self._kind = Batch if output == "batch" else None
@@ -359,6 +354,23 @@ class Loader:
         return _rebuilt, (self.dataset, self.output, self._settings, state, self._epoch, self._device)
 
 
+def executor_of(num_workers: int | None, executor: str | None) -> str | None:
+    """Where a loader with these settings runs; None for where its graph says."""
+    if num_workers is None:
+        return executor
+    if executor is not None:
+        raise InvalidError("found num_workers and executor, expected one of them")
+    if num_workers < 0:
+        raise InvalidError(f"num_workers is {num_workers}, expected 0 or more")
+    return f"threads:{num_workers}" if num_workers else "inline"
+
+
+def locked() -> bool:
+    """Whether the interpreter has a lock, which one thread at a time holds."""
+    enabled: Any = getattr(sys, "_is_gil_enabled", None)
+    return enabled is None or bool(enabled())
+
+
 def _epoch_of(state: str) -> int:
     """The epoch that a state goes on in."""
     snapshot = json.loads(state)
@@ -392,7 +404,7 @@ def _placed(dataset: Dataset, executor: str | None) -> tuple[Graph, _calls.Sent 
         return dataset._graph(), None
     asked = executor.startswith("processes") or any(node.get("on") == "process" for node in nodes)
     free = [node["name"] for node in nodes if "on" not in node and not _runs_here(node)]
-    moves = bool(free) and executor.startswith("threads") and getattr(sys, "_is_gil_enabled", lambda: True)()
+    moves = bool(free) and executor.startswith("threads") and locked()
     if not asked and not moves:
         return dataset._graph(), None
     try:

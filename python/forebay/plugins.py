@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from forebay import _native
 from forebay._native import Registry
 
 _lock = threading.Lock()
@@ -36,7 +37,7 @@ def registry() -> Registry:
     global _registry
     with _lock:
         if _registry is None:
-            _registry = Registry(places(), str(Path(__file__).parent))
+            _registry = Registry(places(), _native.__file__)
         return _registry
 
 

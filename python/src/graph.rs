@@ -6,7 +6,7 @@ use forebay_core::Error;
 use forebay_loader::{Search, Survey};
 use pyo3::prelude::*;
 
-use crate::{errors::raise, json};
+use crate::{errors::raise, explain, json};
 
 /// The plugins that there are.
 #[pyclass(frozen, module = "forebay._native")]
@@ -14,11 +14,11 @@ pub(crate) struct Registry(pub(crate) forebay_loader::Registry);
 
 #[pymethods]
 impl Registry {
-    /// The plugins that are linked in, and those in these places, in the environment's, and in `folder`, which stands for the program's.
+    /// The plugins that are linked in, and those in these places, in the environment's, and in the folder of `library`, which is this module.
     #[new]
-    fn new(py: Python<'_>, places: Vec<PathBuf>, folder: PathBuf) -> PyResult<Self> {
+    fn new(py: Python<'_>, places: Vec<PathBuf>, library: PathBuf) -> PyResult<Self> {
         let found = py.detach(|| {
-            let search = Search::from_env()?.program_folder(folder);
+            let search = Search::from_env()?.program_library(library);
             let search = places.into_iter().rev().fold(search, Search::first);
             forebay_loader::Registry::with_linked_in_workers(search, crate::pipes::register)
         });
@@ -77,6 +77,23 @@ impl Graph {
     /// Says what is wrong with it, all at once.
     fn check(&self, py: Python<'_>, registry: &Registry) -> PyResult<()> {
         raise(py, self.0.check(&registry.0).map(drop))
+    }
+
+    /// What it does and where, as a loader would run it: for people, and as JSON. `locked` says whether the interpreter has a lock.
+    #[pyo3(signature = (registry, executor, ranks, locked))]
+    fn explain(
+        &self,
+        py: Python<'_>,
+        registry: &Registry,
+        executor: Option<&str>,
+        ranks: Option<(u32, u32)>,
+        locked: bool,
+    ) -> PyResult<(String, String)> {
+        let explained = py.detach(|| {
+            let explanation = explain::explain(&self.0, &registry.0, executor, ranks, locked)?;
+            Ok((explanation.text(), explanation.json()?))
+        });
+        raise(py, explained)
     }
 
     /// The checked graph's fingerprint.

@@ -5,6 +5,7 @@ mod capsules;
 mod columns;
 mod convert;
 mod errors;
+mod explain;
 mod graph;
 mod loader;
 mod pipes;
@@ -37,11 +38,12 @@ mod _native {
         py.detach(|| forebay_loader::serve_if_worker_with(crate::pipes::register));
     }
 
-    /// Runs the command `forebay` with these arguments, and gives its exit code. The folder is this package's; plugins in `places` come before those of the
-    /// environment.
+    /// Runs the command `forebay` with these arguments, and gives its exit code. The library is this module's file; plugins in `places` come before those
+    /// of the environment.
     #[pyfunction]
-    fn command(py: Python<'_>, args: Vec<OsString>, folder: PathBuf, places: Vec<PathBuf>) -> u8 {
-        let home = forebay_cli::Home { folder: Some(folder), plugins: places };
+    fn command(py: Python<'_>, args: Vec<OsString>, library: PathBuf, places: Vec<PathBuf>) -> u8 {
+        let linked = forebay_cli::Linked { register: crate::pipes::register, lints: crate::explain::unheld };
+        let home = forebay_cli::Home { library: Some(library), plugins: places, linked: Some(linked) };
         py.detach(|| forebay_cli::run(args, home))
     }
 

@@ -7,11 +7,13 @@ import json
 import re
 import subprocess
 import sys
+import threading
 import xml.dom.minidom
 import zlib
 from pathlib import Path
 from typing import Any
 
+import functions_of_tests as f
 import numpy as np
 import pytest
 
@@ -71,6 +73,12 @@ def test_a_folder_of_pictures_has_images_and_labels(tmp_path: Path) -> None:
     assert [sample["label"] for sample in swapped] == [1] * 4 + [0] * 4
 
 
+def _locked() -> bool:
+    from forebay._loader import locked
+
+    return locked()
+
+
 def command(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "forebay", *args], capture_output=True, text=True, timeout=120, check=False)
 
@@ -100,6 +108,70 @@ def test_the_command_and_loaders_agree_on_the_digest_of_the_photographs() -> Non
             assert loader.digest() == digest, executor
     with graph.loader() as loader, pytest.raises(fb.InvalidError, match="digest=True"):
         loader.digest()
+
+
+def test_explain_is_the_text_of_the_command() -> None:
+    graph = fb.range(9).batch(3).shuffle(2)
+    explained = graph.explain(executor="threads:2")
+    done = command("explain", "--executor", "threads:2", graph.to_line())
+    assert (done.returncode, done.stdout) == (0, str(explained)), done.stderr
+    assert repr(explained) == str(explained) and "&lt;" not in explained._repr_html_()
+    assert [lint.node for lint in explained.lints] == ["shuffle"]
+    assert "3 batches an epoch" in str(explained) and "may not be meant\n  shuffle: it shuffles the batches" in str(explained)
+    assert json.loads(explained.to_json())["nodes"][0]["length"] == 9
+    asked = command("explain", "--executor", "threads:2", "--rank", "1/2", "--json", graph.to_line())
+    assert json.loads(asked.stdout) == json.loads(graph.explain(num_workers=2, ranks=(1, 2)).to_json())
+    with pytest.raises(fb.InvalidError, match="expected one of them"):
+        graph.explain(num_workers=2, executor="inline")
+
+
+def test_explain_shows_where_functions_run() -> None:
+    def places(dataset: fb.Dataset, executor: str) -> dict[str, str]:
+        document = json.loads(dataset.explain(executor=executor).to_json())
+        names = [node["node"] for node in document["nodes"]]
+        return {names[at]: segment["on"] for segment in document["segments"] for at in segment["nodes"]}
+
+    away = "threads" if not _locked() else "process"
+    assert places(fb.range(9).map(f.double), "threads:2")["py_map"] == away
+    assert places(fb.range(9).map(f.double, on="threads"), "threads:2")["py_map"] == "threads"
+    assert places(fb.from_iterable(lambda: iter([{"a": 1}])), "threads:2")["py_source"] == "threads"
+    assert places(fb.range(9).map(f.double), "inline")["py_map"] == "caller"
+
+
+def test_explain_warns_of_a_function_that_threads_take_turns_in() -> None:
+    chosen = fb.range(9).map(f.double, on="threads")
+    lints = chosen.explain(executor="threads:3").lints
+    if not _locked():
+        assert lints == []
+        return
+    assert [lint.node for lint in lints] == ["py_map"]
+    assert "3 threads call `functions_of_tests.double`" in lints[0].message and "leave out `on`" in lints[0].message
+    assert chosen.explain(executor="threads:1").lints == chosen.explain(executor="inline").lints == []
+    assert fb.range(9).map(f.double).explain(executor="threads:3").lints == []
+    lock = threading.Lock()  # Nobody can pickle it.
+    stays = fb.range(9).map(lambda sample: {"value": lock.locked()}).explain(executor="threads:3").lints
+    assert [lint.node for lint in stays] == ["py_map"] and "cannot be sent to worker processes" in stays[0].message
+
+
+def test_the_command_knows_functions_and_says_that_a_saved_graph_has_none(tmp_path: Path) -> None:
+    graph = tmp_path / "graph.json"
+    graph.write_text(fb.range(9).map(f.double).batch(2).to_json())
+    done = command("explain", str(graph))
+    assert done.returncode == 0, done.stderr
+    assert "py_map: What a function of Python's makes of each sample" in done.stdout
+    assert "py_map: it calls the Python function `functions_of_tests.double`, which a saved graph names" in done.stdout
+    assert "build the dataset in Python" in done.stdout and "_native" not in done.stdout
+    done = command("run", str(graph))
+    assert done.returncode == 1 and "a saved graph names functions of Python's and does not hold them" in done.stderr
+
+
+def test_the_module_is_no_plugin_that_was_refused() -> None:
+    for args in (["plugins", "list", "--all"], ["plugins", "doctor"], ["run", "nothing 1 | batch 2"]):
+        done = command(*args)
+        assert "_native" not in done.stdout + done.stderr and "no plugins" not in done.stderr, done
+    with pytest.raises(fb.InvalidError) as raised:
+        fb.Dataset.from_line("nothing 1 | batch 2").check()
+    assert "_native" not in str(raised.value) and "libraries that are no plugins" not in str(raised.value)
 
 
 TRAIN = """

@@ -8,8 +8,7 @@ use serde_json::json;
 use super::{described, people};
 use crate::{
     outcome::{Result, Stop},
-    print::{self, Table, counted},
-    report::near,
+    print::{self, Table, counted, near},
 };
 
 /// Shows them; the exit code says whether a plugin was refused.

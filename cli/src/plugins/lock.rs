@@ -13,8 +13,7 @@ use super::list;
 use crate::{
     open::Plugins,
     outcome::{Result, Stop},
-    print::{self, Table, counted},
-    report::near,
+    print::{self, Table, counted, near},
     saves,
 };
 
@@ -119,7 +118,7 @@ pub(super) fn verify(args: &VerifyArgs, plugins: &Plugins) -> Result {
 
 /// What there is, whatever is trusted: a lock that is in force would hide what differs from it.
 fn found(plugins: &Plugins) -> Result<Registry> {
-    Ok(Registry::new(plugins.search_trusting(Trust::Open)?)?)
+    plugins.registry(plugins.search_trusting(Trust::Open)?)
 }
 
 /// Whether a plugin is the file with this name.

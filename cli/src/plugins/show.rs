@@ -13,8 +13,7 @@ use serde_json::json;
 use super::{described, people};
 use crate::{
     outcome::{Result, Stop},
-    print::{self, Table},
-    report::near,
+    print::{self, Table, near},
 };
 
 /// The most magic bytes of one decoder or pipe that are shown.

@@ -11,8 +11,7 @@ use serde_json::json;
 
 use crate::{
     outcome::Result,
-    print::{self, Table},
-    report::near,
+    print::{self, Table, near},
 };
 
 /// What there is to say of a file.

@@ -70,10 +70,13 @@ impl Finder {
     fn look(&mut self, search: &Search) {
         let mut seen = Vec::new();
         for place in &search.places {
-            let candidates = place.candidates().unwrap_or_else(|reason| {
+            let mut candidates = place.candidates().unwrap_or_else(|reason| {
                 self.refuse(place.path.clone(), Why::Unfit, reason);
                 Some(Vec::new())
             });
+            candidates
+                .iter_mut()
+                .for_each(|files| files.retain(|file| search.program.as_ref() != Some(file)));
             let libraries = candidates.as_ref().map(Vec::len);
             self.places.push(Looked { place: place.clone(), libraries });
             for path in candidates.into_iter().flatten() {

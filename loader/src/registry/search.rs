@@ -37,6 +37,8 @@ pub struct Search {
     pub trust: Trust,
     /// How far they are kept away from the program.
     pub isolation: Isolation,
+    /// The library that this program is in, which is not looked at.
+    pub program: Option<PathBuf>,
 }
 
 /// One file or folder where plugins are looked for.
@@ -111,6 +113,18 @@ impl Search {
             None => self.places.push(Place { path, source: PROGRAM_FOLDER }),
         }
         self
+    }
+
+    /// As [`program_folder`](Self::program_folder), for the folder of this library, which is the program itself: it is not looked at as a
+    /// plugin.
+    #[must_use]
+    pub fn program_library(mut self, file: impl Into<PathBuf>) -> Self {
+        let file = absolute(&file.into());
+        self.program = Some(file.clone());
+        match file.parent() {
+            Some(folder) => self.program_folder(folder),
+            None => self,
+        }
     }
 
     /// With another trust.
