@@ -86,7 +86,7 @@ impl Lengths<'_> {
     }
 
     /// How many samples a source has: what it knows of itself; one with random access counts them.
-    fn counted(self, node: &Node) -> Result<Option<Length>> {
+    pub(crate) fn counted(self, node: &Node) -> Result<Option<Length>> {
         let spec = self.spec(node);
         let counts = if spec.is_part() {
             node.pipe.clone()

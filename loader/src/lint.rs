@@ -6,7 +6,7 @@ use forebay_core::{Length, Limits, random::Rng};
 use serde::Serialize;
 
 use crate::{
-    Registry,
+    Loader, Registry,
     graph::{Action, Catalog, Class, Graph, Kind, Node, On, PipeSpec, Uids},
     host::{Host, Pool},
     ledger::Ledger,
@@ -27,13 +27,25 @@ pub struct Lint {
     pub node: String,
     /// What it does, and what would be better.
     pub message: String,
+    /// Whether the graph asks for it in so many words, such as `on=process`: told to those who ask what a graph does, and no warning.
+    pub chosen: bool,
 }
 
 impl Lint {
     /// What a program knows of a node of its own.
     #[must_use]
-    pub fn new(node: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { node: node.into(), message: message.into() }
+    pub fn new(node: impl Into<String>, message: impl Into<String>, chosen: bool) -> Self {
+        Self { node: node.into(), message: message.into(), chosen }
+    }
+}
+
+impl Loader {
+    /// What may not be meant in the graph that it runs: see [`lints`]. With `counts`, sources are asked how many samples they have, as
+    /// [`len`](Self::len) does, so that ranks are known to be even.
+    #[must_use]
+    pub fn lints(&self, counts: bool) -> Vec<Lint> {
+        let Self { graph, registry, plan, recipe, .. } = self;
+        Look { graph, registry, plan, ranks: recipe.ranks.1, counts, above: above(&graph.edges()) }.all()
     }
 }
 
@@ -42,13 +54,8 @@ impl Lint {
 /// Pipes of a graph with one that shards are made, and asked how many samples they give, which loads their plugins; no data is opened.
 #[must_use]
 pub fn lints(graph: &Graph, registry: &Registry, plan: &Plan, ranks: Option<u32>) -> Vec<Lint> {
-    let read = graph.edges();
-    let look = Look { graph, registry, plan, ranks: ranks.unwrap_or(2), above: above(&read) };
-    let each = |at: usize| look.at(at).into_iter().map(move |lint| (at, lint));
-    let mut found: Vec<(usize, Lint)> = (0..read.len()).flat_map(each).collect();
-    found.extend(look.uneven(&read));
-    found.sort_by_key(|(at, _)| *at);
-    found.into_iter().map(|(_, lint)| lint).collect()
+    let above = above(&graph.edges());
+    Look { graph, registry, plan, ranks: ranks.unwrap_or(2), counts: false, above }.all()
 }
 
 /// For each node all nodes that it reads from, near ones first.
@@ -74,10 +81,21 @@ struct Look<'a> {
     registry: &'a Registry,
     plan: &'a Plan,
     ranks: u32,
+    /// Whether sources may be asked for what they do not know without a look.
+    counts: bool,
     above: Vec<Vec<usize>>,
 }
 
 impl Look<'_> {
+    fn all(&self) -> Vec<Lint> {
+        let read = self.graph.edges();
+        let each = |at: usize| self.at(at).into_iter().map(move |lint| (at, lint));
+        let mut found: Vec<(usize, Lint)> = (0..read.len()).flat_map(each).collect();
+        found.extend(self.uneven(&read));
+        found.sort_by_key(|(at, _)| *at);
+        found.into_iter().map(|(_, lint)| lint).collect()
+    }
+
     fn node(&self, at: usize) -> &Node {
         &self.graph.nodes()[at]
     }
@@ -95,7 +113,7 @@ impl Look<'_> {
     fn at(&self, at: usize) -> Vec<Lint> {
         let Some(spec) = self.spec(at) else { return Vec::new() };
         let (name, mut found) = (&self.node(at).name, Vec::new());
-        let mut say = |message: String| found.push(Lint { node: name.clone(), message });
+        let mut say = |message: String| found.push(Lint::new(name, message, false));
         if spec.reorders() && !spec.samples {
             self.shuffle(at, &mut say);
         }
@@ -116,13 +134,15 @@ impl Look<'_> {
         if spec.keeps {
             self.keep(at, &mut say);
         }
+        let mut note = |message: String, chosen| found.push(Lint::new(name, message, chosen));
         if spec.class == Class::Stream
             && let Some(&from) = self.above[at].iter().find(|&&from| self.node(from).is_unordered())
         {
-            say(format!(
-                "it sees samples in the order in which `{}` has them done, another one in each run; `run --record` keeps it",
-                self.node(from).name
-            ));
+            let from = &self.node(from).name;
+            let message = format!(
+                "it sees samples in the order in which `{from}` has them done, another one in each run; `run --record` keeps it"
+            );
+            note(message, true);
         }
         if self.place(at).is_some_and(On::is_elsewhere)
             && let Some(&from) = self.above[at].first()
@@ -130,10 +150,11 @@ impl Look<'_> {
             && self.spec(from).is_some_and(|spec| !spec.stacks.is_empty())
         {
             let from = &self.node(from).name;
-            say(format!(
+            let message = format!(
                 "whole batches of `{from}` go to a process, each to one worker; put `{name}` before it, so that samples are worked on side \
                  by side and lie in their batch at once"
-            ));
+            );
+            note(message, self.node(at).on().is_some());
         }
         found
     }
@@ -158,7 +179,16 @@ impl Look<'_> {
                 "it holds what `{from}` makes of each sample; put `{name}` before it, and it holds what is as small as it was read"
             ));
         }
-        if let Some(sampler) = self.nearest(at, |spec| spec.samples && spec.shuffles) {
+        // What is drawn may hold many samples, which lie side by side once they are taken out.
+        let expands = |spec: &PipeSpec| spec.class == Class::FlatMap && !spec.is_even();
+        let nearest = self.nearest(at, |spec| expands(spec) || spec.samples && spec.shuffles);
+        if let Some(sampler) = nearest
+            && self
+                .graph
+                .node(sampler)
+                .and_then(|node| self.registry.pipe(&node.pipe))
+                .is_some_and(|spec| spec.samples)
+        {
             say(format!("`{sampler}` gives samples in random order already"));
         }
     }
@@ -205,7 +235,7 @@ impl Look<'_> {
                 "a rank may get one more than another, {wait}; {leave}pad before it to as many for each, or end the graph with \
                  `repeat | take N`"
             );
-            return Some((at, Lint { node: name.clone(), message }));
+            return Some((at, Lint::new(name, message, false)));
         }
         let shard = *self.above[at].iter().find(|&&from| self.shards(from))?;
         let (name, dealt) = (&self.node(at).name, &self.node(shard).name);
@@ -219,7 +249,7 @@ impl Look<'_> {
             "{what} may depend on the samples, and ranks have others each, {wait}; {put}end the graph with as many for each: \
              `repeat | take N`"
         );
-        Some((at, Lint { node: name.clone(), message }))
+        Some((at, Lint::new(name, message, false)))
     }
 
     /// For each node which one has made ranks differ in how much it gives.
@@ -263,11 +293,20 @@ impl Look<'_> {
     /// The nodes that deal samples out, and may give one rank more than another.
     fn unequal(&self, read: &[Vec<usize>], order: &[usize], host: &Arc<Host>) -> Vec<usize> {
         let mut found = Vec::new();
+        let own = |at: usize| {
+            let (lengths, node) = (self.lengths(host, 0), self.node(at));
+            match (read[at].is_empty(), self.counts) {
+                (false, _) => None,
+                (true, false) => lengths.own(node),
+                (true, true) => lengths.counted(node).ok().flatten(),
+            }
+        };
+        let own: Vec<_> = (0..read.len()).map(own).collect();
         for round in 0..ROUNDS {
             // How many come before samples are dealt out; where a source does not know, or it depends on them, any number will do.
             let any = |at: usize| Length::new(ANY + Rng::new(round, at as u64).below(ANY));
-            let own = |at: usize| read[at].is_empty().then(|| self.lengths(host, 0).own(self.node(at)))?;
-            let mut whole: Vec<_> = (0..read.len()).map(|at| own(at).or_else(|| Some(any(at)))).collect();
+            let mut whole: Vec<_> =
+                (0..read.len()).map(|at| Some(own[at].unwrap_or_else(|| any(at)))).collect();
             for &at in order.iter().filter(|&&at| !read[at].is_empty()) {
                 let inputs: Vec<_> = read[at].iter().map(|&from| whole[from]).collect();
                 let of = |rank| match self.lengths(host, rank).of(at, &inputs) {

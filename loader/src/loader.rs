@@ -9,7 +9,7 @@ use std::{
 use forebay_core::{Error, Length, Result, Sample};
 
 use crate::{
-    Registry,
+    Executor, Registry,
     ahead::Behind,
     audit::Log,
     builder::LoaderBuilder,
@@ -308,6 +308,12 @@ impl Loader {
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Where it runs.
+    #[must_use]
+    pub fn executor(&self) -> Executor {
+        self.recipe.executor
     }
 
     /// How many samples an epoch has, of batches so many, and of a rank its share; none where that depends on what is in the samples, or has no end.

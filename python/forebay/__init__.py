@@ -24,6 +24,8 @@ from forebay._errors import (
     UnsupportedError,
     WorkerDied,
 )
+from forebay._explain import Explanation
+from forebay._lints import Lint, LintWarning
 from forebay._loader import Batch, Epoch, Loader
 from forebay._native import Array, Columns
 from forebay._sources import (
@@ -50,10 +52,13 @@ __all__ = [
     "CorruptError",
     "Dataset",
     "Epoch",
+    "Explanation",
     "ForebayError",
     "InvalidError",
     "IoError",
     "LimitError",
+    "Lint",
+    "LintWarning",
     "Loader",
     "PluginPanic",
     "UnsupportedError",

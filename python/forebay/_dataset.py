@@ -279,7 +279,7 @@ class Dataset(Pipes):
 
     def head(self, count: int = 5) -> list[dict[str, Any]]:
         """The first samples."""
-        with self.loader(executor="inline", limit=count) as loader:
+        with self.loader(executor="inline", limit=count, _warns=False) as loader:
             found = []
             for sample in loader:
                 found.append(sample)

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import json
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from forebay import plugins
+from forebay._lints import Lint
 from forebay._loader import _placed, _ranks, _release, executor_of, locked
 
 if TYPE_CHECKING:
     from forebay._dataset import Dataset
-
-
-class Lint(NamedTuple):
-    """Something that a graph does and its author may not have meant, and what to do about it."""
-
-    node: str
-    message: str
 
 
 class Explanation:

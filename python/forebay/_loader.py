@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from forebay import _calls, _device, _worker, plugins
+from forebay import _calls, _device, _lints, _worker, plugins
 from forebay._errors import ForebayError, InvalidError
 from forebay._native import Array, Columns, Form, Graph, Origin, arrow_stream, parse_bytes
 from forebay._native import Loader as Native
@@ -169,6 +169,7 @@ class Loader:
         digest: bool = False,
         pin_memory: bool = False,
         _chunk: int | None = None,
+        _warns: bool = True,
     ) -> None:
         _calls.refuse_in_main()
         if output not in OUTPUTS:
@@ -209,6 +210,8 @@ class Loader:
         self._native = Native(graph, plugins.registry(), settings)
         self._released = weakref.finalize(self, _release, tag, sent)
         _live.add(self._native)
+        if _warns:
+            _lints.warn(self._not_meant())
         self._lock = threading.Lock()
         self._epoch = 0
         # The turn of the epoch that is read now, and not that epoch: it keeps its loader, and a loader that is dropped ends its workers at once.
@@ -269,6 +272,16 @@ class Loader:
             return None
         self._native.taken_ahead(1)
         return _device.Ahead(functools.partial(_fetched, self._native, self._pinned), self._copies, start)
+
+    def _not_meant(self) -> Iterator[tuple[str, str]]:
+        """What may not be meant: the node, and what to do."""
+        written = {node["name"]: node.get("function", "").partition("@")[0] for node in self.dataset._nodes}
+        # Python's own can be counted; others might have to list files first.
+        counts = all(node["pipe"] == "py_indexed" for node in self.dataset._nodes if not node["inputs"])
+        for node, message in self._native.lints(locked(), counts):
+            if self._settings["ranks"] is not None and node not in written and "." not in node:
+                message += f"; ranks add `{node}`, unless you call it as a method of the dataset, with its options"
+            yield (f"{node} ({written[node]})" if written.get(node) else node), message
 
     def _log(self) -> None:
         for level, line in self._native.take_log():
@@ -382,7 +395,7 @@ def _rebuilt(
 ) -> Loader:
     settings = dict(settings)
     chunk = settings.pop("chunk")
-    loader = Loader(dataset, output=output, _chunk=chunk, **settings)
+    loader = Loader(dataset, output=output, _chunk=chunk, _warns=False, **settings)
     if device is not None:
         loader.to(device)
     loader.set_epoch(epoch)
@@ -415,7 +428,9 @@ def _placed(dataset: Dataset, executor: str | None) -> tuple[Graph, _calls.Sent 
         log.info("functions run on threads, which take turns: %s", error)
         return dataset._graph(), None
     _calls.listen(sent)
-    return dataset._graph(dict.fromkeys(free, "process") if moves else {}), sent
+    # Said in so many words, so that nobody is told that it might not be meant.
+    maps = [node["name"] for node in nodes if node["pipe"] != "py_indexed" and node["name"] in free]
+    return dataset._graph(dict.fromkeys(free if moves else maps, "process")), sent
 
 
 def _runs_here(node: Node) -> bool:

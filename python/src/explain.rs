@@ -19,20 +19,20 @@ pub(crate) fn unheld(graph: &Graph) -> Vec<Lint> {
             "it calls the Python function `{function}`, which a saved graph names and does not hold, so the command cannot run it; build \
              the dataset in Python, and call its `explain()` or `loader()`"
         );
-        Some(Lint::new(&node.name, message))
+        Some(Lint::new(&node.name, message, false))
     };
     graph.nodes().iter().filter_map(of).collect()
 }
 
-/// The functions that several threads call, where one at a time has the interpreter's lock. With `chosen`, those too that the graph puts there.
-pub(crate) fn in_turns(graph: &Graph, plan: &Plan, executor: Executor, chosen: bool) -> Vec<Lint> {
+/// The functions that several threads call, where one at a time has the interpreter's lock.
+pub(crate) fn in_turns(graph: &Graph, plan: &Plan, executor: Executor) -> Vec<Lint> {
     let (Executor::Threads(count) | Executor::Processes(count)) = executor else { return Vec::new() };
     let segments = plan.segments.iter().filter(|segment| segment.parallel && segment.on == On::Threads);
     let nodes = segments.flat_map(|segment| &segment.nodes).map(|&at| &graph.nodes()[at]);
     let of = |node: &Node| {
         let function = function(node)?;
-        let told = node.options.contains_key(ON);
-        let help = match told {
+        let chosen = node.options.contains_key(ON);
+        let help = match chosen {
             true => "leave out `on`, and worker processes call it, unless it releases the lock",
             false => {
                 "it cannot be sent to worker processes: define it in a module or install cloudpickle; say on='threads' if it releases the lock"
@@ -41,7 +41,7 @@ pub(crate) fn in_turns(graph: &Graph, plan: &Plan, executor: Executor, chosen: b
         let message = format!(
             "{count} threads call `{function}`, and one at a time has the interpreter's lock; {help}"
         );
-        (chosen || !told).then(|| Lint::new(&node.name, message))
+        Some(Lint::new(&node.name, message, chosen))
     };
     if count < 2 { Vec::new() } else { nodes.filter_map(of).collect() }
 }
@@ -57,7 +57,7 @@ pub(crate) fn explain(
     let executor = executor.map(str::parse::<Executor>).transpose()?;
     let mut explanation = Explanation::new(graph, registry, executor, ranks)?;
     if locked {
-        let turns = in_turns(explanation.graph(), explanation.plan(), explanation.executor(), true);
+        let turns = in_turns(explanation.graph(), explanation.plan(), explanation.executor());
         explanation.lints.extend(turns);
     }
     Ok(explanation)

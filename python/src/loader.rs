@@ -22,6 +22,7 @@ use pyo3::{
 use crate::{
     columns::Columns,
     errors::{exception, raise},
+    explain,
     graph::{Graph, Registry},
     json, pipes,
     stock::Stock,
@@ -352,6 +353,16 @@ impl Loader {
     fn stats(&self, py: Python<'_>) -> PyResult<(String, String)> {
         let stats = self.with(py, |loader| Ok(loader.stats()))?;
         Ok((json(&stats)?, stats.limiting()))
+    }
+
+    /// What may not be meant in its graph, and the graph does not ask for: node, and what to do. `locked` says whether the interpreter has a lock,
+    /// `counts` whether sources are asked how many samples they have.
+    fn lints(&self, py: Python<'_>, locked: bool, counts: bool) -> PyResult<Vec<(String, String)>> {
+        self.with(py, |loader| {
+            let turns = locked.then(|| explain::in_turns(loader.graph(), loader.plan(), loader.executor()));
+            let lints = loader.lints(counts).into_iter().chain(turns.into_iter().flatten());
+            Ok(lints.filter(|lint| !lint.chosen).map(|lint| (lint.node, lint.message)).collect())
+        })
     }
 
     /// The samples that were left out: node, key, uid, and the exception.

@@ -400,6 +400,7 @@ def test_the_four_ends_of_a_mix_b089(seed: int) -> None:
     assert sum(counts("cycle_forever", lambda graph: graph.take(256))) == 256
 
 
+@pytest.mark.filterwarnings("ignore::forebay.LintWarning")
 def test_ranks_share_what_sources_and_samplers_give_b110_b111_b113() -> None:
     for graph in (*numbers(100).values(), fb.from_indexed(range(100)).sample(range(100))):
         shares = [values(graph, "threads:2", ranks=(rank, 5)) for rank in range(5)]
@@ -410,6 +411,7 @@ def test_ranks_share_what_sources_and_samplers_give_b110_b111_b113() -> None:
     assert values(fb.from_list(range(1, 11)).batch(2, True), ranks=(2, 4)) == [[3, 7]]
 
 
+@pytest.mark.filterwarnings("ignore::forebay.LintWarning")
 @pytest.mark.parametrize("world_size", [1, 2, 3])
 def test_shuffled_shards_of_all_sizes_come_once_to_some_rank_b078_b090(world_size: int) -> None:
     ids = [list(range(size * (size - 1) // 2, size * (size + 1) // 2)) for size in range(1, 41)]

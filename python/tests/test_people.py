@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import pickle
 import re
 import subprocess
 import sys
 import threading
+import warnings
 import xml.dom.minidom
 import zlib
 from pathlib import Path
@@ -172,6 +174,61 @@ def test_the_module_is_no_plugin_that_was_refused() -> None:
     with pytest.raises(fb.InvalidError) as raised:
         fb.Dataset.from_line("nothing 1 | batch 2").check()
     assert "_native" not in str(raised.value) and "libraries that are no plugins" not in str(raised.value)
+
+
+def test_a_loader_warns_of_what_may_not_be_meant() -> None:
+    def warned(dataset: fb.Dataset, **settings: Any) -> list[str]:
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            loader = dataset.loader(**settings)
+            for _ in loader, loader:
+                list(loader)
+            loader.close()
+        assert all(issubclass(one.category, fb.LintWarning) and one.filename == __file__ for one in found)
+        return [str(one.message) for one in found]
+
+    late = fb.range(9).batch(3).shuffle(2)
+    (text,) = warned(late, executor="inline")
+    assert text.startswith("shuffle: it shuffles the batches of `batch`") and "put `shuffle` before it" in text
+    assert warned(late, executor="inline", shuffles=False) == [] == warned(fb.range(9).shuffle(2).batch(3), executor="inline")
+    (text,) = warned(fb.range(9).map(f.double).shuffle(2), executor="inline")
+    assert text.startswith("py_map (functions_of_tests.double): ") or text.startswith("shuffle: it holds what `py_map` makes")
+    # Ranks of one number of samples wait for nobody.
+    assert warned(fb.range(9).batch(2), executor="inline", ranks=(0, 3)) == []
+    assert warned(fb.from_list([0] * 9).batch(2), executor="inline", ranks=(0, 3)) == []
+    assert len(warned(fb.from_list([0] * 10).batch(2), executor="inline", ranks=(0, 3))) == 1
+    (text,) = warned(fb.range(10).batch(2), executor="inline", ranks=(0, 3))
+    assert text.startswith("shard: a rank may get one more than another") and "ranks add `shard`" in text
+    assert warned(fb.range(10).shard(drop_last=True).batch(2), executor="inline", ranks=(0, 3)) == []
+    # What a graph asks for is meant.
+    for graph in (fb.range(9).map("x=value", unordered=True).batch(3), fb.range(9).batch(3).map(f.same)):
+        for executor in ("threads:2", "processes:2"):
+            assert warned(graph, executor=executor) == []
+    assert warned(fb.range(9).map(f.double, on="threads"), executor="threads:2") == []
+
+
+def test_a_warning_can_be_an_error_or_be_silenced() -> None:
+    late = fb.range(9).batch(3).shuffle(2)
+    with pytest.raises(fb.LintWarning, match="put `shuffle` before it") as raised:
+        late.loader(executor="threads:1")
+    assert (raised.value.node, pickle.loads(pickle.dumps(raised.value)).args) == ("shuffle", raised.value.args)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "shuffle: ", fb.LintWarning)
+        with late.loader(executor="inline") as loader:
+            again = pickle.dumps(loader)
+    assert len(late.head(2)) == 2, "a look at the first samples warns of nothing"
+    pickle.loads(again).close()
+
+
+def test_a_function_that_cannot_be_sent_away_is_told() -> None:
+    lock = threading.Lock()  # Nobody can pickle it.
+    graph = fb.range(9).map(lambda sample: {"value": lock.locked()})
+    if not _locked():
+        graph.loader(executor="threads:2").close()
+        return
+    with pytest.warns(fb.LintWarning, match="cannot be sent to worker processes"):
+        graph.loader(executor="threads:2").close()
+    graph.loader(executor="threads:1").close()
 
 
 TRAIN = """

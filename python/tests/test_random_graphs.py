@@ -13,6 +13,8 @@ from graphs_of_tests import random_graph
 import forebay as fb
 
 EXECUTORS = ["inline", "threads:1", "threads:3", "processes:2"]
+# Random graphs do what nobody means.
+pytestmark = pytest.mark.filterwarnings("ignore::forebay.LintWarning")
 FIRST = int(os.environ.get("FOREBAY_GRAPH", "0"))
 SEEDS = range(FIRST, FIRST + int(os.environ.get("FOREBAY_GRAPHS", "30")))
 """Each is a graph: as many as FOREBAY_GRAPHS says, from FOREBAY_GRAPH on."""
