@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from forebay import plugins
+from forebay._audit import Audit, EpochAudit, audit
 from forebay._dataset import Dataset
 from forebay._errors import (
     AbiError,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AbiError",
     "Array",
+    "Audit",
     "Batch",
     "Bug",
     "Cancelled",
@@ -52,6 +54,7 @@ __all__ = [
     "CorruptError",
     "Dataset",
     "Epoch",
+    "EpochAudit",
     "Explanation",
     "ForebayError",
     "InvalidError",
@@ -63,6 +66,7 @@ __all__ = [
     "PluginPanic",
     "UnsupportedError",
     "WorkerDied",
+    "audit",
     "files",
     "from_arrow",
     "from_indexed",

@@ -47,6 +47,13 @@ mod _native {
         py.detach(|| forebay_cli::run(args, home))
     }
 
+    /// Whether every sample came exactly once, by the audit files of all ranks and runs: each epoch as JSON, and in words.
+    #[pyfunction]
+    fn audit(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<Vec<(String, String)>> {
+        let epochs = crate::errors::raise(py, py.detach(|| forebay_loader::audit(&files)))?;
+        epochs.iter().map(|epoch| Ok((crate::json(epoch)?, epoch.to_string()))).collect()
+    }
+
     /// Reads a size in bytes, as the command does.
     #[pyfunction]
     fn parse_bytes(py: Python<'_>, size: &str) -> PyResult<u64> {

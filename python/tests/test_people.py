@@ -231,6 +231,32 @@ def test_a_function_that_cannot_be_sent_away_is_told() -> None:
     graph.loader(executor="threads:1").close()
 
 
+def test_an_audit_says_what_came_and_how_often(tmp_path: Path) -> None:
+    graph = fb.range(30).shuffle(10).batch(4)
+    files = [tmp_path / f"rank-{rank}.audit" for rank in range(3)]
+    for rank, file in enumerate(files):
+        with graph.loader(executor="threads:2", ranks=(rank, 3), seed=3, audit=file) as loader:
+            list(loader)
+    found = fb.audit(*files)
+    assert found and found.exactly_once and (found.given, found.delivered, found.missing, found.twice) == (30, 30, 0, 0)
+    assert (len(found.epochs), found.epochs[0].epoch, found.epochs[0].offences) == (1, 0, [])
+    done = command("audit", *map(str, files))
+    assert (done.returncode, done.stdout) == (0, f"{found!r}\n") and "exactly once: 30 samples delivered" in done.stdout
+    # Without a rank's file not all is known.
+    part = fb.audit(str(files[0]), files[2])
+    assert not part and not part.exactly_once and part.epochs[0].unfinished and "not finished" in repr(part)
+    # Rank 1 ran as rank 0 does: its own part is missing, and the other's came twice.
+    wrong = tmp_path / "wrong.audit"
+    wrong.write_text(files[0].read_text().replace('"rank":0', '"rank":1'))
+    found = fb.audit(files[0], wrong, files[2])
+    assert not found and found.epochs[0].offences and "NOT exactly once" in repr(found)
+    assert command("audit", str(files[0]), str(wrong), str(files[2])).stdout == f"{found!r}\n"
+    with pytest.raises(fb.IoError, match="nowhere"):
+        fb.audit(tmp_path / "nowhere")
+    with pytest.raises(fb.InvalidError, match="no run is in these files"):
+        fb.audit()
+
+
 TRAIN = """
 import json, os, signal, sys, zlib
 from pathlib import Path
