@@ -39,6 +39,7 @@ from forebay._sources import (
     open,
 )
 from forebay._sources import __getattr__ as __getattr__
+from forebay._stats import Stats
 
 if TYPE_CHECKING:
     from forebay._pipes import *  # noqa: F403
@@ -64,6 +65,7 @@ __all__ = [
     "LintWarning",
     "Loader",
     "PluginPanic",
+    "Stats",
     "UnsupportedError",
     "WorkerDied",
     "audit",

@@ -20,6 +20,7 @@ from forebay._errors import ForebayError, InvalidError
 from forebay._native import Array, Columns, Form, Graph, Origin, arrow_stream, parse_bytes
 from forebay._native import Loader as Native
 from forebay._nodes import Node
+from forebay._stats import Stats
 
 if TYPE_CHECKING:
     from forebay._dataset import Dataset
@@ -327,10 +328,10 @@ class Loader:
                 raise InvalidError("found no state of a loader of Forebay's, expected what state_dict() gave")
             self._state, self._named = state["snapshot"], False
 
-    def stats(self) -> dict[str, Any]:
-        """What each node did so far; ``limiting`` is the stage that limits the rate, in words."""
+    def stats(self) -> Stats:
+        """What each node did so far: a mapping that prints as a table. ``limiting`` is the stage that limits the rate, in words."""
         text, limiting = self._native.stats()
-        return {**json.loads(text), "limiting": limiting}
+        return Stats({**json.loads(text), "limiting": limiting})
 
     def digest(self) -> str:
         """The digest of all samples that were taken so far: that of ``forebay run --digest``. It needs the setting ``digest=True``."""

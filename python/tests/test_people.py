@@ -12,6 +12,7 @@ import threading
 import warnings
 import xml.dom.minidom
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,23 @@ def test_an_audit_says_what_came_and_how_often(tmp_path: Path) -> None:
         fb.audit(tmp_path / "nowhere")
     with pytest.raises(fb.InvalidError, match="no run is in these files"):
         fb.audit()
+
+
+def test_stats_are_a_mapping_and_a_table() -> None:
+    with fb.range(100).map("x=value * 2").batch(10).loader(num_workers=2) as loader:
+        assert loader.stats().limiting == loader.stats()["limiting"] == "nothing ran"
+        assert [line.split()[-1] for line in repr(loader.stats()).splitlines()[1:-1]] == ["-", "-", "-"]
+        list(loader)
+        stats = loader.stats()
+    assert isinstance(stats, Mapping) and set(stats) > {"nodes", "threads", "seconds", "limiting"} and len(dict(stats)) == len(stats)
+    assert [node["samples"] for node in stats["nodes"]] == [100, 100, 10]
+    heads, *rows, below = repr(stats).splitlines()
+    assert heads.split() == ["node", "gave", "busy", "s", "waiting", "s", "share"]
+    assert [row.split()[:2] for row in rows] == [["range", "100"], ["map", "100"], ["batch", "10"]]
+    assert all(row.endswith(" %") and len(row) == len(heads) for row in rows), repr(stats)
+    assert below.startswith(f"limited by {stats.limiting}; ") and str(stats) == repr(stats)
+    table = xml.dom.minidom.parseString(f"<div>{stats._repr_html_()}</div>")
+    assert len(table.getElementsByTagName("tr")) == 4 and len(table.getElementsByTagName("td")) == 15
 
 
 TRAIN = """
