@@ -12,7 +12,7 @@ import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forebay import _calls, _device, _lints, _worker, plugins
@@ -170,6 +170,7 @@ class Loader:
         digest: bool = False,
         pin_memory: bool = False,
         _chunk: int | None = None,
+        _stall: float = 10.0,
         _warns: bool = True,
     ) -> None:
         _calls.refuse_in_main()
@@ -200,6 +201,7 @@ class Loader:
             "chunk": _chunk,
             "digest": digest,
             "pin_memory": pin_memory,
+            "stall": _stall,
         }
         graph, sent = _placed(dataset, executor)
         tag = _calls.register(dataset._functions)
@@ -285,8 +287,7 @@ class Loader:
             yield (f"{node} ({written[node]})" if written.get(node) else node), message
 
     def _log(self) -> None:
-        for level, line in self._native.take_log():
-            log.log(LEVELS.get(level, logging.INFO), "%s", line)
+        tell(self._native.take_log())
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The next epoch's batches as a stream of Arrow's, for pyarrow, polars, pandas, DuckDB and others."""
@@ -350,6 +351,7 @@ class Loader:
 
     def close(self) -> None:
         """Stop, and wait until nothing of it runs any more."""
+        self._log()
         self._native.close()
         self._now = self._ahead = None
         self._released()
@@ -366,6 +368,12 @@ class Loader:
     def __reduce__(self) -> Any:
         state = self.state_dict() if self._now is not None or self._state is not None else None
         return _rebuilt, (self.dataset, self.output, self._settings, state, self._epoch, self._device)
+
+
+def tell(lines: Iterable[tuple[int, str]]) -> None:
+    """Logs what a loader has to say. It is called while a loader waits, too."""
+    for level, line in lines:
+        log.log(LEVELS.get(level, logging.INFO), "%s", line)
 
 
 def executor_of(num_workers: int | None, executor: str | None) -> str | None:
@@ -395,8 +403,8 @@ def _rebuilt(
     dataset: Dataset, output: str, settings: dict[str, Any], state: dict[str, Any] | None, epoch: int, device: Any
 ) -> Loader:
     settings = dict(settings)
-    chunk = settings.pop("chunk")
-    loader = Loader(dataset, output=output, _chunk=chunk, _warns=False, **settings)
+    chunk, stall = settings.pop("chunk"), settings.pop("stall")
+    loader = Loader(dataset, output=output, _chunk=chunk, _stall=stall, _warns=False, **settings)
     if device is not None:
         loader.to(device)
     loader.set_epoch(epoch)

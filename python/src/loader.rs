@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{self, Receiver, RecvTimeoutError},
     },
     task::Poll,
@@ -11,7 +11,7 @@ use std::{
 };
 
 use forebay_core::{Error, Key, Result, Sample};
-use forebay_loader::{Digest, Executor, Snapshot, Stopper, WorkerProgram};
+use forebay_loader::{Digest, Executor, Snapshot, Stall, Stopper, WorkerProgram};
 use pyo3::{
     exceptions::{PyRuntimeError, PyTimeoutError},
     intern,
@@ -33,6 +33,12 @@ use crate::{
 /// So long a call waits before it looks for signals, such as Ctrl-C.
 const SLICE: Duration = Duration::from_millis(50);
 
+/// What is told of waits, in words.
+type Stalls = Arc<Mutex<Vec<String>>>;
+
+/// The level of a warning.
+const WARNING: u32 = 2;
+
 /// A graph that runs. Every wait is without the interpreter's lock.
 #[pyclass(frozen, weakref, module = "forebay._native")]
 pub(crate) struct Loader {
@@ -44,6 +50,8 @@ pub(crate) struct Loader {
     names: values::Names,
     /// What its functions are known by.
     tag: u64,
+    /// What was told of waits, and is not logged yet.
+    stalls: Stalls,
     /// The process that made it: a fork has none of its threads.
     process: u32,
 }
@@ -92,6 +100,7 @@ struct Settings {
     digest: bool,
     /// Where pipes of this process find memory for batches.
     stock: Option<Py<Stock>>,
+    stall: f64,
 }
 
 impl Settings {
@@ -99,12 +108,19 @@ impl Settings {
         self,
         graph: forebay_loader::Graph,
         registry: &forebay_loader::Registry,
+        stalls: &Stalls,
     ) -> Result<forebay_loader::Loader> {
+        let executor = self.executor.as_ref().or(graph.run.executor.as_ref());
+        let executor = executor.map_or(Ok(Executor::default()), |text| text.parse())?;
         let mut builder = forebay_loader::Loader::builder(graph)
+            .executor(executor)
             .shuffles(self.shuffles)
             .allow_failures(self.allow_failures);
-        if let Some(executor) = self.executor {
-            builder = builder.executor(executor.parse::<Executor>()?);
+        // Inline, nobody but a thread more could tell of a wait, and each call of a pipe would note the time for it.
+        if executor != Executor::Inline {
+            let stalls = Arc::clone(stalls);
+            let tell = move |stall: &Stall| locked(&stalls).push(stall.to_string());
+            builder = builder.on_stall(seconds(self.stall)?, tell);
         }
         if let Some(seed) = self.seed {
             builder = builder.seed(seed);
@@ -127,10 +143,8 @@ impl Settings {
         if let Some((rank, world_size)) = self.ranks {
             builder = builder.ranks(rank, world_size);
         }
-        if let Some(seconds) = self.timeout {
-            let limit =
-                Duration::try_from_secs_f64(seconds).map_err(|error| Error::invalid(error.to_string()))?;
-            builder = builder.timeout(limit);
+        if let Some(limit) = self.timeout {
+            builder = builder.timeout(seconds(limit)?);
         }
         if let Some(file) = self.audit {
             builder = builder.audit(file);
@@ -150,6 +164,14 @@ impl Settings {
         }
         builder.build(&registry.with_tag(self.tag))
     }
+}
+
+fn seconds(count: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(count).map_err(|error| Error::invalid(error.to_string()))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Loader {
@@ -179,14 +201,17 @@ impl Loader {
             match self.with(py, |loader| Ok(loader.next_within(slice)))? {
                 Poll::Ready(Some(Ok(sample))) => {
                     if let Some(digest) = &self.digest {
-                        py.detach(|| digest.lock().unwrap_or_else(PoisonError::into_inner).update(&sample));
+                        py.detach(|| locked(digest).update(&sample));
                     }
                     return Ok(Poll::Ready(Some(sample)));
                 }
                 Poll::Ready(Some(Err(error))) => return Err(exception(py, &error)),
                 Poll::Ready(None) => return Ok(Poll::Ready(None)),
                 Poll::Pending if left == Some(Duration::ZERO) => return Ok(Poll::Pending),
-                Poll::Pending => py.check_signals()?,
+                Poll::Pending => {
+                    py.check_signals()?;
+                    self.log(py)?;
+                }
             }
         }
     }
@@ -199,8 +224,17 @@ impl Loader {
         }
     }
 
+    /// Has what there is to tell logged, while a call waits anyway.
+    fn log(&self, py: Python<'_>) -> PyResult<()> {
+        let lines = self.take_log(py);
+        if lines.is_empty() {
+            return Ok(());
+        }
+        py.import("forebay._loader")?.getattr("tell")?.call1((lines,)).map(drop)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<forebay_loader::Loader>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.inner)
     }
 
     /// Has it end, which another thread waits for; what failed at that is heard of it. None if it has ended, or is not of this process.
@@ -261,7 +295,8 @@ impl Loader {
     fn new(py: Python<'_>, graph: &Graph, registry: &Registry, settings: Settings) -> PyResult<Self> {
         let digest = settings.digest.then(Box::default);
         let tag = settings.tag;
-        let built = py.detach(|| settings.build(graph.0.clone(), &registry.0));
+        let stalls = Stalls::default();
+        let built = py.detach(|| settings.build(graph.0.clone(), &registry.0, &stalls));
         let loader = raise(py, built)?;
         let stopper = loader.stopper();
         Ok(Self {
@@ -270,6 +305,7 @@ impl Loader {
             digest,
             names: values::Names::default(),
             tag,
+            stalls,
             process: std::process::id(),
         })
     }
@@ -341,7 +377,7 @@ impl Loader {
 
     /// The digest of all samples that were given, if it was asked for.
     fn digest(&self) -> Option<String> {
-        self.digest.as_ref().map(|digest| digest.lock().unwrap_or_else(PoisonError::into_inner).finish())
+        self.digest.as_ref().map(|digest| locked(digest).finish())
     }
 
     /// How many samples an epoch has, where that is known.
@@ -375,9 +411,15 @@ impl Loader {
         lost.iter().map(tuple).collect()
     }
 
-    /// The lines that were logged since the last time: level, from 1 for an error to 4, and text.
-    fn take_log(&self, py: Python<'_>) -> PyResult<Vec<(u32, String)>> {
-        self.with(py, |loader| Ok(loader.take_log()))
+    /// The lines that were logged since the last time, and what was told of waits: level, from 1 for an error to 4, and text. None once it is closed.
+    fn take_log(&self, py: Python<'_>) -> Vec<(u32, String)> {
+        if self.process != std::process::id() {
+            return Vec::new();
+        }
+        let mut lines =
+            py.detach(|| self.lock().as_ref().map(forebay_loader::Loader::take_log)).unwrap_or_default();
+        lines.extend(locked(&self.stalls).drain(..).map(|line| (WARNING, line)));
+        lines
     }
 
     /// The ids of the worker processes.

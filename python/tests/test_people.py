@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import pickle
 import re
 import subprocess
@@ -12,7 +13,7 @@ import threading
 import warnings
 import xml.dom.minidom
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -273,6 +274,44 @@ def test_stats_are_a_mapping_and_a_table() -> None:
     assert below.startswith(f"limited by {stats.limiting}; ") and str(stats) == repr(stats)
     table = xml.dom.minidom.parseString(f"<div>{stats._repr_html_()}</div>")
     assert len(table.getElementsByTagName("tr")) == 4 and len(table.getElementsByTagName("td")) == 15
+
+
+class Heard(logging.Handler):
+    """Keeps what is logged, and says when a word is in it."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__()
+        self.word = word
+        self.found: list[tuple[int, str]] = []
+        self.called = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.found.append((record.levelno, record.getMessage()))
+        if self.word in record.getMessage():
+            self.called.set()
+
+
+@pytest.mark.parametrize("source", [False, True])
+def test_a_stall_is_logged_while_the_loader_waits(source: bool) -> None:
+    heard = Heard("py_source" if source else "py_map")
+
+    def held(sample: dict[str, Any]) -> dict[str, Any]:
+        assert heard.called.wait(100), "nobody said that this takes long"
+        return sample
+
+    def waits() -> Iterator[dict[str, Any]]:
+        yield held({"value": 0})
+
+    graph = fb.from_iterable(waits) if source else fb.range(1).map(held, on="threads")
+    log = logging.getLogger("forebay")
+    log.addHandler(heard)
+    try:
+        with graph.loader(num_workers=1, _stall=0.001) as loader:
+            assert [sample["value"] for sample in loader] == [0]
+    finally:
+        log.removeHandler(heard)
+    assert all(level == logging.WARNING and line.startswith("no sample for ") for level, line in heard.found)
+    assert heard.called.is_set()
 
 
 TRAIN = """
