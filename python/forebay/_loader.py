@@ -142,6 +142,8 @@ class Loader:
     budget: the most bytes that wait between pipes, as ``"256MiB"``.
     shuffles: ``False`` leaves out what shuffles, for validation.
     digest: keeps the digest that :meth:`digest` gives.
+    views: gives bytes as a read-only ``memoryview`` of the memory that they were read into, in place of a copy as ``bytes``. A view keeps all of
+    that memory, which may be a whole file's.
     output: ``"batch"`` gives :class:`Batch` with :class:`Array`; ``"numpy"``, ``"torch"`` and ``"jax"`` give a ``dict`` of theirs; ``"arrow"`` gives
     a ``pyarrow.RecordBatch``, of a batch.
     pin_memory: has ``output="torch"`` give tensors in pinned memory, which CUDA copies from by itself: ``.to("cuda", non_blocking=True)``. On
@@ -169,6 +171,7 @@ class Loader:
         output: str = "batch",
         digest: bool = False,
         pin_memory: bool = False,
+        views: bool = False,
         _chunk: int | None = None,
         _stall: float = 10.0,
         _warns: bool = True,
@@ -202,6 +205,7 @@ class Loader:
             "digest": digest,
             "pin_memory": pin_memory,
             "stall": _stall,
+            "views": views,
         }
         graph, sent = _placed(dataset, executor)
         tag = _calls.register(dataset._functions)

@@ -101,6 +101,7 @@ struct Settings {
     /// Where pipes of this process find memory for batches.
     stock: Option<Py<Stock>>,
     stall: f64,
+    views: bool,
 }
 
 impl Settings {
@@ -295,6 +296,7 @@ impl Loader {
     fn new(py: Python<'_>, graph: &Graph, registry: &Registry, settings: Settings) -> PyResult<Self> {
         let digest = settings.digest.then(Box::default);
         let tag = settings.tag;
+        let names = values::Names::viewing(settings.views);
         let stalls = Stalls::default();
         let built = py.detach(|| settings.build(graph.0.clone(), &registry.0, &stalls));
         let loader = raise(py, built)?;
@@ -303,7 +305,7 @@ impl Loader {
             inner: Mutex::new(Some(loader)),
             stopper,
             digest,
-            names: values::Names::default(),
+            names,
             tag,
             stalls,
             process: std::process::id(),

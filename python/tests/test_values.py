@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import io
 import json
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,35 @@ def test_plain_values_are_pythons_own(tmp_path: Path) -> None:
 def test_bytes_are_bytes(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"\x00\xff")
     assert fb.files(tmp_path / "a.bin").head()[0]["bytes"] == b"\x00\xff"
+
+
+def test_bytes_can_be_views_of_the_memory_that_they_were_read_into(tmp_path: Path) -> None:
+    def address(view: object) -> int:
+        return int(np.frombuffer(view, np.uint8).ctypes.data)
+
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, content in (("1.a", b"x" * 5000), ("1.b", b"\x00\xff")):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    graph = fb.files(tmp_path / "a.tar").untar()
+    for executor in ("inline", "threads:2", "processes:2"):
+        with graph.repeat_each(2).loader(executor=executor, views=True) as loader:
+            first, second = list(loader)
+        for view in (first["a"], first["b"]):
+            assert isinstance(view, memoryview) and view.readonly and (view.format, view.ndim) == ("B", 1)
+        assert (bytes(first["a"]), first["b"]) == (b"x" * 5000, b"\x00\xff")
+        # Both samples show the file as it lies in memory: the second member's bytes are as far behind the first's as in the file.
+        assert address(first["a"]) == address(second["a"])
+        assert address(first["b"]) - address(first["a"]) == 5120 + 512
+        kept = first["b"]
+        del loader, first, second, view
+        gc.collect()
+        assert kept == b"\x00\xff"
+    with graph.batch(1).loader(executor="inline", views=True, output="numpy") as loader:
+        (batch,) = loader
+    assert isinstance(batch["b"][0], memoryview) and batch["b"] == [b"\x00\xff"]
+    assert type(graph.head()[0]["b"]) is bytes
 
 
 def test_text_of_a_batch_is_a_list(tmp_path: Path) -> None:
