@@ -276,6 +276,17 @@ def test_stats_are_a_mapping_and_a_table() -> None:
     assert len(table.getElementsByTagName("tr")) == 4 and len(table.getElementsByTagName("td")) == 15
 
 
+def test_a_batch_of_ragged_fields_says_which_pipes_take_them() -> None:
+    items = [{"ids": np.arange(2), "n": 0}, {"ids": np.arange(3), "n": 1}]
+    with pytest.raises(fb.InvalidError, match=r"found int64 \[3\] after int64 \[2\]") as raised:
+        fb.from_list(items).batch(2).head()
+    assert raised.value.context["field"] == "ids"
+    for pipe in re.findall("`(.*?)`", raised.value.message):
+        (batch,) = fb.from_list(items).pipe(pipe, 2).head()
+        assert batch["n"].tolist() == [0, 1], pipe
+    assert re.findall("`(.*?)`", raised.value.message) == ["ragged_batch", "padded_batch"]
+
+
 class Heard(logging.Handler):
     """Keeps what is logged, and says when a word is in it."""
 

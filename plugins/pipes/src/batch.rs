@@ -1,6 +1,6 @@
 //! `batch`: consecutive samples stacked into one.
 
-use forebay_core::{Context, DataPipe, PipeInfo, Result, Str, Value, options};
+use forebay_core::{Context, DataPipe, Error, PipeInfo, Result, Str, Value, options};
 
 use crate::{
     rows::{Cut, Join, stream_of_cut},
@@ -31,7 +31,10 @@ pub struct Batch {
 
 /// Stacks values of one type and shape.
 #[derive(Debug)]
-pub(crate) struct Stack;
+pub(crate) struct Stack {
+    /// Whether an error names the pipes that batch what differs in shape.
+    pub(crate) hints: bool,
+}
 
 impl Join for Stack {
     type Column = Column;
@@ -42,7 +45,10 @@ impl Join for Stack {
 
     #[inline]
     fn push(&self, column: &mut Column, _: &str, value: &mut Value, row: usize, place: &Place) -> Result<()> {
-        column.push(value, row, place)
+        column.push(value, row, place).map_err(|error| match column.wants(value) {
+            Some(hint) if self.hints => Error::new(error.kind(), format!("{}\n{hint}", error.message())),
+            _ => error,
+        })
     }
 
     fn truncate(&self, column: &mut Column, rows: usize) {
@@ -76,7 +82,7 @@ impl DataPipe for Batch {
 
     fn new(options: BatchOptions) -> Result<Self> {
         let BatchOptions { size, drop_last, uids } = options;
-        Ok(Self { cut: Cut::new(Stack, size, drop_last, uids.as_deref()) })
+        Ok(Self { cut: Cut::new(Stack { hints: true }, size, drop_last, uids.as_deref()) })
     }
 }
 
@@ -261,9 +267,16 @@ mod tests {
         let cases = [
             (
                 x(4, tensor(&[2, 1], vec![0; 2])),
-                "cannot stack: found uint8 [2, 1] after uint8 [1, 2]",
+                "cannot stack: found uint8 [2, 1] after uint8 [1, 2]\n`padded_batch` pads what differs in shape",
                 Some("x"),
             ),
+            (
+                x(4, tensor(&[3, 2], vec![0; 6])),
+                "cannot stack: found uint8 [3, 2] after uint8 [1, 2]\n`ragged_batch` puts what differs in length end to end, \
+                 `padded_batch` pads it",
+                Some("x"),
+            ),
+            (x(4, tensor(&[2], vec![0; 2])), "cannot stack: found uint8 [2] after uint8 [1, 2]", Some("x")),
             (x(4, 7_i64.into()), "cannot stack: found int64 after uint8 [1, 2]", Some("x")),
             (
                 sample(4, &[("x", wide().get("x").unwrap().clone()), ("z", 1_i64.into())]),

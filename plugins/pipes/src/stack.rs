@@ -168,6 +168,23 @@ impl Column {
         Ok(())
     }
 
+    /// The pipes that batch this value with those before it, which it does not go with; none where it differs in more than shape.
+    pub(crate) fn wants(&self, value: &Value) -> Option<&'static str> {
+        let (Self::Joined { first, .. } | Self::Tensors { first, .. }, View::Tensor(tensor)) =
+            (self, value.view())
+        else {
+            return None;
+        };
+        let (held, found) = (first.shape(), tensor.shape());
+        if first.dtype() != tensor.dtype() || held.len() != found.len() || held == found {
+            return None;
+        }
+        Some(match held[1..] == found[1..] {
+            true => "`ragged_batch` puts what differs in length end to end, `padded_batch` pads it",
+            false => "`padded_batch` pads what differs in shape",
+        })
+    }
+
     /// A column with this first value.
     fn start(value: &mut Value, place: &Place) -> Result<Self> {
         Ok(match value.view() {

@@ -85,7 +85,7 @@ impl DataPipe for Window {
             Error::invalid(message).context("option", "stride")
         })?;
         let (held, spare) = (VecDeque::new(), Vec::new());
-        let (rows, members) = (Rows::new(Stack, None), Members::default());
+        let (rows, members) = (Rows::new(Stack { hints: false }, None), Members::default());
         let shift = shift.unwrap_or(size);
         Ok(Self { size, shift, stride, span, drop_last, held, gap: 0, spare, rows, members })
     }
