@@ -413,9 +413,10 @@ impl Loader {
         lost.iter().map(tuple).collect()
     }
 
-    /// The lines that were logged since the last time, and what was told of waits: level, from 1 for an error to 4, and text. None once it is closed.
+    /// The lines that were logged since the last time, and what was told of waits: level, from 1 for an error to 4, and text. None once it is closed,
+    /// and from within a function of the loader.
     fn take_log(&self, py: Python<'_>) -> Vec<(u32, String)> {
-        if self.process != std::process::id() {
+        if self.process != std::process::id() || pipes::is_within(self.tag) {
             return Vec::new();
         }
         let mut lines =
