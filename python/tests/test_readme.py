@@ -35,8 +35,23 @@ def blocks_of(name: str, language: str) -> list[str]:
 
 
 def test_there_are_pages() -> None:
-    assert len(PAGES) >= 17
-    assert len([page for page in PAGES if page.startswith("docs/guide/") and blocks_of(page, "sh")]) >= 1
+    assert len(PAGES) >= 30
+    assert {"README.md", "docs/guide/graph.md"} <= {page for page in PAGES if blocks_of(page, "sh")}
+
+
+def test_readme_is_a_first_look() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 120, "what is more than a first look has a page in docs/guide"
+
+
+def test_links_lead_to_files() -> None:
+    links = []
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+        links += [(page, link) for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) if "://" not in link]
+    assert len(links) >= 50
+    for page, link in links:
+        assert (ROOT / page).parent.joinpath(link).exists(), f"{page} names {link}"
 
 
 @pytest.mark.parametrize("name", [page for page in PAGES if not page.startswith(WITHOUT_CODE)])
@@ -51,7 +66,7 @@ def test_blocks_run(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     capsys.readouterr()
 
 
-@pytest.mark.parametrize("name", [page for page in PAGES if page.startswith("docs") and blocks_of(page, "sh")])
+@pytest.mark.parametrize("name", [page for page in PAGES if blocks_of(page, "sh")])
 def test_commands_run(name: str, tmp_path: Path) -> None:
     bash = shutil.which("bash")
     assert bash, "the commands are bash's"
