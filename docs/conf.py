@@ -1,4 +1,4 @@
-"""How the documentation for Python is built: ``sphinx-build -W docs OUT``, with the package installed."""
+"""How the documentation is built: ``sphinx-build -W docs OUT``, with the package installed."""
 
 from importlib.util import find_spec
 
@@ -6,7 +6,7 @@ project = "Forebay"
 copyright = "the authors of Forebay"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
-html_title = "Forebay for Python"
+html_title = "Forebay"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_mock_imports = [] if find_spec("torch") else ["torch"]
