@@ -64,8 +64,8 @@ mod writer;
 
 pub use forebay_abi as abi;
 pub use forebay_abi::{
-    Arena, ArrowData, ArrowParts, Buffer, BufferMut, Chunk, DType, FileView, Key, LentBytes, Limits, Port,
-    Sample, Schema, State, Str, Struct, Tensor, Value, View, Waker,
+    Arena, ArrowData, ArrowParts, Buffer, BufferMut, Chunk, DType, Element, FileView, Key, LentBytes, Limits,
+    Port, Sample, Schema, State, Str, Struct, Tensor, Value, View, Waker,
 };
 
 pub use crate::{
