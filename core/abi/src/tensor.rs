@@ -14,9 +14,9 @@ pub const MAX_DIMS: usize = 8;
 /// The fields hold what DLPack's `DLTensor` asks for, so an export copies pointers only.
 ///
 /// # Alignment
-/// The bytes of tensors from the in-tree plugins, from plugins in C and from a `Vec` of numbers start at a multiple of the
-/// element's size. A plugin that cuts tensors out of a file must copy those that do not; [`try_new`](Tensor::try_new)
-/// does not check it. [`as_slice`](Tensor::as_slice) does, and gives `None` for any other place.
+/// The bytes of a tensor start at a multiple of the element's size if they lie in memory that the host or a `Vec` of
+/// numbers gave, or come from a plugin in C. A tensor over bytes of a file may start anywhere, and
+/// [`try_new`](Tensor::try_new) does not check it. [`as_slice`](Tensor::as_slice) does, and gives `None` for any other place.
 ///
 /// ```
 /// use forebay_abi::Tensor;

@@ -44,6 +44,7 @@ pub mod tag {
 /// let value = Value::from("heron");
 /// assert!(matches!(value.view(), View::Str("heron")));
 /// assert_eq!(Value::from(17_u8).as_i64(), Some(17));
+/// assert!(matches!(Value::from(vec![0.5, 1.5]).view(), View::Tensor(_)));
 /// ```
 #[repr(C)]
 #[derive(StableAbi, Clone, Default)]
