@@ -42,6 +42,7 @@ mod decoder;
 pub mod descriptor;
 mod error;
 pub mod export;
+mod fields;
 mod kept;
 mod length;
 pub mod manifest;
@@ -75,6 +76,7 @@ pub use crate::{
     descriptor::{DecoderInfo, Magic, On, Opens, PipeInfo, StoreInfo, Uids},
     error::{Error, ErrorKind, Result},
     export::{Registrar, StaticPlugin},
+    fields::{Ragged, SampleExt, TensorView},
     kept::{Keep, Stamp, local_path},
     length::Length,
     maps::{WatchedMap, maps_cut},
