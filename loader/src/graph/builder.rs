@@ -81,8 +81,8 @@ impl Builder {
     /// use forebay_loader::{Graph, Registry};
     ///
     /// # #[cfg(feature = "bundled")] {
-    /// let error = Graph::builder().pipe("range").option("count", 9).pipe("bacth").option("size", 4);
-    /// let error = error.check(&Registry::new()?).unwrap_err();
+    /// let draft = Graph::builder().pipe("range").option("count", 9).pipe("bacth").option("size", 4);
+    /// let error = draft.check(&Registry::from_env()?).unwrap_err();
     /// assert_eq!(error.message(), "unknown pipe `bacth`; did you mean `batch`?");
     /// # }
     /// # Ok::<(), forebay_core::Error>(())
