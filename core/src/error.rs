@@ -1,6 +1,11 @@
 //! The one error type: what went wrong, where, why, and what its reader can do about it.
 
-use std::{borrow::Cow, fmt};
+use std::{
+    borrow::Cow,
+    error, fmt, io,
+    panic::{RefUnwindSafe, UnwindSafe},
+    sync::Arc,
+};
 
 use forebay_abi::{Fault, Key, abi_stable::std_types::Tuple2};
 
@@ -70,6 +75,21 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The message is a lower-case fragment that says what was found and what was expected.
 /// Every layer that knows more (file, member, pipe, plugin) adds one [`context`](Error::context).
 ///
+/// | name | what it is | method |
+/// |---|---|---|
+/// | `file` | the file, or its URL | [`file`](Error::file) |
+/// | `member` | the part of the file that a sample is: a member of a tar, a row | [`member`](Error::member) |
+/// | `sample` | the sample's key | [`key`](Error::key) |
+/// | `field` | the field of the sample | |
+/// | `byte`, `line`, `row`, `record` | the place in the file or in the field | |
+/// | `pipe` | the pipe that failed; `node` is its name in the graph | [`pipe`](Error::pipe) |
+/// | `option` | the option of the pipe | |
+/// | `decoder` | the decoder that failed | |
+/// | `plugin` | the plugin of the pipe or decoder, with its version | [`plugin`](Error::plugin) |
+/// | `next` | what to do | |
+///
+/// Plugins may add others. [`contexts`](Error::contexts) has all of them, [`get`](Error::get) one by its name.
+///
 /// ```
 /// use forebay_core::{Error, ErrorKind};
 ///
@@ -80,6 +100,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///     error.to_string(),
 ///     "header checksum is 12, expected 4711 (corrupt; byte 512, file shard-0001.tar)",
 /// );
+/// assert_eq!(error.file(), Some("shard-0001.tar"));
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
@@ -91,7 +112,24 @@ struct Inner {
     context: Vec<(String, String)>,
     /// What the error of another world is found by.
     cookie: Option<u64>,
+    source: Source,
 }
+
+/// The error that one was made of. It says nothing that the message does not say, so errors are equal without it.
+#[derive(Clone, Default)]
+struct Source(Option<Arc<dyn error::Error + Send + Sync>>);
+
+impl PartialEq for Source {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Source {}
+
+// Nobody changes an error once it is made, so a panic leaves none half changed.
+impl UnwindSafe for Source {}
+impl RefUnwindSafe for Source {}
 
 /// The name under which a cookie goes from library to library, which no place has.
 const COOKIE: &str = "\0cookie";
@@ -100,7 +138,50 @@ impl Error {
     /// Makes an error of `kind` that says `message`. URLs in it lose their secrets, as in every [`context`](Error::context):
     /// see [`without_secrets`].
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: clean(message.into()), context: Vec::new(), cookie: None }))
+        let message = clean(message.into());
+        Self(Box::new(Inner { kind, message, context: Vec::new(), cookie: None, source: Source::default() }))
+    }
+
+    /// Makes an error of any other error, so that a closure or a pipe may fail with that of another library by `?`
+    /// and `map_err(Error::other)`.
+    ///
+    /// The message is that of the error and of its [sources](std::error::Error::source), with `: ` between them. The kind is
+    /// [`ErrorKind::Io`] for an error of [`std::io`], and [`ErrorKind::Invalid`] for others. An [`Error`] stays what it is.
+    ///
+    /// [`source`](std::error::Error::source) gives the error back, in the library that made it: what crosses to the
+    /// host or to another process is the text. [`with_cookie`](Error::with_cookie) is for those who need more.
+    ///
+    /// ```
+    /// use std::error::Error as _;
+    /// use forebay_core::{Error, ErrorKind};
+    ///
+    /// let parse = |text: &str| text.parse::<u32>().map_err(Error::other);
+    /// let error = parse("heron").unwrap_err().context("field", "label");
+    /// assert_eq!(error.to_string(), "invalid digit found in string (invalid; field label)");
+    /// assert!(error.source().is_some_and(|source| source.is::<std::num::ParseIntError>()));
+    ///
+    /// let error = Error::other("the scale is 0, expected more");
+    /// assert_eq!((error.kind(), error.message()), (ErrorKind::Invalid, "the scale is 0, expected more"));
+    /// ```
+    pub fn other(error: impl Into<Box<dyn error::Error + Send + Sync>>) -> Self {
+        let error = match error.into().downcast::<Self>() {
+            Ok(error) => return *error,
+            Err(error) => error,
+        };
+        let kind = if error.is::<io::Error>() { ErrorKind::Io } else { ErrorKind::Invalid };
+        let mut message = error.to_string();
+        let mut next = error.source();
+        while let Some(source) = next {
+            let text = source.to_string();
+            // Some say what their source says.
+            if !message.ends_with(&text) {
+                message = format!("{message}: {text}");
+            }
+            next = source.source();
+        }
+        let mut made = Self::new(kind, message);
+        made.0.source = Source(Some(error.into()));
+        made
     }
 
     /// An [`ErrorKind::Corrupt`] error.
@@ -193,6 +274,36 @@ impl Error {
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.context.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
+
+    /// The file, or its URL, if one is known: the place called `file`.
+    #[must_use]
+    pub fn file(&self) -> Option<&str> {
+        self.get("file")
+    }
+
+    /// The part of the file that the sample is, such as a member of a tar: the place called `member`.
+    #[must_use]
+    pub fn member(&self) -> Option<&str> {
+        self.get("member")
+    }
+
+    /// The key of the sample, as text, if it happened to one: the place called `sample`.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.get("sample")
+    }
+
+    /// The pipe that failed, if one did: the place called `pipe`.
+    #[must_use]
+    pub fn pipe(&self) -> Option<&str> {
+        self.get("pipe")
+    }
+
+    /// The plugin whose code failed, as a name and a version, if one did: the place called `plugin`.
+    #[must_use]
+    pub fn plugin(&self) -> Option<&str> {
+        self.get("plugin")
+    }
 }
 
 /// The text without the secrets of URLs.
@@ -220,10 +331,16 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl error::Error for Error {
+    /// What [`other`](Error::other) made it of, in the library that did; the message has its text already.
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        let source = self.0.source.0.as_ref()?;
+        Some(&**source)
+    }
+}
 
-impl From<std::io::Error> for Error {
-    fn from(error: std::io::Error) -> Self {
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
         Self::new(ErrorKind::Io, error.to_string())
     }
 }
@@ -237,7 +354,7 @@ impl From<Fault> for Error {
         let cookie = cookies.first().and_then(|(_, value)| value.parse().ok());
         let kind = ErrorKind::from_code(fault.kind);
         let message = clean(fault.message.into());
-        Self(Box::new(Inner { kind, message, context, cookie }))
+        Self(Box::new(Inner { kind, message, context, cookie, source: Source::default() }))
     }
 }
 
@@ -247,5 +364,67 @@ impl From<Error> for Fault {
         let context = error.0.context.into_iter().chain(cookie);
         let context = context.map(|(name, value)| Tuple2(name.into(), value.into()));
         Self { kind: error.0.kind as u32, message: error.0.message.into(), context: context.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Outer(io::Error);
+
+    impl fmt::Display for Outer {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("the lookup failed")
+        }
+    }
+
+    impl error::Error for Outer {
+        fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn an_error_of_another_library_says_all_and_is_found_again() {
+        let error = Error::other(Outer(io::Error::other("no http://me:word@host/a?key=1")));
+        assert_eq!(error.message(), "the lookup failed: no http://host/a?…", "without secrets");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.clone().context("pipe", "map").source().unwrap().is::<Outer>());
+        // What crosses has the text alone.
+        let crossed = Error::from(Fault::from(error.clone()));
+        assert!(crossed.source().is_none());
+        assert_eq!(crossed, error, "the rest is the same");
+    }
+
+    #[test]
+    fn kinds_are_kept_where_they_are_known() {
+        let error = Error::other(io::Error::from(io::ErrorKind::NotFound));
+        assert_eq!(error.kind(), ErrorKind::Io);
+        let own = Error::corrupt("too short").context("byte", 7);
+        assert_eq!(Error::other(own.clone()), own);
+        assert!(Error::other(own).source().is_none());
+    }
+
+    #[test]
+    fn places_have_methods() {
+        let key = Key { origin: "a.tar".into(), name: "7.jpg".into(), ..Key::default() };
+        let error = Error::corrupt("too short")
+            .of_sample(&key)
+            .context("pipe", "decode")
+            .context("plugin", "image 1.0.0");
+        assert_eq!((error.file(), error.member()), (Some("a.tar"), Some("7.jpg")));
+        assert_eq!((error.pipe(), error.plugin()), (Some("decode"), Some("image 1.0.0")));
+        assert_eq!(error.key(), Some(key.to_string().as_str()));
+        assert_eq!(Error::corrupt("too short").file(), None);
+    }
+
+    #[test]
+    fn an_error_may_be_caught_with_a_panic() {
+        fn check<T: Send + Sync + RefUnwindSafe + UnwindSafe>(_: &T) {}
+        check(&Error::other("x"));
     }
 }

@@ -42,6 +42,7 @@ mod decoder;
 pub mod descriptor;
 mod error;
 pub mod export;
+mod fields;
 mod kept;
 mod length;
 pub mod manifest;
@@ -64,8 +65,8 @@ mod writer;
 
 pub use forebay_abi as abi;
 pub use forebay_abi::{
-    Arena, ArrowData, ArrowParts, Buffer, BufferMut, Chunk, DType, FileView, Key, LentBytes, Limits, Port,
-    Sample, Schema, State, Str, Struct, Tensor, Value, View, Waker,
+    Arena, ArrowData, ArrowParts, Buffer, BufferMut, Chunk, DType, Element, FileView, Key, LentBytes, Limits,
+    Port, Sample, Schema, State, Str, Struct, Tensor, Value, View, Waker,
 };
 
 pub use crate::{
@@ -75,6 +76,7 @@ pub use crate::{
     descriptor::{DecoderInfo, Magic, On, Opens, PipeInfo, StoreInfo, Uids},
     error::{Error, ErrorKind, Result},
     export::{Registrar, StaticPlugin},
+    fields::{Ragged, SampleExt, TensorView},
     kept::{Keep, Stamp, local_path},
     length::Length,
     maps::{WatchedMap, maps_cut},

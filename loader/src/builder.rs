@@ -114,6 +114,32 @@ impl LoaderBuilder {
         self
     }
 
+    /// Worker processes run this very program, which must call [`serve_if_worker`](crate::serve_if_worker) first thing in its `main`:
+    /// short for [`worker`](Self::worker) with the path of the program. So nothing else must be installed beside it.
+    ///
+    /// ```
+    /// use forebay_loader::{Executor, Graph, Loader, serve_if_worker};
+    ///
+    /// fn main() -> forebay_loader::Result<()> {
+    ///     serve_if_worker(); // returns at once, unless this process is a worker
+    ///     let graph = Graph::from_line("files 'shards/*.tar' | untar | decode | batch 64")?;
+    ///     let builder = Loader::builder(graph).executor(Executor::Processes(4)).worker_self()?;
+    ///     // builder.build(&registry)? starts four of them.
+    /// #   let _ = builder;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// `Io`, if the system does not say which file this program is.
+    pub fn worker_self(self) -> Result<Self> {
+        let program = std::env::current_exe().map_err(|error| {
+            Error::from(error)
+                .context("next", "name the program of worker processes by LoaderBuilder::worker")
+        })?;
+        Ok(self.worker(program))
+    }
+
     /// Where the work runs.
     #[must_use]
     pub fn executor(mut self, executor: Executor) -> Self {

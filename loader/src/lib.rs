@@ -47,8 +47,8 @@ mod tide;
 mod worker;
 
 pub use forebay_core::{
-    Buffer, DType, Error, ErrorKind, Key, Limits, Registrar, Result, Rng, Sample, Schema, Str, Tensor, Value,
-    View, nearest, without_secrets,
+    Buffer, DType, Element, Error, ErrorKind, Key, Limits, Ragged, Registrar, Result, Rng, Sample, SampleExt,
+    Schema, Str, Struct, Tensor, TensorView, Value, View, nearest, without_secrets,
 };
 
 pub use crate::{

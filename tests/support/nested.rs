@@ -21,7 +21,7 @@ fn run() -> Result<()> {
     let variable = |name: &str| env::var(name).unwrap_or_default();
     File::options().append(true).open(variable("COUNT"))?.write_all(b".")?;
     let graph = line(&variable("GRAPH"));
-    let builder = Loader::builder(graph).executor(Executor::Processes(4)).worker(env::current_exe()?);
+    let builder = Loader::builder(graph).executor(Executor::Processes(4)).worker_self()?;
     let mut loader = builder.build(&registry_in(Path::new(&variable("PLUGINS"))))?;
     loader.epoch(0).try_for_each(|sample| sample.map(drop))?;
     loader.finish()

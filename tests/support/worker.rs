@@ -20,7 +20,7 @@ fn main() -> ExitCode {
 /// Reads epoch after epoch, and writes a line with its workers' processes once they work.
 #[expect(clippy::print_stdout, reason = "whom the test asks for")]
 fn load(plugins: &Path, graph: &str) -> Result<()> {
-    let builder = Loader::builder(line(graph)).executor(Executor::Processes(2)).worker(env::current_exe()?);
+    let builder = Loader::builder(line(graph)).executor(Executor::Processes(2)).worker_self()?;
     let mut loader = builder.build(&registry_in(plugins))?;
     await_workers(&loader, 2);
     let mut told = false;

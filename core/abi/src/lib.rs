@@ -19,6 +19,7 @@ pub mod c;
 mod chunk;
 mod context;
 mod dtype;
+mod element;
 mod key;
 mod layout;
 mod maps;
@@ -43,6 +44,7 @@ pub use crate::{
     chunk::{Chunk, Port, Row},
     context::{Context, HostServices, HostServicesRef, Limits, Noting},
     dtype::DType,
+    element::Element,
     key::Key,
     maps::{Maps, MapsRef},
     outcome::{Fault, Outcome, State, code},

@@ -1,10 +1,10 @@
 //! Tensors: an element type, a shape, strides and a buffer.
 
-use std::fmt;
+use std::{fmt, slice};
 
 use abi_stable::StableAbi;
 
-use crate::{Buffer, DType};
+use crate::{Buffer, DType, Element};
 
 /// The most axes a tensor can have.
 pub const MAX_DIMS: usize = 8;
@@ -12,6 +12,20 @@ pub const MAX_DIMS: usize = 8;
 /// A dense block of numbers: [`DType`], shape, strides (in elements) and bytes.
 ///
 /// The fields hold what DLPack's `DLTensor` asks for, so an export copies pointers only.
+///
+/// # Alignment
+/// The bytes of a tensor start at a multiple of the element's size if they lie in memory that the host or a `Vec` of
+/// numbers gave, or come from a plugin in C. A tensor over bytes of a file may start anywhere, and
+/// [`try_new`](Tensor::try_new) does not check it. [`as_slice`](Tensor::as_slice) does, and gives `None` for any other place.
+///
+/// ```
+/// use forebay_abi::Tensor;
+///
+/// let tensor = Tensor::from(vec![3_i64, 4, 5]);
+/// assert_eq!(tensor.as_slice::<i64>(), Some(&[3, 4, 5][..]));
+/// assert_eq!(tensor.as_slice::<f32>(), None, "it holds int64");
+/// assert_eq!(tensor.dims(), Some([3]));
+/// ```
 #[repr(C)]
 #[derive(StableAbi, Clone, PartialEq)]
 pub struct Tensor {
@@ -80,7 +94,52 @@ impl Tensor {
         &self.strides[..(self.ndim as usize).min(MAX_DIMS)]
     }
 
-    /// All elements, in row-major order.
+    /// The length of each axis, if there are `N` axes.
+    ///
+    /// ```
+    /// # use forebay_abi::{DType, Tensor};
+    /// let image = Tensor::try_new(DType::U8, &[32, 48, 3], vec![0; 32 * 48 * 3].into())?;
+    /// let Some([height, width, channels]) = image.dims() else { panic!("found {image:?}") };
+    /// assert_eq!((height, width, channels), (32, 48, 3));
+    /// # Ok::<(), String>(())
+    /// ```
+    #[must_use]
+    pub fn dims<const N: usize>(&self) -> Option<[usize; N]> {
+        let shape: &[i64; N] = self.shape().try_into().ok()?;
+        Some(shape.map(|axis| axis as usize))
+    }
+
+    /// All elements in row-major order, as numbers of type `T`.
+    ///
+    /// `None` if the [`dtype`](Tensor::dtype) is another than `T`'s, the elements do not lie in row-major order, or the
+    /// bytes do not start at a multiple of the element's size. No element is copied or converted.
+    #[must_use]
+    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
+        if self.dtype != T::DTYPE {
+            return None;
+        }
+        if self.data.is_empty() {
+            return Some(&[]);
+        }
+        let place = self.data.as_ptr().cast::<T>();
+        if !self.is_row_major() || !place.is_aligned() || !self.data.len().is_multiple_of(size_of::<T>()) {
+            return None;
+        }
+        // SAFETY: `place` is aligned and names as many bytes as `data` keeps, which nobody changes; `Element` is sealed, and
+        // its types are numbers for which all bits are valid.
+        Some(unsafe { slice::from_raw_parts(place, self.data.len() / size_of::<T>()) })
+    }
+
+    /// Whether each axis steps over all that the axes behind it have.
+    fn is_row_major(&self) -> bool {
+        let mut axes = self.shape().iter().zip(self.strides()).rev();
+        let steps = axes.try_fold(1_i64, |step, (&len, &stride)| {
+            (len == 1 || stride == step).then(|| step.wrapping_mul(len))
+        });
+        steps.is_some()
+    }
+
+    /// The bytes of all elements, in row-major order.
     #[must_use]
     pub fn data(&self) -> &Buffer {
         &self.data

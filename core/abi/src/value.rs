@@ -6,6 +6,9 @@ use abi_stable::StableAbi;
 
 use crate::{ArrowData, Buffer, DType, Schema, Str, Tensor, shared::share};
 
+mod from;
+mod read;
+
 /// The numbers that tell values apart. New ones may come; a host or plugin that does not know one
 /// can still hold it, hand it on and free it.
 pub mod tag {
@@ -41,6 +44,7 @@ pub mod tag {
 /// let value = Value::from("heron");
 /// assert!(matches!(value.view(), View::Str("heron")));
 /// assert_eq!(Value::from(17_u8).as_i64(), Some(17));
+/// assert!(matches!(Value::from(vec![0.5, 1.5]).view(), View::Tensor(_)));
 /// ```
 #[repr(C)]
 #[derive(StableAbi, Clone, Default)]
@@ -315,40 +319,6 @@ impl Value {
         }
     }
 
-    /// The integer, if this is one that fits.
-    #[must_use]
-    pub fn as_i64(&self) -> Option<i64> {
-        match self.view() {
-            View::Int(int) => Some(int),
-            View::UInt(int) => i64::try_from(int).ok(),
-            _ => None,
-        }
-    }
-
-    /// The text, if this is text.
-    #[must_use]
-    pub fn as_str(&self) -> Option<&str> {
-        match self.view() {
-            View::Str(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// The bytes, if these are bytes or text.
-    #[must_use]
-    pub fn as_bytes(&self) -> Option<&Buffer> {
-        matches!(self.tag, tag::BYTES | tag::STR).then_some(&self.payload)
-    }
-
-    /// The tensor, if this is one.
-    #[must_use]
-    pub fn as_tensor(&self) -> Option<&Tensor> {
-        match self.view() {
-            View::Tensor(tensor) => Some(tensor),
-            _ => None,
-        }
-    }
-
     /// The object, if [`opaque`](Value::opaque) of this very library made it of this type.
     #[must_use]
     pub fn downcast<T: 'static>(&self) -> Option<&T> {
@@ -398,68 +368,6 @@ fn half_to_f64(bits: u16) -> f64 {
         0x1f if fraction == 0.0 => f64::INFINITY,
         0x1f => f64::NAN,
         exponent => (1.0 + fraction / 1024.0) * 2f64.powi(i32::from(exponent) - 15),
-    }
-}
-
-macro_rules! scalars {
-    ($($from:ty => $dtype:ident, $bits:expr;)*) => {
-        $(impl From<$from> for Value {
-            #[inline]
-            fn from(value: $from) -> Self {
-                let bits: fn($from) -> u64 = $bits;
-                Self::scalar(DType::$dtype, bits(value))
-            }
-        })*
-    };
-}
-
-scalars! {
-    bool => BOOL, u64::from;
-    i8 => I8, |value| value as u64;
-    i16 => I16, |value| value as u64;
-    i32 => I32, |value| value as u64;
-    i64 => I64, |value| value as u64;
-    u8 => U8, u64::from;
-    u16 => U16, u64::from;
-    u32 => U32, u64::from;
-    u64 => U64, |value| value;
-    f32 => F32, |value| value.to_bits().into();
-    f64 => F64, f64::to_bits;
-}
-
-impl From<Buffer> for Value {
-    fn from(payload: Buffer) -> Self {
-        Self { tag: tag::BYTES, word: 0, payload }
-    }
-}
-
-impl From<Str> for Value {
-    fn from(text: Str) -> Self {
-        Self { tag: tag::STR, word: 0, payload: text.into_buffer() }
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Str::from(text).into()
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Str::from(text).into()
-    }
-}
-
-impl From<Tensor> for Value {
-    fn from(tensor: Tensor) -> Self {
-        Self::boxed(tag::TENSOR, tensor)
-    }
-}
-
-impl From<ArrowData> for Value {
-    fn from(data: ArrowData) -> Self {
-        Self::boxed(tag::ARROW, data)
     }
 }
 

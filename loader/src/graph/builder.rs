@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use forebay_core::{Error, Result};
 use serde_json::Value;
 
-use super::{Graph, Input, MAX_NODES, Node, POSITIONAL, Settings};
+use super::{Catalog, Graph, Input, MAX_NODES, Node, POSITIONAL, Settings};
 
 /// Words that are no option's name: they are, or are kept for, words about the node itself.
 const RESERVED: [&str; 3] = ["name", "pipe", "inputs"];
@@ -19,8 +19,8 @@ pub(super) const MAX_DEPTH: usize = 32;
 /// ```
 /// # use forebay_loader::graph::{Draft, Graph};
 /// let graph = Graph::builder()
-///     .node(Draft::new("files").name("a").option("paths", "a/*.tar").inputs([""; 0]))
-///     .node(Draft::new("files").name("b").option("paths", "b/*.tar").inputs([""; 0]))
+///     .node(Draft::source("files").name("a").option("paths", "a/*.tar"))
+///     .node(Draft::source("files").name("b").option("paths", "b/*.tar"))
 ///     .node(Draft::new("zip").inputs(["a", "b"]))
 ///     .pipe("batch")
 ///     .option("size", 64)
@@ -73,6 +73,30 @@ impl Builder {
     pub fn build(self) -> Result<Graph> {
         assemble(self.drafts, self.run)
     }
+
+    /// Makes the graph, and has `catalog` say what is wrong with it: mostly a [`Registry`](crate::Registry), which knows the
+    /// pipes that there are. [`build`](Self::build) knows none, so a misspelt pipe fails when a loader is made of the graph.
+    ///
+    /// ```
+    /// use forebay_loader::{Graph, Registry};
+    ///
+    /// # #[cfg(feature = "bundled")] {
+    /// let draft = Graph::builder().pipe("range").option("count", 9).pipe("bacth").option("size", 4);
+    /// let error = draft.check(&Registry::from_env()?).unwrap_err();
+    /// assert_eq!(error.message(), "unknown pipe `bacth`; did you mean `batch`?");
+    /// # }
+    /// # Ok::<(), forebay_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`build`](Self::build), and of [`Graph::check`]: the nearest name for a pipe or an option that does not exist, values
+    /// of the wrong type, wrong inputs.
+    pub fn check(self, catalog: &dyn Catalog) -> Result<Graph> {
+        let graph = self.build()?;
+        // As it was written: options by position, and samplers where they stand.
+        graph.check(catalog)?;
+        Ok(graph)
+    }
 }
 
 /// One node as written: what is left out gets its default when the graph is made.
@@ -89,6 +113,23 @@ impl Draft {
     #[must_use]
     pub fn new(pipe: impl Into<String>) -> Self {
         Self { pipe: pipe.into(), ..Self::default() }
+    }
+
+    /// A node that runs `pipe` and reads no other: a source that stands behind another node.
+    ///
+    /// ```
+    /// # use forebay_loader::graph::{Draft, Graph};
+    /// let graph = Graph::builder()
+    ///     .node(Draft::source("range").option("count", 3))
+    ///     .node(Draft::source("range").option("count", 5))
+    ///     .node(Draft::new("chain").inputs(["range", "range-2"]))
+    ///     .build()?;
+    /// assert_eq!(graph.to_string(), "range count=3 ; range count=5 ; chain <range, range-2>");
+    /// # Ok::<(), forebay_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn source(pipe: impl Into<String>) -> Self {
+        Self { pipe: pipe.into(), inputs: Some(Vec::new()), ..Self::default() }
     }
 
     /// Names it; otherwise it has its pipe's name, made unique by `-2`, `-3`.

@@ -442,3 +442,20 @@ fn the_builder_refuses_what_no_form_could_write() {
     assert!(Graph::builder().node(Draft::new("a").name("b.1")).build().is_err());
     assert!(Graph::builder().pipe("a").option("x", 1).option("x", 2).build().is_err());
 }
+
+#[test]
+fn the_builder_checks_a_graph_against_a_catalog_and_leaves_it_as_it_was() {
+    let chain =
+        |pipe: &str| Graph::builder().pipe("files").option(POSITIONAL, "a").pipe(pipe).option("size", 2);
+    assert_eq!(chain("batch").check(&pipes()).unwrap(), line("files a | batch size=2"));
+    let error = chain("bacth").check(&pipes()).unwrap_err();
+    assert_eq!(error.message(), "unknown pipe `bacth`; did you mean `batch`?");
+    assert_eq!((error.get("node"), error.get("plugins")), (Some("bacth"), Some("/plugins")));
+}
+
+#[test]
+fn a_source_reads_no_node_wherever_it_stands() {
+    let files = |name: &str| Draft::source("files").name(name).option("paths", "x");
+    let graph = Graph::builder().node(files("a")).node(files("b")).node(Draft::new("zip").inputs(["a", "b"]));
+    assert_eq!(graph.check(&pipes()).unwrap(), line("files @a paths=x ; files @b paths=x ; zip <a, b>"));
+}

@@ -80,8 +80,8 @@ pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, solo: Option<SoloSetup>) 
 /// In a process that a loader started as a worker: works until that loader is gone, and never returns. In any other
 /// process it returns at once.
 ///
-/// The command `forebay` calls it first thing; a program that names itself as the
-/// [worker](crate::LoaderBuilder::worker) must do so too, before it starts threads or prints.
+/// The command `forebay` calls it first thing; a program that is [its own worker](crate::LoaderBuilder::worker_self)
+/// must do so too, before it starts threads or prints.
 pub fn serve_if_worker() {
     serve_if_worker_with(|_| Ok(()));
 }

@@ -102,7 +102,7 @@ pub fn worker_program() -> Result<PathBuf> {
     found.ok_or_else(|| {
         Error::invalid(format!(
             "worker processes need the command forebay: looked for {PROGRAM}, beside this program, and in PATH; \
-             a program that calls serve_if_worker may name itself"
+             a program that calls serve_if_worker first may be its own, by LoaderBuilder::worker_self"
         ))
     })
 }
