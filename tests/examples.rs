@@ -11,7 +11,7 @@ use std::{
 use forebay_tests::{
     Cargo,
     command::{all, forebay, json},
-    lock_file, root, write,
+    lock_file, root, within_deadline, write,
 };
 use serde_json::Value;
 
@@ -133,4 +133,38 @@ fn the_examples_want_no_more_than_they_say() {
         let found: Vec<_> = manifest["dependencies"].as_table().unwrap().keys().collect();
         assert_eq!(found, dependencies, "{example}");
     }
+}
+
+/// What a program of `examples/rust` prints, run at the root of the repository with our plugins.
+fn printed(program: &str) -> String {
+    let file = Cargo::workspace(&root()).arg("--examples").build(&format!("examples/{program}"));
+    let mut command = Command::new(file);
+    command.current_dir(root()).env_clear().env("HOME", "/nowhere");
+    command.env("FOREBAY_PLUGIN_SYSTEM_PATH", "").env("FOREBAY_PLUGIN_PATH", all());
+    let output = within_deadline(move || command.output().unwrap());
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn brightness_reads_every_photograph_in_workers_that_are_the_program_itself() {
+    let printed = printed("brightness");
+    let counts = printed.lines().map(|line| line.split(' ').nth(2).unwrap().parse::<u32>().unwrap());
+    assert_eq!((counts.clone().count(), counts.sum::<u32>()), (5, 198), "{printed}");
+}
+
+#[test]
+fn resume_gives_each_line_once_over_two_loaders() {
+    let printed = printed("resume");
+    let mut found: Vec<_> = printed.lines().map(|line| line.split_once("] ").unwrap()).collect();
+    for (letters, text) in &found {
+        let words: Vec<_> = text.split_whitespace().map(|word| word.chars().count().to_string()).collect();
+        assert_eq!(*letters, format!("[{}", words.join(", ")));
+    }
+    found.sort_by_key(|(_, text)| *text);
+    let file = folder("dedup_plugin").join("tests/data/headlines.txt");
+    let text = fs::read_to_string(file).unwrap();
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(found.into_iter().map(|(_, text)| text).collect::<Vec<_>>(), lines);
 }
