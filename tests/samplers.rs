@@ -21,7 +21,7 @@ const GRAPHS: [(&str, usize); 8] = [
 ];
 
 fn graph(text: &str) -> String {
-    text.replace("WEIGHTS", &["0, 1, 2"; 30].join(", ")).replace("ROOT", root().to_str().unwrap())
+    text.replace("WEIGHTS", &["0, 1, 2"; 30].join(", ")).replace("ROOT", &root().to_string_lossy())
 }
 
 #[test]

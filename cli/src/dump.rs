@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args as Arguments;
-use forebay_loader::{Executor, Loader, Sample, Str, Tensor, Value, View};
+use forebay_loader::{Executor, Sample, Str, Tensor, Value, View};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -48,7 +48,7 @@ pub(crate) struct Args {
 pub(crate) fn dump(args: &Args, plugins: &open::Plugins) -> Result {
     let registry = open::registry(plugins)?;
     let Input { graph, survey } = open::input(&args.path, &registry)?;
-    let mut builder = Loader::builder(graph).epochs(1).allow_failures(args.allow_failures);
+    let mut builder = plugins.builder(graph).epochs(1).allow_failures(args.allow_failures);
     if let Some(executor) = args.executor {
         builder = builder.executor(executor);
     }

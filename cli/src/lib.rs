@@ -20,7 +20,7 @@ mod unit;
 use std::{ffi::OsString, path::PathBuf, time::Instant};
 
 use clap::{Parser, Subcommand};
-use forebay_loader::{Graph, Lint, Registrar};
+use forebay_loader::{Graph, Lint, Registrar, WorkerProgram};
 
 /// Turns shards into training batches, through plugins found at run time.
 #[derive(Parser)]
@@ -61,6 +61,8 @@ pub struct Home {
     pub plugins: Vec<PathBuf>,
     /// Pipes that are linked into the program, and into its workers.
     pub linked: Option<Linked>,
+    /// What worker processes run. None for what [`LoaderBuilder::worker`](forebay_loader::LoaderBuilder::worker) says.
+    pub worker: Option<WorkerProgram>,
 }
 
 /// Pipes of the program's own.

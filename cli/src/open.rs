@@ -7,7 +7,8 @@ use std::{
 
 use clap::Args;
 use forebay_loader::{
-    Error, Graph, Isolation, Registry, Search, Survey, Trust, graph::Catalog as _, nearest, registry::Why,
+    Error, Graph, Isolation, Loader, LoaderBuilder, Registry, Search, Survey, Trust, graph::Catalog as _,
+    nearest, registry::Why,
 };
 
 use crate::{
@@ -58,6 +59,15 @@ impl Plugins {
             Some(linked) => Registry::with_linked_in_workers(search, linked.register)?,
             None => Registry::new(search)?,
         })
+    }
+
+    /// What builds the loader of a graph.
+    pub(crate) fn builder(&self, graph: Graph) -> LoaderBuilder {
+        let builder = Loader::builder(graph);
+        match &self.home.worker {
+            Some(worker) => builder.worker(worker.clone()),
+            None => builder,
+        }
     }
 
     fn named(&self, search: forebay_loader::Result<Search>) -> Result<Search> {

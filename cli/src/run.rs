@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Args, plugins: &open::Plugins, begun: Instant) -> Resul
     let registry = open::registry(plugins)?;
     let Input { graph, survey } = open::input(&args.graph, &registry)?;
     let resume = args.resume.as_deref().map(saves::read).transpose().map_err(Stop::Usage)?;
-    let (mut loader, settings) = build(args, graph, resume, &registry)?;
+    let (mut loader, settings) = build(args, plugins, graph, resume, &registry)?;
     // A plugin may change the folder that this process works in.
     let absolute = |path: &Option<PathBuf>| path.as_deref().map(path::absolute).transpose();
     let (snapshot, resumed) = (absolute(&args.snapshot)?, absolute(&args.resume)?);
@@ -210,6 +210,7 @@ pub(crate) fn rank(text: &str) -> std::result::Result<(u32, u32), String> {
 
 fn build(
     args: &Args,
+    plugins: &open::Plugins,
     graph: Graph,
     resume: Option<Snapshot>,
     registry: &Registry,
@@ -223,7 +224,7 @@ fn build(
     let seed = args.seed.or(of_snapshot).or(graph.run.seed).unwrap_or(0);
     let epochs = epochs(args.epochs, graph.run.epochs, resume.as_ref());
     let mut builder =
-        Loader::builder(graph).executor(executor).seed(seed).epochs(epochs.1).shuffles(!args.no_shuffle);
+        plugins.builder(graph).executor(executor).seed(seed).epochs(epochs.1).shuffles(!args.no_shuffle);
     builder = builder.allow_failures(args.allow_failures);
     if let Some(limit) = args.limit {
         builder = builder.limit(limit);

@@ -39,11 +39,20 @@ mod _native {
     }
 
     /// Runs the command `forebay` with these arguments, and gives its exit code. The library is this module's file; plugins in `places` come before those
-    /// of the environment.
+    /// of the environment. Its workers run the program `worker`, with its arguments, if that is not empty.
     #[pyfunction]
-    fn command(py: Python<'_>, args: Vec<OsString>, library: PathBuf, places: Vec<PathBuf>) -> u8 {
+    fn command(
+        py: Python<'_>,
+        args: Vec<OsString>,
+        library: PathBuf,
+        places: Vec<PathBuf>,
+        worker: Vec<String>,
+    ) -> u8 {
+        let worker = worker.split_first();
+        let worker = worker.map(|(program, args)| forebay_loader::WorkerProgram::new(program).args(args));
         let linked = forebay_cli::Linked { register: crate::pipes::register, lints: crate::explain::unheld };
-        let home = forebay_cli::Home { library: Some(library), plugins: places, linked: Some(linked) };
+        let home =
+            forebay_cli::Home { library: Some(library), plugins: places, linked: Some(linked), worker };
         py.detach(|| forebay_cli::run(args, home))
     }
 

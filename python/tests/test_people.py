@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import os
 import pickle
 import re
 import subprocess
@@ -98,6 +99,15 @@ def test_the_command_comes_with_the_package() -> None:
     if not script.exists():
         pytest.skip("the script is not beside the interpreter")
     assert subprocess.run([script, "head", "range 2"], capture_output=True, timeout=60, check=True).stdout
+
+
+def test_the_commands_workers_are_this_interpreter_where_no_script_is(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.symlink_to(Path(sys.executable).resolve())
+    asked = [python, "-m", "forebay", "run", "--executor", "processes:2", "range 100 | batch 10"]
+    alone = {"PATH": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(asked, env=alone, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0 and "10 batches" in done.stdout, done
 
 
 def test_the_command_and_loaders_agree_on_the_digest_of_the_photographs() -> None:
