@@ -81,7 +81,7 @@ impl Builder {
     /// use forebay_loader::{Graph, Registry};
     ///
     /// # #[cfg(feature = "bundled")] {
-    /// let draft = Graph::builder().pipe("range").option("count", 9).pipe("bacth").option("size", 4);
+    /// let draft = Graph::builder().pipe("range").option("stop", 9).pipe("bacth").option("size", 4);
     /// let error = draft.check(&Registry::from_env()?).unwrap_err();
     /// assert_eq!(error.message(), "unknown pipe `bacth`; did you mean `batch`?");
     /// # }
@@ -120,11 +120,11 @@ impl Draft {
     /// ```
     /// # use forebay_loader::graph::{Draft, Graph};
     /// let graph = Graph::builder()
-    ///     .node(Draft::source("range").option("count", 3))
-    ///     .node(Draft::source("range").option("count", 5))
-    ///     .node(Draft::new("chain").inputs(["range", "range-2"]))
+    ///     .node(Draft::source("range").option("stop", 3))
+    ///     .node(Draft::source("range").option("stop", 5))
+    ///     .node(Draft::new("concat").inputs(["range", "range-2"]))
     ///     .build()?;
-    /// assert_eq!(graph.to_string(), "range count=3 ; range count=5 ; chain <range, range-2>");
+    /// assert_eq!(graph.to_string(), "range stop=3 ; range stop=5 ; concat <range, range-2>");
     /// # Ok::<(), forebay_core::Error>(())
     /// ```
     #[must_use]
