@@ -104,7 +104,7 @@ def test_the_command_comes_with_the_package() -> None:
 def test_the_commands_workers_are_this_interpreter_where_no_script_is(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.symlink_to(Path(sys.executable).resolve())
-    asked = [python, "-m", "forebay", "run", "--executor", "processes:2", "range 100 | batch 10"]
+    asked = [str(python), "-m", "forebay", "run", "--executor", "processes:2", "range 100 | batch 10"]
     alone = {"PATH": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(asked, env=alone, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0 and "10 batches" in done.stdout, done
