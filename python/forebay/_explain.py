@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from forebay import plugins
 from forebay._lints import Lint
-from forebay._loader import _placed, _ranks, _release, executor_of, locked
+from forebay._loader import _placed, _release
+from forebay._settings import executor_of, locked, ranks_of
 
 if TYPE_CHECKING:
     from forebay._dataset import Dataset
@@ -45,5 +46,5 @@ def explain(
     executor = executor_of(num_workers, executor)
     graph, sent = _placed(dataset, executor)
     _release(0, sent)  # Only where functions would run is asked here.
-    return Explanation(*graph.explain(plugins.registry(), executor, _ranks(ranks), locked()))
+    return Explanation(*graph.explain(plugins.registry(), executor, ranks_of(ranks), locked()))
 

@@ -6,9 +6,7 @@ import atexit
 import functools
 import json
 import logging
-import operator
 import os
-import sys
 import threading
 import warnings
 import weakref
@@ -17,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forebay import _calls, _device, _lints, _worker, plugins
 from forebay._errors import ForebayError, InvalidError
-from forebay._native import Array, Columns, Form, Graph, Origin, arrow_stream, parse_bytes
+from forebay._native import Array, Columns, Form, Graph, Origin, arrow_stream
 from forebay._native import Loader as Native
 from forebay._nodes import Node
+from forebay._settings import bytes_of, executor_of, locked, ranks_of, whole
 from forebay._stats import Stats
 
 if TYPE_CHECKING:
@@ -189,12 +188,12 @@ class Loader:
         self._copies: _device.Copies | None = None
         self._settings: dict[str, Any] = {
             "executor": executor,
-            "seed": _whole("seed", seed),
-            "epochs": _whole("epochs", epochs),
-            "budget": _whole("budget", _bytes(budget)),
-            "ahead": _whole("ahead", ahead),
-            "limit": _whole("limit", limit),
-            "ranks": _ranks(ranks),
+            "seed": whole("seed", seed),
+            "epochs": whole("epochs", epochs),
+            "budget": whole("budget", bytes_of(budget)),
+            "ahead": whole("ahead", ahead),
+            "limit": whole("limit", limit),
+            "ranks": ranks_of(ranks),
             "shuffles": shuffles,
             "allow_failures": allow_failures,
             "timeout": timeout,
@@ -309,7 +308,7 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """Has the next ``iter()`` begin this epoch. If it is to go on in this very epoch, it does."""
-        _whole("epoch", epoch)
+        whole("epoch", epoch)
         with self._lock:
             if self._state is not None and _epoch_of(self._state) == epoch:
                 return
@@ -380,23 +379,6 @@ def tell(lines: Iterable[tuple[int, str]]) -> None:
         log.log(LEVELS.get(level, logging.INFO), "%s", line)
 
 
-def executor_of(num_workers: int | None, executor: str | None) -> str | None:
-    """Where a loader with these settings runs; None for where its graph says."""
-    if num_workers is None:
-        return executor
-    if executor is not None:
-        raise InvalidError("found num_workers and executor, expected one of them")
-    if num_workers < 0:
-        raise InvalidError(f"num_workers is {num_workers}, expected 0 or more")
-    return f"threads:{num_workers}" if num_workers else "inline"
-
-
-def locked() -> bool:
-    """Whether the interpreter has a lock, which one thread at a time holds."""
-    enabled: Any = getattr(sys, "_is_gil_enabled", None)
-    return enabled is None or bool(enabled())
-
-
 def _epoch_of(state: str) -> int:
     """The epoch that a state goes on in."""
     snapshot = json.loads(state)
@@ -455,36 +437,6 @@ def _release(tag: int, sent: _calls.Sent | None) -> None:
     _calls.forget(tag)
     if sent is not None:
         sent.close()
-
-
-def _ranks(ranks: tuple[int, int] | str | None) -> tuple[int, int] | None:
-    if ranks is None:
-        return None
-    if ranks == "env":
-        missing = [name for name in ("RANK", "WORLD_SIZE") if name not in os.environ]
-        if missing:
-            raise InvalidError(f"found no {' and '.join(missing)} in the environment, which ranks='env' reads")
-        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    if isinstance(ranks, str):
-        raise InvalidError(f"ranks is {ranks!r}, expected (rank, world_size) or 'env'")
-    rank, world_size = ranks
-    if not 0 <= rank < world_size:
-        raise InvalidError(f"ranks is {ranks}, expected a rank from 0 to one below the world size")
-    return rank, world_size
-
-
-def _whole(name: str, value: int | None) -> int | None:
-    """A setting that is a whole number, or of a type that says which it is."""
-    if value is None:
-        return None
-    number = operator.index(value)
-    if not 0 <= number < 2**64:
-        raise InvalidError(f"{name} is {number}, expected a whole number from 0 to 2**64 - 1")
-    return number
-
-
-def _bytes(size: int | str | None) -> int | None:
-    return parse_bytes(size) if isinstance(size, str) else size
 
 
 def _fetched(native: Native, pinned: _device.Pinned | None, waits: bool) -> Any:

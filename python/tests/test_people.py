@@ -79,7 +79,7 @@ def test_a_folder_of_pictures_has_images_and_labels(tmp_path: Path) -> None:
 
 
 def _locked() -> bool:
-    from forebay._loader import locked
+    from forebay._settings import locked
 
     return locked()
 
