@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 PAGES = ["README.md", "python/README.md", *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md"))]
 # Pages of tables and lists, and of Rust.
-WITHOUT_CODE = ("docs/index.md", "docs/coming-from/", "docs/guide/rust.md")
+WITHOUT_CODE = ("docs/index.md", "docs/coming-from/", "docs/guide/rust.md", "docs/inside/")
 # What commands read.
 LINKED = ("examples", "plugins", "tests")
 

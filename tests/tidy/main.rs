@@ -1,5 +1,5 @@
 //! Rules of the house that no compiler checks. Each check says what it found, and fails when it found nothing to
-//! look at. ARCHITECTURE.md has the reasons.
+//! look at. ARCHITECTURE.md and docs/inside have the reasons.
 
 mod arrows;
 mod faults;
