@@ -115,6 +115,15 @@ fn a_map_that_drifted_is_found() {
 }
 
 #[test]
+fn a_map_that_is_a_book_and_wide_pages_are_found() {
+    let with = |more: String| house_with("ARCHITECTURE.md", |text| text.to_owned() + &more);
+    assert_found(with("x\n".repeat(180)), "ARCHITECTURE.md: 188 lines, at most 180");
+    let wide = "x".repeat(111);
+    assert_found(with(wide.clone()), "ARCHITECTURE.md:9: 111 characters, at most 110");
+    assert_eq!(with(format!("| {wide} |\n```\n{wide}\n```\n")), [""; 0]);
+}
+
+#[test]
 fn a_bare_plugin_is_found() {
     let found = house_with("plugins/tar/Cargo.toml", |text| text.replace("'cdylib', ", ""));
     assert_found(found, "crate-type must be cdylib and rlib");
