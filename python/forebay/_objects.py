@@ -6,6 +6,7 @@ import io
 import pickle
 import sys
 from collections.abc import Iterator
+from functools import cache, partial
 from typing import Any
 
 from forebay import _calls
@@ -21,8 +22,10 @@ class _Leaves:
     """What takes arrays out of a pickle."""
 
     def __init__(self, file: io.BytesIO) -> None:
-        super().__init__(file, protocol=5, buffer_callback=self.stays)  # type: ignore[call-arg]
-        self.leaves: list[Any] = []
+        leaves: list[Any] = []
+        # Not a method: the pickler and its callback would keep each other, and the arrays, until the garbage collector comes by.
+        super().__init__(file, protocol=5, buffer_callback=partial(_stays, leaves))  # type: ignore[call-arg]
+        self.leaves = leaves
         self.array = getattr(sys.modules.get("numpy"), "ndarray", None)
         self.tensor = getattr(sys.modules.get("torch"), "Tensor", None)
 
@@ -36,19 +39,21 @@ class _Leaves:
             return "torch", len(self.leaves) - 1
         return None
 
-    def stays(self, buffer: pickle.PickleBuffer) -> bool:
-        """Whether a buffer stays in the pickle: of an array of some other type, of a table."""
-        view = buffer.raw()
-        if view.nbytes < SMALL:
-            return True
-        self.leaves.append(view)
-        return False
+
+def _stays(leaves: list[Any], buffer: pickle.PickleBuffer) -> bool:
+    """Whether a buffer stays in the pickle: of an array of some other type, of a table."""
+    view = buffer.raw()
+    if view.nbytes < SMALL:
+        return True
+    leaves.append(view)
+    return False
 
 
 class _Packer(_Leaves, pickle.Pickler):
     pass
 
 
+@cache
 def _packer_of_all() -> Any:
     """A pickler that takes along what only this program defines; none where cloudpickle is not installed."""
     try:
@@ -72,27 +77,37 @@ def _plain(tensor: Any) -> bool:
 
 
 class _Unpacker(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, leaves: list[Any]) -> None:
-        super().__init__(file, buffers=self.buffers())
+    def __init__(self, file: io.BytesIO, leaves: _Unread) -> None:
+        super().__init__(file, buffers=leaves)
         self.leaves = leaves
-        self.at = 0
-
-    def buffers(self) -> Iterator[Any]:
-        """The leaves that have no name in the pickle. All are read in the order in which they were written."""
-        while True:
-            self.at += 1
-            yield self.leaves[self.at - 1]
 
     def persistent_load(self, pid: tuple[str, int]) -> Any:
         kind, at = pid
-        self.at = at + 1
-        leaf = self.leaves[at]
+        leaf = self.leaves.named(at)
         if kind == "torch" and leaf.writable:
             # A capsule goes straight to torch's own code. From the array, torch first asks in Python what it can: 50 us in a cold cache.
             from torch import from_dlpack
 
             return from_dlpack(leaf.__dlpack__(max_version=DLPACK))
         return getattr(leaf, kind)()
+
+
+class _Unread(Iterator[Any]):
+    """Leaves in the order in which they were written; the next is one that has no name in the pickle.
+
+    It knows nothing of its unpickler: in a circle, both would keep the leaves' memory until the garbage collector comes by.
+    """
+
+    def __init__(self, leaves: list[Any]) -> None:
+        self._leaves = leaves
+        self._at = 0
+
+    def __next__(self) -> Any:
+        return self.named(self._at)
+
+    def named(self, at: int) -> Any:
+        self._at = at + 1
+        return self._leaves[at]
 
 
 def pack(obj: Any) -> tuple[bytes, list[Any]]:
@@ -116,4 +131,4 @@ def pack(obj: Any) -> tuple[bytes, list[Any]]:
 
 def unpack(pickled: bytes, leaves: list[Any]) -> Any:
     """The object again."""
-    return _calls.loading(lambda: _Unpacker(io.BytesIO(pickled), leaves).load())
+    return _calls.loading(lambda: _Unpacker(io.BytesIO(pickled), _Unread(leaves)).load())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import subprocess
@@ -170,7 +171,7 @@ def test_arrays_in_the_objects_of_workers_are_used_where_they_lie() -> None:
 
 def test_tensors_in_the_objects_of_workers_are_used_where_they_lie() -> None:
     pytest.importorskip("torch")
-    with fb.range(50).map(f.boxed_tensor).loader(executor="processes:1") as loader:
+    with fb.Loader(fb.range(50).map(f.boxed_tensor), executor="processes:1", _chunk=1) as loader:
         boxes = [sample["box"] for sample in loader]
     assert [box.tensor.tolist() for box in boxes] == [[at] * 2000 for at in range(50)]
     # Torch would write to what a worker has not let go of yet, so that is copied.
@@ -185,3 +186,21 @@ def test_an_object_of_a_thread_has_arrays_that_can_be_written() -> None:
             box.floats += 1
             box.waves += 1
             assert box.floats[0] == 1 + sample["box"].waves[0].imag
+
+
+def test_what_was_taken_leaves_nothing_to_the_garbage_collector() -> None:
+    pytest.importorskip("numpy")
+    graphs = [fb.range(40), fb.range(40).map(f.boxed), fb.range(40).map(f.boxed).map(f.same), fb.range(80).batch(2)]
+    for graph in graphs:
+        for executor in ("inline", "threads:1", "processes:1"):
+            with graph.loader(executor=executor) as loader:
+                samples = iter(loader)
+                next(samples)
+                gc.collect()
+                gc.disable()
+                for _ in range(30):
+                    next(samples)
+                found = gc.collect()
+                gc.enable()
+                # Memory that waits for the collector is missed by the workers, and taken anew.
+                assert found == 0, (str(graph), executor)
