@@ -192,3 +192,15 @@ class Held(IterableDataset[int]):
         if info.id == 1:
             self.let_go.wait()
         yield from [info.id] * 10
+
+
+class Barrier(Counted):
+    """Gives an item once as many workers as there are items each have one."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.barrier = multiprocessing.get_context("spawn").Barrier(count)
+
+    def __getitem__(self, at: int) -> int:
+        self.barrier.wait(60)
+        return at

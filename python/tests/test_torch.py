@@ -470,3 +470,7 @@ def test_without_an_order_a_worker_that_is_stuck_holds_up_no_other() -> None:
     dataset.let_go.set()
     assert list(epoch) == [1] * 10
     loader.close()
+
+
+def test_no_worker_has_two_batches_while_another_has_none() -> None:
+    assert [plain(batch) for batch in DataLoader(d.Barrier(4), num_workers=4)] == [[0], [1], [2], [3]]

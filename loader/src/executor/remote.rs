@@ -97,7 +97,8 @@ impl Driver {
     /// Takes chunks, and waits for one if it has none; says whether the run goes on.
     fn take(&mut self) -> bool {
         let wanted = (AHEAD - self.flights.len(), self.flights.is_empty());
-        self.worker.shared.take_remote(self.worker.index, wanted, |task| {
+        let me = (self.worker.index, self.worker.crew.count);
+        self.worker.shared.take_remote(me, wanted, |task| {
             self.flights.push_back(Flight { task, loans: Vec::new(), sent: false, deaths: 0 });
         })
     }
@@ -325,9 +326,14 @@ impl Driver {
 }
 
 impl Shared {
-    /// Gives up to `most` chunks for this worker process to `each`; waits for the first, if it `must`. Says whether the run
-    /// goes on.
-    fn take_remote(&self, worker: usize, (most, must): (usize, bool), mut each: impl FnMut(Task)) -> bool {
+    /// Gives up to `most` chunks for this worker process, out of `count`, to `each`; waits for the first, if it `must`. One to go on
+    /// with it gets only if all others can have one to work on. Says whether the run goes on.
+    fn take_remote(
+        &self,
+        (worker, count): (usize, usize),
+        (most, must): (usize, bool),
+        mut each: impl FnMut(Task),
+    ) -> bool {
         let mut table = self.lock();
         let mut taken = 0;
         loop {
@@ -335,6 +341,7 @@ impl Shared {
                 return false;
             }
             while taken < most
+                && (must && taken == 0 || table.has_chunks_to_spare(count))
                 && let Some(Work::Task(task)) = table.take_work(On::Process, worker)
             {
                 taken += 1;

@@ -213,6 +213,18 @@ impl Table {
         Some(self.take_for(segment, worker))
     }
 
+    /// Whether more chunks wait for worker processes than there are of them, out of `count`, that have none: those that begin, too.
+    pub(crate) fn has_chunks_to_spare(&self, count: usize) -> bool {
+        let crews = |segment: &Segment| segment.on == On::Process && !segment.is_solo();
+        let mut busy = vec![false; count];
+        for hand in self.in_hand.iter().filter(|hand| crews(&self.segments[hand.segment])) {
+            busy[hand.worker] = true;
+        }
+        let edges = self.segments.iter().filter(|segment| crews(segment)).flat_map(|segment| &segment.inputs);
+        let waiting: usize = edges.map(|&edge| self.edges[edge].items.len()).sum();
+        waiting > busy.iter().filter(|busy| !**busy).count()
+    }
+
     /// Takes a segment that can run, for this worker.
     fn take_for(&mut self, segment: usize, worker: usize) -> Work {
         let work = self.take(segment);
