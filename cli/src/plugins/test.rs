@@ -46,6 +46,9 @@ pub(crate) fn test(args: &Args, plugins: &Plugins) -> Result {
         return Err(Stop::Usage(Error::invalid("no such file").context("plugin", library.display())));
     }
     let mut kit = Kit::file(library, plugins.search()?).seconds(args.seconds);
+    if let Some(worker) = &plugins.home.worker {
+        kit = kit.worker(worker.clone());
+    }
     for path in &args.data {
         kit = kit.data(path);
     }

@@ -122,7 +122,10 @@ impl Bench<'_> {
         let builder = Loader::builder(self.graph()?).executor(executor).seed(SEED).epochs(3);
         // Not what the plugin would have by itself: several chunks are on their way, and end anywhere.
         let builder = if executor == Executor::Inline { builder } else { builder.chunk(3) };
-        Ok(builder.worker(std::env::current_exe()?))
+        match &self.kit.worker {
+            Some(worker) => Ok(builder.worker(worker.clone())),
+            None => builder.worker_self(),
+        }
     }
 
     pub(super) fn loader(&self, executor: Executor) -> Result<Loader> {

@@ -68,7 +68,7 @@ pub(super) fn ask(kit: &Kit, subject: usize, check: &str) -> Result<(Verdict, St
     let [answer, printed, doing] = ["answer", "printed", "doing"].map(|name| folder.path().join(name));
     let task = Task { subject, check: check.to_owned(), answer, printed, doing };
     let output = File::create(&task.printed)?;
-    let mut command = Command::new(env::current_exe()?);
+    let mut command = Command::new(this_program()?);
     match kit.test {
         Some(test) => command.args([test, "--exact", "--nocapture", "--test-threads=1"]),
         None => command.args(env::args_os().skip(1)),
@@ -85,6 +85,19 @@ pub(super) fn ask(kit: &Kit, subject: usize, check: &str) -> Result<(Verdict, St
         Some(answer) => Ok(answer),
         None => Ok((Verdict::Died, last_words(status, &task.printed) + &over(&task.doing))),
     }
+}
+
+/// This program, by the name that it was called by if that leads to it: the interpreter of a virtual environment is a link to
+/// another's, and only the link's place says which packages it has.
+fn this_program() -> io::Result<PathBuf> {
+    let program = env::current_exe()?;
+    let called = env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    let places = match called.components().count() {
+        1 => env::split_paths(&env::var_os("PATH").unwrap_or_default()).map(|at| at.join(&called)).collect(),
+        _ => vec![called],
+    };
+    let leads_here = |place: &PathBuf| place.canonicalize().is_ok_and(|found| found == program);
+    Ok(places.into_iter().find(leads_here).unwrap_or(program))
 }
 
 /// How the process ended; none when it had to be ended.

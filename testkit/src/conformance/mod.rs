@@ -28,7 +28,7 @@ mod subject;
 
 use std::path::PathBuf;
 
-use forebay_loader::{Error, Registrar, Registry, Result, Search, registry::Record};
+use forebay_loader::{Error, Registrar, Registry, Result, Search, WorkerProgram, registry::Record};
 
 use self::subject::Subject;
 pub use self::{
@@ -51,6 +51,8 @@ pub struct Kit {
     graphs: Vec<String>,
     skip: Vec<String>,
     seconds: u64,
+    /// What worker processes run; none where they run this program.
+    worker: Option<WorkerProgram>,
     /// The path of the test that runs it; none where the whole program does.
     test: Option<&'static str>,
 }
@@ -78,7 +80,7 @@ impl Kit {
     }
 
     fn new(plugin: Plugin) -> Self {
-        Self { plugin, data: Vec::new(), graphs: Vec::new(), skip: Vec::new(), seconds: SECONDS, test: None }
+        Self { plugin, data: Vec::new(), graphs: Vec::new(), skip: Vec::new(), seconds: SECONDS, worker: None, test: None }
     }
 
     /// Beside another plugin that is linked in, whose pipes the graphs need.
@@ -116,6 +118,13 @@ impl Kit {
     #[must_use]
     pub fn seconds(mut self, seconds: u64) -> Self {
         self.seconds = seconds.clamp(1, 86_400);
+        self
+    }
+
+    /// Worker processes run `program`. Unless set, they run this one.
+    #[must_use]
+    pub fn worker(mut self, program: impl Into<WorkerProgram>) -> Self {
+        self.worker = Some(program.into());
         self
     }
 
