@@ -151,7 +151,7 @@ def entry(name: str, plugin: str, pipe: dict[str, Any]) -> str:
     if options:
         rows = [[f"`{option['name']}`", kind(option), default(option), bounds(option), table_text(option["doc"])] for option in options]
         lines += ["", table(["option", "type", "default", "range", "meaning"], rows).rstrip()]
-    lines += ["", "```py", *calls(name, pipe), "```"]
+    lines += ["", "```py", call(name, pipe), "```"]
     if name in vars(fb.Dataset):
         lines += ["", "In Python it also takes a function: [functions](../../tasks/functions.md)."] if name != "batch" else []
     examples = EXAMPLES.get(name)
@@ -274,15 +274,13 @@ def bounds(option: dict[str, Any]) -> str:
     return "" if least is None else f"{least} or more"
 
 
-def calls(name: str, pipe: dict[str, Any]) -> list[str]:
+def call(name: str, pipe: dict[str, Any]) -> str:
     """How it is called in Python."""
     if pipe["class"] == "source":
-        return [signature(f"forebay.{name}", "", pipe)]
+        return signature(f"forebay.{name}", "", pipe)
     if pipe["inputs"][1] != 1:
-        return [signature(f"forebay.{name}", "datasets", pipe), signature(f"dataset.{name}", "", pipe) + "  # one input"] if (
-            pipe["inputs"][0] == 1
-        ) else [signature(f"forebay.{name}", "datasets", pipe)]
-    return [signature(f"dataset.{name}", "", pipe)]
+        return signature(f"forebay.{name}", "datasets", pipe)
+    return signature(f"dataset.{name}", "", pipe)
 
 
 def signature(called: str, first: str, pipe: dict[str, Any]) -> str:
