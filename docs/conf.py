@@ -10,5 +10,7 @@ html_title = "Forebay"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_mock_imports = [] if find_spec("torch") else ["torch"]
+# Links to headings work as they do on GitHub.
+myst_heading_anchors = 3
 suppress_warnings = ["docutils"]
 exclude_patterns = ["_build"]

@@ -65,7 +65,7 @@ fn its_own_test_passes_and_fails_with_what_it_breaks() {
 
 #[test]
 fn the_guide_leads_to_a_working_decoder() {
-    let guide = fs::read_to_string(root().join("examples/README.md")).unwrap();
+    let guide = fs::read_to_string(root().join("docs/plugin-authors/decoder.md")).unwrap();
     let code = guide.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let folder = TempDir::new().unwrap();
     new(folder.path(), "depth-maps", "decoder");

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 PAGES = ["README.md", "python/README.md", *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md"))]
 # Pages of tables and lists, and of Rust.
-WITHOUT_CODE = ("docs/index.md", "docs/cookbook/index.md", "docs/guide/rust.md", "docs/inside/")
+WITHOUT_CODE = ("docs/index.md", "docs/cookbook/index.md", "docs/guide/rust.md", "docs/inside/", "docs/reference/rust.md", "docs/plugin-authors/index.md", "docs/plugin-authors/decoder.md", "docs/plugin-authors/rust.md")
 # What commands read.
 LINKED = ("core", "examples", "plugins", "tests")
 # Packages of others that are not everywhere. A block that names one of them is left out where it is not installed.
