@@ -1,4 +1,5 @@
-//! Memory that is asked for before it is used, so that where the system has no more that is an error of the sample and not the end of the program.
+//! Memory that is asked for before it is used. If the system has no more, that is an error of the sample and
+//! not the end of the program.
 
 use crate::{Error, Result};
 
