@@ -22,7 +22,7 @@ pub enum Level {
     Warning = 2,
     /// Something worth knowing.
     Info = 3,
-    /// For whoever looks closely.
+    /// Details, for somebody who searches for a cause.
     Detail = 4,
 }
 

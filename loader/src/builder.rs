@@ -158,8 +158,9 @@ impl LoaderBuilder {
         self
     }
 
-    /// No more than this many samples will be read, batches where the graph ends with those, over all epochs: so nothing is made that only a later one
-    /// would need. Whoever reads on gets more, and waits for it.
+    /// No more than this many samples (batches, if the graph ends with those) will be read, over all epochs.
+    /// So nothing is made that only a later sample would need. A program that reads on gets more, and waits
+    /// for it.
     #[must_use]
     pub fn limit(mut self, samples: u64) -> Self {
         self.limit = Some(samples);

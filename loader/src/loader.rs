@@ -95,7 +95,8 @@ pub(crate) struct At {
 pub struct Stopper(Arc<Host>);
 
 impl Stopper {
-    /// Stops the loader: whoever waits for a sample gets an error of kind `Cancelled`, and so does whoever asks for one later.
+    /// Stops the loader. A thread that waits for a sample gets an error of kind `Cancelled`, and so does one
+    /// that asks for a sample later.
     pub fn stop(&self) {
         self.0.cancel();
     }

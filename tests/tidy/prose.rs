@@ -9,7 +9,7 @@ const SENTENCE: usize = 30;
 const ABBREVIATIONS: [&str; 6] = ["e.g.", "i.e.", "etc.", "cf.", "vs.", "approx."];
 
 /// Words that only this project would say, and the words of the field. Some are old names of parts of the loader.
-const WORDS: [(&str, &str); 28] = [
+const WORDS: [(&str, &str); 24] = [
     ("broken off", "incomplete, or stopped"),
     ("bury", "replace"),
     ("buried", "replaced"),
@@ -18,14 +18,11 @@ const WORDS: [(&str, &str); 28] = [
     ("deals out", "shards, or assigns to ranks"),
     ("dealt out", "sharded, or assigned to ranks"),
     ("desk", "node services"),
-    ("fallen", "crashed"),
     ("far away", "remote"),
     ("for ever", "forever, or always"),
     ("hand on", "pass on"),
     ("handed on", "passed on"),
     ("hands on", "passes on"),
-    ("lane", "ordered output"),
-    ("lanes", "ordered outputs"),
     ("mourn", "reap"),
     ("none the less", "still"),
     ("offence", "error"),
@@ -34,7 +31,6 @@ const WORDS: [(&str, &str); 28] = [
     ("shall", "must, or can"),
     ("strangers'", "untrusted"),
     ("that which", "the thing by its name"),
-    ("trail", "checkpoint log"),
     ("usher", "output order"),
     ("watchman", "watchdog"),
     ("whoever", "the user, thread or program by its name"),

@@ -50,9 +50,9 @@ pub enum Most {
     /// Any number.
     #[default]
     Any,
-    /// So many.
+    /// This many.
     Count(u64),
-    /// This share of the samples so far, from [so many](OnError::min_samples) on; one always may.
+    /// This share of the samples so far, from [`min_samples`](OnError::min_samples) on; one always may.
     Share(f64),
 }
 
