@@ -16,8 +16,8 @@ impl Graph {
     /// stands behind it, so that each sample is written by one rank.
     ///
     /// # Errors
-    /// `Invalid` if no plugin has such a pipe, if ranks would share an order that differs from rank to rank,
-    /// or if a pipe writes before samples are assigned to ranks.
+    /// `Invalid` if no plugin has such a pipe, or if ranks would share an order that differs from rank to
+    /// rank. Also if a pipe writes before samples are assigned to ranks.
     pub fn for_ranks(self, registry: &Registry) -> Result<Self> {
         let mut graph = deal(self, registry)?;
         graph.isolate(registry);

@@ -5,7 +5,7 @@
 //! the samples that the consumer was given.
 //!
 //! A place means the same in every run of one graph and seed. So the files of several runs and ranks are put
-//! together by place (`records`), and then judged node by node (`judge`): each sample that went in must have
+//! together by place (`records`), and then judged node by node (`judge`). Each sample that went in must have
 //! come out, once.
 
 mod judge;
