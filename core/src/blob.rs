@@ -72,8 +72,8 @@ pub const ENDLESS: u64 = u64::MAX;
 
 /// The bytes of one file or object: in memory, shown by a map, or in a store that is asked for each piece.
 ///
-/// What formats with an index read through, so that of a file far away only the needed pieces come. A pipe is a *stream*: only
-/// [`ahead`](Blob::ahead) reads it, from front to back.
+/// Formats with an index read through it, so that only the needed pieces of a remote file are fetched. A pipe
+/// is a *stream*: only [`ahead`](Blob::ahead) reads it, from front to back.
 ///
 /// ```
 /// use forebay_core::{Blob, Buffer};

@@ -22,7 +22,7 @@ pub enum Level {
     Warning = 2,
     /// Something worth knowing.
     Info = 3,
-    /// For whoever looks closely.
+    /// Details, for somebody who searches for a cause.
     Detail = 4,
 }
 
@@ -92,11 +92,12 @@ impl<'a> Context<'a> {
         self.rngs
     }
 
-    /// The uid of what this node makes of the sample with the uid `uid`, for pipes that give one sample several times, or samples of
-    /// several inputs, which may have the same.
+    /// The uid of a sample that this node makes of the sample with the uid `uid`. It is for pipes that give
+    /// one sample several times, or samples of several inputs, whose uids may be equal.
     ///
-    /// `numbers` tell apart what it makes of one sample: copy, row, input and pass, whatever they count. The first, for which all are 0,
-    /// keeps the uid, so that a pipe that makes one of each changes nothing; the others get their own, which no other node makes.
+    /// `numbers` tell apart the samples that are made of one: copy, row, input and pass, or anything else
+    /// that counts. The first, for which all numbers are 0, keeps the uid, so a pipe that makes one sample of
+    /// each changes nothing. The others get uids that no other node makes.
     #[must_use]
     #[inline]
     pub fn uid_of<const N: usize>(&self, uid: u64, numbers: [u64; N]) -> u64 {
@@ -147,8 +148,8 @@ impl<'a> Context<'a> {
         (self.raw.workers > 0).then_some((self.raw.worker, self.raw.workers))
     }
 
-    /// The number by which a program tells its loaders apart, for pipes that are linked into it and look up what belongs to one of them; 0 where it
-    /// gave none, and in worker processes.
+    /// The number by which a program tells its loaders apart. Pipes that are linked into the program look up
+    /// by it what belongs to their loader. It is 0 if the program gave none, and in worker processes.
     #[must_use]
     pub fn tag(&self) -> u64 {
         self.raw.reserved[abi::Context::TAG]

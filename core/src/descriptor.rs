@@ -17,54 +17,72 @@ pub struct PipeInfo {
     pub outputs_option: &'static str,
     /// The options that list one value for each input, with a space between: a graph whose lists are of other lengths is refused.
     pub per_input: &'static str,
-    /// The option that says how many consecutive samples are stacked into one, for pipes that do:
-    /// the host lays output memory for that many side by side, so that stacking copies nothing.
+    /// The option that says how many consecutive samples are stacked into one, for pipes that stack. The host
+    /// lays output memory for that many side by side, so that stacking copies nothing.
     pub stacks: &'static str,
-    /// The option that names a field for the uids of the samples in each that it gives, a u64 tensor `[n]` in their order; for pipes that put several
-    /// into one, consecutive or not. An audit sees by it that each is in one of them, once; or, where the [uids](PipeInfo::uids) are made,
-    /// in one or, in pieces, in several. Without one a run of a pipe that [stacks](PipeInfo::stacks) cannot be audited, and of others what is in what they give is not known.
+    /// The option that names a field for the uids of the samples in each output, a u64 tensor `[n]` in their
+    /// order. It is for pipes that put several samples into one, consecutive or not.
+    ///
+    /// With it an audit checks that each sample is in one output, once. If the [uids](PipeInfo::uids) are
+    /// made, a sample is in one output or, in pieces, in several. Without the field, a run of a pipe that
+    /// [stacks](PipeInfo::stacks) cannot be audited, and the contents of other pipes' outputs are unknown.
     pub uids_option: &'static str,
-    /// What people call one of the samples it gives, and several, with a space between, where each is made of several others: `batch batches`,
-    /// `file files`. Empty for samples.
+    /// The words for one output and for several, with a space between, if an output is made of several
+    /// samples: `batch batches`, `file files`. Empty for samples.
     pub gives: &'static str,
-    /// Which uids the samples it gives have. Sources and flat maps make their own whatever stands here.
+    /// Which uids the outputs have. Sources and flat maps make their own, whatever this says.
     pub uids: Uids,
-    /// The option by which it leaves samples out on purpose, whenever it is not at its default; of several one space between; `*` for a pipe that always
-    /// may. To an audit, whatever else does not come out is lost.
+    /// The option by which it leaves samples out on purpose, whenever it is not at its default. Several
+    /// options have a space between; `*` is for a pipe that always may. An audit calls every other missing
+    /// sample lost.
     pub drops: &'static str,
-    /// The option that says how many samples it hands on, the first ones of its only input, before it ends. It takes no more than those, so nothing
-    /// that the host knows to lie beyond them is made. A value of null means all.
+    /// The option that says how many samples it passes on before it ends: the first ones of its only input.
+    /// It takes no more than those, so the host makes no samples that it knows to lie beyond them. A value of
+    /// null means all.
     pub takes: &'static str,
-    /// Brings its samples out of the run, to files or to somewhere else. Ranks that share the data get their share before it, so that no two bring out
-    /// the same sample.
+    /// Writes its samples out of the run, to files or elsewhere. Ranks that share the data get their share
+    /// before it, so no two ranks write the same sample.
     pub writes: bool,
-    /// A flat map of pieces: what it makes of one sample is little enough to be held whole, so several samples may be worked on at
-    /// once, on any thread or in any worker process.
+    /// A flat map of pieces: its outputs for one sample are few enough to be held together. So several
+    /// samples may be worked on at once, on any thread or in any worker process.
     pub parallel: bool,
-    /// Of a pipe that [`export_plugin!`](crate::export_plugin) makes of an [`Indexed`](crate::Indexed) source, and of that; else of a stream that samplers may draw from, which
-    /// comes with two pipes more: `NAME.len`, which gives a sampler the count and hands the samples on by its second output, and `NAME.get`, which reads that and what the sampler gives.
+    /// It has random access: an [`Indexed`](crate::Indexed) source, the pipes that
+    /// [`export_plugin!`](crate::export_plugin) makes of one, or a stream that samplers may draw from. Such a
+    /// stream comes with two more pipes. `NAME.len` gives a sampler the count, and passes the samples on by
+    /// its second output. `NAME.get` reads that output and the sampler's.
     pub indexed: bool,
-    /// A sampler: its only input is an [`Indexed`](crate::Indexed) source, of which it is told how many samples there are, in one sample, [`COUNT`](crate::sampling::COUNT);
-    /// what it gives are the numbers of samples, [`DRAWN`](crate::sampling::DRAWN).
+    /// A sampler. Its only input is an [`Indexed`](crate::Indexed) source, from which it gets one sample with
+    /// the number of samples, [`COUNT`](crate::sampling::COUNT). Its outputs are the numbers of samples,
+    /// [`DRAWN`](crate::sampling::DRAWN).
     pub samples: bool,
-    /// Gives samples in a random order, or, a map, what is in each. People are told where that is lost, and a run may leave it out.
+    /// Gives samples in a random order or, for a map, the contents of each in a random order. Users are told
+    /// if that order is lost, and a run can leave the pipe out.
     pub shuffles: bool,
-    /// When what it gives is random, beside its order: `option=value`, also where that is the default, or `option~text` where the option has this text in it; of
-    /// several one space between; `*` for always. People are told where that is lost. Where a pipe neither says so nor has an option `seed`
-    /// that is not given, what is kept from run to run behind it is kept for every seed.
+    /// When its output is random, beside the order: `option=value`, also for a default, or `option~text` if
+    /// the option contains this text. Several have one space between; `*` means always. Users are told if
+    /// that randomness is lost.
+    ///
+    /// If a pipe neither says so nor has an option `seed` that is not given, samples that are kept from run
+    /// to run behind it are kept for every seed.
     pub draws: &'static str,
-    /// Keeps what it reads for later epochs and passes. So that this is the same whenever it is read, everything before it is told of epoch 0 and
-    /// pass 0 at all times; and none of that runs before this asks for input.
+    /// Keeps its input for later epochs and passes. To make the input the same whenever it is read,
+    /// everything before this pipe always sees epoch 0 and pass 0. None of that runs before this pipe asks
+    /// for input.
     pub keeps: bool,
-    /// The option, a text, that the loader sets to the identity of what this reads, followed by what a graph gives it:
-    /// the same as long as all is that can be known before a run: the nodes before this one, the plugins and limits, the seed if any of those
-    /// [draws](PipeInfo::draws), the folder that relative paths begin at and, with ranks, how many there are; and of the files that a source names
-    /// (it has an option `open` with the choice `none`, which gives a `path` alone), or options of other nodes, their lengths and times of change.
-    /// What is behind URLs, closures and the environment are not in it. For pipes that keep something from run to run, which an option tells them to: where a graph
-    /// gives a node none, this is not set.
+    /// The option, a text, that the loader sets to the identity of the node's input, followed by the value
+    /// that a graph gives. It is for pipes that keep something from run to run if an option tells them to. If
+    /// a graph gives the node no such option, this one is not set.
+    ///
+    /// The identity is the same as long as everything is that can be known before a run: the nodes before
+    /// this one, the plugins and the limits. The seed counts if one of those nodes [draws](PipeInfo::draws).
+    /// So does the folder that relative paths begin at and, with ranks, their number. Files count by their
+    /// lengths and times of change. These are the files that options name, and those of a source with an
+    /// option `open` and its choice `none`, which gives a `path` alone. Contents behind URLs, closures and
+    /// the environment do not count.
     pub identity_option: &'static str,
-    /// An option that lists folders and, after a space, the option that names the folder they lie in. Where a graph gives the second and not the
-    /// first, the loader sets the first before the run: to the names of the folders directly below, sorted by their bytes, without those that begin with a dot. So
+    /// An option that lists folders and, after a space, the option that names the folder they lie in. If a
+    /// graph gives the second and not the first, the loader sets the first before the run. Its value is the
+    /// names of the folders directly below, sorted by their bytes, without those that begin with a dot. So
     /// the graph that runs has them, and a snapshot of other folders is refused.
     pub folders_option: &'static str,
     /// May answer [`Step::Rewind`](crate::Step::Rewind): what it reads from must feed nothing else.
@@ -157,8 +175,9 @@ impl PipeInfo {
 pub enum Uids {
     /// Those they came with.
     Kept,
-    /// Made of those they came with, by [`Context::uid_of`](crate::Context::uid_of) with the numbers of the input and of the pass
-    /// over it, in this order: for pipes that would give samples of different inputs or passes the same uid.
+    /// Made of the inputs' uids by [`Context::uid_of`](crate::Context::uid_of), with the number of the input
+    /// and of the pass over it, in this order. It is for pipes that would otherwise give samples of different
+    /// inputs or passes the same uid.
     Derived,
     /// New ones.
     Made,

@@ -230,8 +230,8 @@ impl Error {
         }
     }
 
-    /// With a number by which its maker finds what it came from, such as an exception of Python's: it stays through every
-    /// [`context`](Error::context), plugin and worker process, and is not printed.
+    /// With a number by which its maker finds its cause, such as an exception of Python's. The number stays
+    /// through every [`context`](Error::context), plugin and worker process, and is not printed.
     ///
     /// ```
     /// use forebay_core::Error;

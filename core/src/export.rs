@@ -51,7 +51,7 @@ pub struct StaticPlugin {
     pub header: &'static LibHeader,
 }
 
-/// Whoever takes plugins that are linked in: the loader's registry.
+/// Takes plugins that are linked in: the loader's registry.
 pub trait Registrar {
     /// Adds a plugin.
     ///

@@ -14,8 +14,8 @@ const HEAD: usize = 5;
 
 /// Where numbers about files are kept, such as where their samples start.
 ///
-/// On disk they are numbers of 64 bits, little-endian: a magic, a hash of what kind they are, the file's size and time of change in ns, how many
-/// there are, they themselves, and XXH3 over all that.
+/// On disk they are numbers of 64 bits, little-endian: a magic, a hash of their kind, and the file's size and
+/// time of change in ns. Then come their count, the numbers themselves, and XXH3 over all of it.
 ///
 /// ```
 /// use forebay_core::{Keep, Stamp};

@@ -23,7 +23,7 @@ impl Length {
     /// No end of samples.
     pub const ENDLESS: Self = Self(ENDLESS);
 
-    /// So many; more than a number holds are without end.
+    /// This many samples. A count that is too large for a number is without end.
     #[must_use]
     pub fn new(count: u64) -> Self {
         Self(if count == UNKNOWN { ENDLESS } else { count })
@@ -53,7 +53,7 @@ impl Length {
         lengths.iter().try_fold(Self(0), |sum, &length| Some(sum.plus(length?)))
     }
 
-    /// So many times; nothing stays nothing.
+    /// This length `times` times. Nothing stays nothing.
     #[must_use]
     pub fn times(self, times: Self) -> Self {
         Self::new(self.0.saturating_mul(times.0))

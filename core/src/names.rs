@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 /// Splits a member's name at the first dot of its last part: what the members of a sample share, and the field.
 ///
-/// Gives `None` for a name that belongs to no sample: without a dot, with nothing before or after it (such as the
-/// `._name` files of macOS), or below a `__meta__` name.
+/// Gives `None` for a name that belongs to no sample. Such a name has no dot, has nothing before or after it
+/// (as the `._name` files of macOS), or is below a `__meta__` name.
 ///
 /// ```
 /// use forebay_core::names::split_name;

@@ -80,9 +80,9 @@ pub trait Source: DataPipe {
 
 /// A source with random access: any of its samples can be asked for by number, in any order and from many threads.
 ///
-/// In a graph a sampler behind it says which: then nothing is read from the source but what was drawn. The host makes three pipes of it
-/// then: one that counts, the sampler, and a flat map that gets samples, on all threads or in all workers; each has an
-/// instance of its own, which is never [reset](Source::reset).
+/// In a graph, a sampler behind it chooses the samples, and only those are read from the source. The host
+/// then makes three pipes of it: one that counts, the sampler, and a flat map that gets samples, on all
+/// threads or in all workers. Each has an instance of its own, which is never [reset](Source::reset).
 pub trait Indexed: Source + Sync {
     /// How many samples there are; the same until the end of the run.
     ///
@@ -207,15 +207,16 @@ pub trait Stream: DataPipe {
     /// Any; what was added before is delivered first.
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step>;
 
-    /// How many samples each of its outputs gives in an epoch, for inputs of so many, where that costs nothing to know and does not
-    /// depend on what is in them. As if none failed. A sampler's input is the source that it draws from. Called without a reset before.
+    /// How many samples each of its outputs gives in an epoch, for the given numbers of samples of its
+    /// inputs, as if none failed. It is known only if it costs nothing and does not depend on the data. A
+    /// sampler's input is the source that it draws from. Called without a reset before.
     fn length(&self, _inputs: &[Option<Length>], _cx: &Context) -> Option<Length> {
         None
     }
 
     /// The position, beside the inputs' own. A pipe that holds samples does not save them, but asks for them
-    /// [again](crate::StateExt::again): it gives the same whether it was restored or never stopped, and does not fail again
-    /// on samples that it has failed on.
+    /// [again](crate::StateExt::again). It gives the same whether it was restored or never stopped, and does
+    /// not fail again on samples on which it failed before.
     ///
     /// # Errors
     /// `Unsupported` when the pipe does not save its position: then it is run again from the start of its pass.

@@ -8,8 +8,8 @@ const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
 /// A stream of random numbers that depends on its key and stream number alone.
 ///
-/// A pipe gets one from [`Context::rng`](crate::Context::rng), keyed by (seed, epoch, pass, node), with
-/// the sample's uid as the stream: the numbers do not depend on workers, on order or on a resume.
+/// A pipe gets one from [`Context::rng`](crate::Context::rng), keyed by (seed, epoch, pass, node), with the
+/// sample's uid as the stream. So the numbers do not depend on workers, on order or on a resume.
 #[derive(Debug, Clone)]
 pub struct Rng {
     key: [u32; 2],

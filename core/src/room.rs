@@ -1,4 +1,5 @@
-//! Memory that is asked for before it is used, so that where the system has no more that is an error of the sample and not the end of the program.
+//! Memory that is asked for before it is used. If the system has no more, that is an error of the sample and
+//! not the end of the program.
 
 use crate::{Error, Result};
 
@@ -19,7 +20,7 @@ pub fn room_for(len: u64) -> Result<()> {
     if fits { Ok(()) } else { Err(refused(len)) }
 }
 
-/// So many zeros; as `vec![0; len]`, which ends the program where the system has no more.
+/// This many zeros. Unlike `vec![0; len]`, it does not end the program if the system has no more memory.
 ///
 /// # Errors
 /// `Limit`, when the system does not give them.

@@ -20,8 +20,9 @@ pub const COUNT: &str = "count";
 /// The field of what a sampler gives: the number of a sample, in the same way.
 pub const DRAWN: &str = "drawn";
 
-/// The field of what a sampler gives beside it: 0 where the sample keeps its uid; any other number makes it one of its own, by
-/// [`Context::uid_of`](crate::Context::uid_of) of the node that gets it, for a sample that is drawn again.
+/// The field that a sampler gives beside it. 0 means that the sample keeps its uid. With any other number,
+/// for a sample that is drawn again, the node that gets it makes it a new uid by
+/// [`Context::uid_of`](crate::Context::uid_of).
 pub const AGAIN: &str = "again";
 
 /// The switch of a sampler, or another pipe that does more than that, by which it shuffles: where a run is to shuffle nothing, it is off.

@@ -65,7 +65,8 @@ pub fn without_query(path: &str) -> &str {
     if is_web { path.split(['?', '#']).next().unwrap_or(path) } else { path }
 }
 
-/// A text in which each URL is as [`shown`] shows it, as every error is made: whoever quotes a line or an option need not look for URLs.
+/// A text in which each URL is as [`shown`] shows it. Every error is made like this, so code that quotes a
+/// line or an option need not look for URLs.
 ///
 /// ```
 /// use forebay_core::without_secrets;

@@ -7,8 +7,8 @@ use crate::{Error, Result};
 /// Values deeper than this are refused.
 const DEPTH: usize = 512;
 
-/// Adds `value` to `out` as JSON: numbers with all digits, floats as the shortest decimal that reads back as the same float64, tensors as
-/// lists within lists, bytes as text in base64 (RFC 4648).
+/// Adds `value` to `out` as JSON. Numbers have all digits, and floats are the shortest decimal that reads
+/// back as the same float64. Tensors are lists within lists, and bytes are text in base64 (RFC 4648).
 ///
 /// ```
 /// use forebay_core::{Value, write_json};

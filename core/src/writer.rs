@@ -75,7 +75,8 @@ impl Files {
     /// Files by a pattern such as `out-{:05}.tar`, each with at most `samples` samples, and full once it has `bytes` bytes.
     ///
     /// # Errors
-    /// `Unsupported` for a URL, and for the extension of a packed file; `Invalid` for a pattern that cannot be read, and for one without a place for a number when a limit was given.
+    /// `Unsupported` for a URL, and for the extension of a packed file. `Invalid` for a pattern that cannot
+    /// be read, and for one without a place for a number if a limit was given.
     pub fn new(pattern: &str, samples: Option<u64>, bytes: Option<u64>, overwrite: bool) -> Result<Self> {
         writable(pattern).map_err(|error| error.context("option", "pattern"))?;
         let pattern = Pattern::parse(pattern).map_err(|error| error.context("option", "pattern"))?;
@@ -162,13 +163,14 @@ impl Pattern {
     }
 }
 
-/// A pipe that writes its samples to files by some [format](Encode), and gives a sample for each file that is whole: `path`, `samples` and
-/// `bytes`.
+/// A pipe that writes its samples to files by some [format](Encode), and gives a sample for each finished
+/// file: `path`, `samples` and `bytes`.
 ///
-/// A file is written under another name in the same folder (`.NAME.part`), brought to the disk, and only then named. That name is locked,
-/// so of two runs that would write the same file at once the second is refused. A file that is there already
-/// and holds the same bytes counts as written, so that a run after a crash goes on; one with other bytes is an error, unless it may be
-/// overwritten. State: the number of files; the samples of the one that is not whole come again.
+/// A file is written under another name in the same folder (`.NAME.part`), flushed to the disk, and only then
+/// renamed. That name is locked, so of two runs that write the same file at once the second is refused. If a
+/// file exists and holds the same bytes, it counts as written, so that a run after a crash goes on. If its
+/// bytes differ, that is an error, unless it may be overwritten. State: the number of files; after a resume,
+/// the samples of the unfinished file come again.
 #[derive(Debug)]
 pub struct Writer<E> {
     format: E,

@@ -147,9 +147,9 @@ impl LoaderBuilder {
         self
     }
 
-    /// The epochs that will be read are those below this one, in order; 1 unless set. Each begins as soon as all of the one
-    /// before it is made, while the consumer still has that: so nothing waits for an epoch's first batch but the first
-    /// time. Whatever is read comes out the same.
+    /// The epochs below this one will be read, in order; 1 unless set. Each begins as soon as the one before
+    /// it is all made, while the consumer is still reading that one. So nothing waits for an epoch's first
+    /// batch except the first time. The output is the same whichever epochs are read.
     ///
     /// Inline, and in a run that is [audited](Self::audit) or [recorded](Self::record), an epoch begins when it is asked for.
     #[must_use]
@@ -158,8 +158,9 @@ impl LoaderBuilder {
         self
     }
 
-    /// No more than this many samples will be read, batches where the graph ends with those, over all epochs: so nothing is made that only a later one
-    /// would need. Whoever reads on gets more, and waits for it.
+    /// No more than this many samples (batches, if the graph ends with those) will be read, over all epochs.
+    /// So nothing is made that only a later sample would need. A program that reads on gets more, and waits
+    /// for it.
     #[must_use]
     pub fn limit(mut self, samples: u64) -> Self {
         self.limit = Some(samples);
@@ -198,27 +199,29 @@ impl LoaderBuilder {
         self
     }
 
-    /// What decoders may take. Unless set, a value may have sixteen times the [budget](Self::budget), but 256 MiB at least, and at
-    /// most 1 GiB or the budget, whichever is more; a picture may have 256 Mi pixels.
+    /// The limits of decoders. Unless set, a value may have sixteen times the [budget](Self::budget), at
+    /// least 256 MiB, and at most 1 GiB or the budget, whichever is more. An image may have 256 Mi pixels.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// This loader is one of `world_size` that share the data, and gives the samples of `rank`, counted from 0. The graph
-    /// gets a pipe that deals them out, if it has none: after the last pipe with state, before maps and batches. So all
-    /// ranks agree on one order, and a [snapshot](Loader::snapshot) of any rank resumes on any number of ranks, as long as
-    /// ranks were given, if only one of one, and all had delivered as many samples.
+    /// This loader is one of `world_size` that share the data, and gives the samples of `rank`, counted from
+    /// 0. If the graph has no pipe that shards, it gets one: after the last pipe with state, before maps and
+    /// batches. So all ranks agree on one order. A [snapshot](Loader::snapshot) of any rank resumes on any
+    /// number of ranks, if all ranks had delivered equally many samples. Ranks must have been given, even if
+    /// only one of one.
     #[must_use]
     pub fn ranks(mut self, rank: u32, world_size: u32) -> Self {
         self.ranks = Some((rank, world_size));
         self
     }
 
-    /// Asks `alloc` for the memory of each output of 2 KiB or more that a pipe of this process makes, such as a batch: for memory that a device
-    /// reads directly. It gives at least so many bytes, on any thread, or none to leave that one to the loader. What it gives is dropped when
-    /// nobody uses it any more, and is not kept to be used again.
+    /// Asks `alloc` for the memory of each output of 2 KiB or more that a pipe of this process makes, such as
+    /// a batch. This is for memory that a device reads directly. `alloc` is called on any thread. It gives at
+    /// least that many bytes, or none to leave that output to the loader. The memory is dropped when nobody
+    /// uses it any more, and is not recycled.
     ///
     /// Worker processes write to memory that they share with the loader, which is not asked for here.
     #[must_use]
@@ -264,9 +267,9 @@ impl LoaderBuilder {
         self
     }
 
-    /// Has maps with `unordered=true` give their samples in the order that this file has of them, on whatever executor: so
-    /// what comes out is what came out of the run that wrote it. What the file does not say, since that run was broken
-    /// off, comes in the order of the input.
+    /// Makes maps with `unordered=true` give their samples in the order of this record, on any executor. So
+    /// the output is that of the run that wrote it. Past the end of an incomplete record, samples come in
+    /// input order.
     ///
     /// Cost: samples wait for those that came before them then, as in a run that keeps the order.
     #[must_use]
@@ -287,8 +290,8 @@ impl LoaderBuilder {
     /// keeps something for later runs, the files that it is made of are listed, and the system asked how large each is and when it was changed.
     ///
     /// # Errors
-    /// `Invalid`, for all that is wrong with the graph, and for a record of another one; `Corrupt` for what is no record;
-    /// `Abi` and `Panic` of plugins; `Io` when no thread starts.
+    /// `Invalid` for all that is wrong with the graph, and for a record of another graph. `Corrupt` for a
+    /// file that is no record. `Abi` and `Panic` of plugins. `Io` if no thread starts.
     pub fn build(self, registry: &Registry) -> Result<Loader> {
         refuse_nested()?;
         let executor = self.place()?;

@@ -7,8 +7,9 @@
 //! - text and bytes: length (u64), bytes;
 //! - a tensor: type as above, number of axes (u32), each axis (i64), then its bytes in row-major order;
 //! - a list: length (u64), values; a struct: as a sample's fields;
-//! - Arrow columns: format and name like text, then length and offset (u64), the number of buffers (u32), each like bytes (a missing one as
-//!   none), the number of children (u32), those, and the dictionary, if there is one;
+//! - Arrow columns: format and name like text, then length and offset (u64). Then the number of buffers (u32)
+//!   and each like bytes, a missing one as none. Then the number of children (u32), those, and the
+//!   dictionary, if there is one;
 //! - null: nothing more. Opaque values count with their tag alone.
 //!
 //! Keys, uids and the sizes of chunks are left out.

@@ -1,10 +1,10 @@
 //! What is connected to what: the graph as plain data, in every form a person or a program writes it.
 //!
-//! A [`Graph`] is a list of nodes. Each has a unique name, the name of a pipe, the pipe's options and the nodes it
-//! reads from. The same graph comes from TOML, from JSON, from the one-line form and from a [`Builder`], and prints
-//! back in each; equal graphs are equal data and have one [`Fingerprint`] whatever form they came from. Nothing here
-//! knows a format or a pipe: what exists and which options it takes comes from a [`Catalog`], which
-//! [`Graph::check`] needs and nothing else does.
+//! A [`Graph`] is a list of nodes. Each has a unique name, the name of a pipe, the pipe's options and the
+//! nodes it reads from. The same graph comes from TOML, from JSON, from the one-line form and from a
+//! [`Builder`], and prints back in each. Equal graphs are equal data and have one [`Fingerprint`], whatever
+//! form they came from. Nothing here knows a format or a pipe. A [`Catalog`] knows which pipes exist and
+//! which options they take; only [`Graph::check`] needs it.
 //!
 //! # TOML and JSON
 //!
@@ -89,7 +89,7 @@ pub const ON_ERROR: &str = "on_error";
 /// The option of every pipe that says where its work is done: see [`On`].
 pub const ON: &str = "on";
 
-/// The option of every map that says whether its samples may come in another order than they went in: as they are done, so
+/// The option of every map that lets its samples come in another order than they went in: as they finish, so
 /// that a slow one holds up no other. False unless given.
 pub const UNORDERED: &str = "unordered";
 

@@ -30,10 +30,17 @@ pub(crate) struct Setting<'a> {
 /// people should know of it.
 /// One without options keeps nothing from run to run, and to hash the plugins takes milliseconds.
 ///
-/// It is the 128-bit XXH3 of the limits and the folder that relative paths begin at; the seed, unless nothing before the node draws; how many
-/// ranks there are, and which this is where samples are dealt out before; the outputs that the node reads; each node before it,
-/// in the order of the graph: its fingerprint, its plugin, and its [files](stamps::add_files); and all plugins with decoders or stores,
-/// since a pipe may call any of them. A plugin is its name, version and hash.
+/// It is the 128-bit XXH3 of:
+///
+/// - the limits, and the folder that relative paths begin at;
+/// - the seed, unless nothing before the node draws;
+/// - the number of ranks and, behind the node that shards, this rank;
+/// - the outputs that the node reads;
+/// - each node before it, in the order of the graph: its fingerprint, its plugin, and its
+///   [files](stamps::add_files);
+/// - all plugins with decoders or stores, since a pipe may call any of them.
+///
+/// A plugin is its name, version and hash.
 ///
 /// Cost: where the node has a text among its options, as one that keeps something in a folder has, the system is asked for each file.
 pub(crate) fn identities(

@@ -1,5 +1,6 @@
-//! Who may take large memory now. Samples that are worked on at once may be far larger than all that waits between segments, so
-//! threads and worker processes reserve large blocks here before they take them, and wait for one another.
+//! Who may take large memory now. Samples in work at once may be far larger than all that waits between
+//! segments. So threads and worker processes reserve large blocks here before they take them, and wait for
+//! one another.
 //!
 //! A seat is a thread that works on chunks of maps, or a worker process; chunks are numbered as they are taken. While all seats
 //! together hold more than is allowed, whoever asks for more waits, except the chunk with the lowest number, which all others wait for.

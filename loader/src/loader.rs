@@ -95,7 +95,8 @@ pub(crate) struct At {
 pub struct Stopper(Arc<Host>);
 
 impl Stopper {
-    /// Stops the loader: whoever waits for a sample gets an error of kind `Cancelled`, and so does whoever asks for one later.
+    /// Stops the loader. A thread that waits for a sample gets an error of kind `Cancelled`, and so does one
+    /// that asks for a sample later.
     pub fn stop(&self) {
         self.0.cancel();
     }
@@ -198,14 +199,15 @@ impl Loader {
     /// Cost: pipes that save their state go on from there; others are run again from the start, which the log says.
     ///
     /// # Errors
-    /// `Invalid` for a snapshot of another graph or seed, of plugins that do not go on from each other's states, or within files that were
-    /// changed since: it names every difference.
+    /// `Invalid` for a snapshot of another graph or seed, of plugins that cannot read each other's states, or
+    /// within files that changed since. The error names every difference.
     pub fn resume(&mut self, snapshot: &Snapshot) -> Result<Epoch<'_>> {
         self.resume_allowing(snapshot, &[])
     }
 
-    /// As [`resume`](Loader::resume), but after a snapshot taken at the end of an epoch nothing, since all of it was given: for
-    /// who counts epochs in a loop of their own, and resumes within it.
+    /// As [`resume`](Loader::resume), but after a snapshot that was taken at the end of an epoch it gives
+    /// nothing, since all of that epoch was given. It is for programs that count epochs in a loop of their
+    /// own, and resume within it.
     ///
     /// # Errors
     /// As [`resume`](Loader::resume).
@@ -388,8 +390,8 @@ impl Loader {
     /// Stops, frees every pipe, and tells when a plugin failed at that.
     ///
     /// # Errors
-    /// The first error of a pipe's end, such as a panic in its drop; that of a file that was cut short while it was mapped; else the
-    /// [`failure`](Loader::failure) that no epoch ended with.
+    /// The first error of a pipe's end, such as a panic in its drop. Otherwise the error of a file that was
+    /// cut short while it was mapped; otherwise the [`failure`](Loader::failure) that no epoch ended with.
     pub fn finish(mut self) -> Result<()> {
         let failed = self.untold();
         self.host.cancel();

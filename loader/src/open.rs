@@ -1,8 +1,8 @@
 //! Any path to a graph: what its files hold says which pipes open them.
 //!
-//! Files that some pipe opens (an archive, a table) go to it; all others are decoded, and those that share a folder and a name but for the
-//! extension are one sample. Each kind of file has a branch of its own, and the branches come one after the other in the order in
-//! which their first files do.
+//! Files that some pipe opens (an archive, a table) go to it; all others are decoded. Decoded files that
+//! differ only in their extension, in one folder, are one sample. Each kind of file has a branch of its own.
+//! The branches come one after the other, in the order of their first files.
 
 mod look;
 mod media;
@@ -91,13 +91,17 @@ pub struct FileKind {
 impl Graph {
     /// The graph that reads whatever is at a path: a file, a folder or a pattern.
     ///
-    /// Each file's first bytes say what opens or decodes it, so all are looked into once, now. Of a folder whose files all lie in folders below it,
-    /// samples have a `label`, the place of the first folder's name among all, sorted, and a `class`, that name. A file that is a picture or a sound is
-    /// decoded to a field called `image` or `audio`, unless a sample has two. A pipe
-    /// with the option `hive` has it set where its files lie in folders called `name=value` below the path, and one with the option
-    /// `alone` where there is a single file. Every pipe
-    /// has `on_error=fail_at_end`: a bad file is left out, everything else is delivered, and only then the epoch ends with an
-    /// error. [`allow_failures`](crate::LoaderBuilder::allow_failures) takes that error away.
+    /// Each file's first bytes say what opens or decodes it, so all files are looked into once, now.
+    ///
+    /// - If all files of a folder lie in folders below it, samples have a `class`, the name of the first
+    ///   folder, and a `label`, its place among all names, sorted.
+    /// - A file that is an image or a sound is decoded to a field called `image` or `audio`, unless a sample
+    ///   has two.
+    /// - A pipe with the option `hive` has it set if its files lie in folders called `name=value` below the
+    ///   path. One with the option `alone` has it set if there is a single file.
+    /// - Every pipe has `on_error=fail_at_end`: a bad file is left out, everything else is delivered, and
+    ///   only then the epoch ends with an error. [`allow_failures`](crate::LoaderBuilder::allow_failures)
+    ///   takes that error away.
     ///
     /// ```no_run
     /// use forebay_loader::{Graph, Loader, Registry};
@@ -130,7 +134,8 @@ struct Branch {
 impl Survey {
     /// Looks into all files at a path.
     ///
-    /// Cost: the first 4 KiB of each file are read; of a packed one of which they do not tell what is inside, as much as gives 4 KiB of that.
+    /// Cost: the first 4 KiB of each file are read. If those of a packed file do not tell its contents, as
+    /// much is read as gives 4 KiB of the contents.
     ///
     /// # Errors
     /// As [`Graph::open`].

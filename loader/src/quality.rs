@@ -27,8 +27,8 @@ pub struct Quality {
     pub moved: Measure,
     /// The share of samples that come right after one of the same file.
     pub together: Measure,
-    /// How many samples that node takes before it gives the first, which is what the start of an epoch waits for; not measured where plugins
-    /// are isolated, since those run ahead.
+    /// How many samples that node takes before it gives the first. The start of an epoch waits for these. Not
+    /// measured if plugins are isolated, since those run ahead.
     pub before_first: Option<u64>,
 }
 
@@ -44,8 +44,9 @@ pub struct Measure {
 
 /// Measures the order of epoch 0; nothing where no node shuffles.
 ///
-/// The entropy is that of the distances, modulo their number, between neighbours, the last and the first among them: 0 for samples that
-/// come as they lie, about `log2(n) - 0.83` for a random order; the streaming simulator of MosaicML compares shuffles by it too.
+/// The entropy is that of the distances between neighbours, modulo their number, with the last and the first
+/// as neighbours too. It is 0 for samples in their own order, and about `log2(n) - 0.83` for a random order.
+/// The streaming simulator of MosaicML compares shuffles by it too.
 ///
 /// Pipes that keep samples or start over (`cache`, `repeat`) are left out.
 ///

@@ -10,13 +10,14 @@ use crate::{
 };
 
 impl Graph {
-    /// The checked graph as ranks that share the data run it: with a pipe that shards, where it has none. It stands after the last pipe
-    /// with state, so that all ranks agree on the order of the samples, and before the maps and batches, so that no rank works for another.
-    /// A pipe that writes always stands behind it, whatever comes after that: so each sample is written by one rank.
+    /// The checked graph as ranks that share the data run it: with a pipe that shards, if it has none. That
+    /// pipe stands after the last pipe with state, so that all ranks agree on the order of the samples. It
+    /// stands before the maps and batches, so that no rank works for another. A pipe that writes always
+    /// stands behind it, so that each sample is written by one rank.
     ///
     /// # Errors
-    /// `Invalid`, where no plugin has such a pipe, an order that differs from rank to rank would be dealt out, or a pipe writes before samples
-    /// are dealt out.
+    /// `Invalid` if no plugin has such a pipe, or if ranks would share an order that differs from rank to
+    /// rank. Also if a pipe writes before samples are assigned to ranks.
     pub fn for_ranks(self, registry: &Registry) -> Result<Self> {
         let mut graph = deal(self, registry)?;
         graph.isolate(registry);

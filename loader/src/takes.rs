@@ -1,4 +1,5 @@
-//! How many samples a node takes for those that are wanted of it, as far as that is known before a run: so that nothing is made that nobody will take.
+//! How many samples a node takes for those that are wanted of it, as far as that is known before a run. So no
+//! samples are made that nobody will take.
 
 use crate::graph::{Node, OnError, PipeSpec};
 

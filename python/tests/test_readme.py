@@ -64,7 +64,8 @@ def test_blocks_run(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     for block in blocks:
         if any(package in block and importlib.util.find_spec(package) is None for package in OPTIONAL):
             continue
-        exec(compile(block, name, "exec"), {})
+        # A script's code stands below `if __name__ == "__main__":`, and must run here too.
+        exec(compile(block, name, "exec"), {"__name__": "__main__"} if "__main__" in block else {})
     capsys.readouterr()
 
 

@@ -117,10 +117,51 @@ fn a_map_that_drifted_is_found() {
 #[test]
 fn a_map_that_is_a_book_and_wide_pages_are_found() {
     let with = |more: String| house_with("ARCHITECTURE.md", |text| text.to_owned() + &more);
-    assert_found(with("x\n".repeat(180)), "ARCHITECTURE.md: 188 lines, at most 180");
+    assert_found(with("X.\n".repeat(180)), "ARCHITECTURE.md: 188 lines, at most 180");
     let wide = "x".repeat(111);
     assert_found(with(wide.clone()), "ARCHITECTURE.md:9: 111 characters, at most 110");
     assert_eq!(with(format!("| {wide} |\n```\n{wide}\n```\n")), [""; 0]);
+    let links = [format!("- [a]({wide})"), format!("<https://{wide}>"), format!("[a]: {wide}")];
+    for link in links {
+        assert_eq!(house_with("core/README.md", |_| link.clone()), [""; 0]);
+        let more = house_with("core/README.md", |_| format!("{link} x"));
+        assert_found(more, "core/README.md:1: ");
+    }
+}
+
+#[test]
+fn a_long_sentence_is_found() {
+    let page = |text: &str| house_with("core/README.md", |_| text.to_owned());
+    let words = |count: usize| vec!["x"; count].join(" ");
+    let (fits, long) = (words(30), words(31));
+    let wanted =
+        |line: usize, count: usize| format!("core/README.md:{line}: a sentence of {count} words, at most 30");
+    assert_found(page(&long), &wanted(1, 31));
+    assert_found(page(&format!("A.\n\n- B.\n  C {long}.")), &wanted(4, 32));
+    assert_found(page(&format!("{} e.g. {}", words(15), words(15))), &wanted(1, 31));
+    assert_found(page(&format!("{}. {}", words(15), words(16))), &wanted(1, 31));
+    assert_found(page(&format!("{} `a b` [c d](e) {}", words(14), words(14))), &wanted(1, 31));
+    assert_found(page(&format!("```\n```\n{long}")), &wanted(3, 31));
+    let short = [
+        format!("# {fits}\n{fits}\n- {fits}\n1. {fits}\n\n{fits}"),
+        format!("{fits}. X\n(x {}.)\n`x` {}? *X* x", words(28), words(29)),
+        format!("`{long}` {}\n[x](y z) – {}", words(20), words(8)),
+        format!("| {long} |\n\n```\n{long}\n```\n\n    {long}\n\n<!-- {long} -->"),
+    ];
+    for text in short {
+        assert_eq!(page(&text), [""; 0]);
+    }
+}
+
+#[test]
+fn a_word_of_this_house_is_found() {
+    let page = |text: &str| house_with("core/README.md", |_| text.to_owned());
+    assert_found(
+        page("A.\n\nFiles *far\naway*."),
+        "core/README.md:3: `far away` means nothing outside: remote",
+    );
+    assert_found(page("| Far away |"), "core/README.md:1: `far away`");
+    assert_eq!(page("Not `far away`, far, away or farther.\n\n```\nfar away\n```\n"), [""; 0]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod arrows;
 mod faults;
 mod lexer;
 mod pages;
+mod prose;
 mod repo;
 mod rooms;
 mod sources;
@@ -23,13 +24,15 @@ fn looked_at(looked_at: usize, problems: Vec<String>) -> Report {
 
 type Check = fn(&Repo) -> Report;
 
-const CHECKS: [(&str, Check); 13] = [
+const CHECKS: [(&str, Check); 15] = [
     ("crates depend only downwards", arrows::crates_depend_only_downwards),
     ("abi_stable is only in the abi", arrows::abi_stable_is_only_in_the_abi),
     ("only bundled links plugins into the loader", arrows::only_bundled_links_plugins_into_the_loader),
     ("only the bundled file names plugin crates", arrows::only_the_bundled_file_names_plugin_crates),
     ("the map shows exactly the rooms", rooms::the_map_shows_exactly_the_rooms),
     ("the map is short and pages are narrow", pages::the_map_is_short_and_pages_are_narrow),
+    ("sentences are short", prose::sentences_are_short),
+    ("words are known outside", prose::words_are_known_outside),
     ("every plugin is furnished", rooms::every_plugin_is_furnished),
     ("lints and licence are the workspace's", rooms::every_crate_takes_lints_and_licence_from_the_workspace),
     ("unsafe is where the design has it", sources::unsafe_is_where_the_design_has_it),

@@ -1,4 +1,4 @@
-//! What people read: that the map stays one, and that lines of pages fit into a window.
+//! What people read, as lines: that the map stays one, and that lines of pages fit into a window.
 
 use crate::repo::Repo;
 use crate::{Report, looked_at};
@@ -8,9 +8,8 @@ const MAP_LINES: usize = 180;
 const WIDTH: usize = 110;
 
 pub(crate) fn the_map_is_short_and_pages_are_narrow(repo: &Repo) -> Report {
-    let is_page = |path: &str| path == MAP || (path.starts_with("docs/") && path.ends_with(".md"));
     let (mut pages, mut problems) = (0, Vec::new());
-    for (path, text) in repo.files.iter().filter(|(path, _)| is_page(path)) {
+    for (path, text) in repo.pages() {
         pages += 1;
         let lines = text.lines().count();
         if path == MAP && lines > MAP_LINES {
@@ -23,13 +22,25 @@ pub(crate) fn the_map_is_short_and_pages_are_narrow(repo: &Repo) -> Report {
     looked_at(pages, problems)
 }
 
-/// The lines that are too wide, by their numbers. Tables and blocks of code cannot be wrapped.
+/// The lines that are too wide, by their numbers. Tables, links and blocks of code cannot be wrapped.
 fn wide(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let mut in_code = false;
     text.lines().enumerate().filter_map(move |(at, line)| {
         let start = line.trim_start();
         in_code ^= start.starts_with("```");
+        let is_free = in_code || start.starts_with('|') || is_link(start);
         let width = line.chars().count();
-        (!in_code && !start.starts_with('|') && width > WIDTH).then_some((at + 1, width))
+        (!is_free && width > WIDTH).then_some((at + 1, width))
     })
+}
+
+/// Whether a line is one link and nothing else: `- [name](target)`, `<target>` or `[name]: target`.
+fn is_link(line: &str) -> bool {
+    let line = line.trim_start_matches(['-', '*', '!', ' ']);
+    let named = line.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let target = match (named, line.strip_prefix('<')) {
+        (Some((_, rest)), _) => rest.strip_prefix(": ").or_else(|| rest.strip_prefix('(')?.strip_suffix(')')),
+        (None, rest) => rest.and_then(|rest| rest.strip_suffix('>')),
+    };
+    target.is_some_and(|target| !target.contains([' ', ')', '>']))
 }

@@ -50,6 +50,12 @@ impl Repo {
         Self { files, manifests, sources }
     }
 
+    /// What is written for people: each Markdown file and its text.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pages = self.files.iter().filter(|(path, _)| path.ends_with(".md"));
+        pages.map(|(path, text)| (path.as_str(), text.as_str()))
+    }
+
     /// The manifests of the crates in `plugins/`.
     pub(crate) fn plugins(&self) -> impl Iterator<Item = &Manifest> {
         self.manifests.iter().filter(|manifest| manifest.folder.starts_with("plugins/"))

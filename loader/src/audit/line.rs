@@ -31,8 +31,8 @@ pub(crate) enum Line {
     Delivered(u64, String),
     /// The consumer was given all of the epoch: so many.
     Ended(u64),
-    /// A snapshot with this number was taken: a run that goes on after it does again what is before this line, and not what
-    /// comes after it, where some node is unordered.
+    /// A snapshot with this number was taken. If some node is unordered, a run that resumes after it repeats
+    /// what is before this line, and not what comes after it.
     Snapshot(u64),
 }
 

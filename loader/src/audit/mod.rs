@@ -1,9 +1,12 @@
 //! Proves that every sample came exactly once, or names those that did not.
 //!
-//! While a graph runs, each node that is no map leaves word of the uids that it gave, by their place (`tap`); nodes that give
-//! other uids than they take leave word of what they took as well. All of it is written to a file (`log`, `line`), beside
-//! what the consumer was given. A place says the same in every run of one graph and seed, so the files of several runs and
-//! ranks are put together by place (`records`), and then judged node by node (`judge`): what went in must have come out, once.
+//! While a graph runs, each node that is no map notes the uids that it gave, by their place (`tap`). Nodes
+//! that change uids also note those that they took. All of it is written to a file (`log`, `line`), beside
+//! the samples that the consumer was given.
+//!
+//! A place means the same in every run of one graph and seed. So the files of several runs and ranks are put
+//! together by place (`records`), and then judged node by node (`judge`). Each sample that went in must have
+//! come out, once.
 
 mod judge;
 mod line;

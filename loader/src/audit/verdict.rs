@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// The most samples that one offence names.
+/// The most samples that one problem names.
 pub(super) const NAMED: usize = 10;
 
 /// What an audit found of one epoch, over all ranks and runs.
@@ -16,7 +16,7 @@ pub struct EpochAudit {
     /// Whether it could be judged. It cannot where a run went on after others that are not in these files: [`unfinished`](Self::unfinished)
     /// says what is needed.
     pub judged: bool,
-    /// Whether every sample came exactly once: all is known, and there is no offence.
+    /// Whether every sample came exactly once: all is known, and there is no problem.
     pub exactly_once: bool,
     /// Samples given by the last node that makes uids, over all ranks each counted once.
     pub given: u64,
@@ -79,7 +79,7 @@ pub enum What {
     Ranks,
 }
 
-/// One sample of an offence.
+/// One sample of a problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Named {

@@ -68,8 +68,9 @@ impl Builder {
     /// Makes the graph.
     ///
     /// # Errors
-    /// `Invalid` when there is no node, a name or option name has other characters than names have, an option is
-    /// given twice, or a value nests more than 32 levels or holds null; `Limit` above [`MAX_NODES`].
+    /// `Invalid` if there is no node, if a name or option name has characters that names cannot have, or if
+    /// an option is given twice. Also if a value nests more than 32 levels or holds null. `Limit` above
+    /// [`MAX_NODES`].
     pub fn build(self) -> Result<Graph> {
         assemble(self.drafts, self.run)
     }

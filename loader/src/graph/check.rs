@@ -63,9 +63,12 @@ impl Graph {
         }
     }
 
-    /// All that is wrong with the graph, in the order of its nodes: unknown pipes and options, values of the wrong
-    /// type or out of range, missing options, names used twice, inputs that do not exist, are read twice, are too
-    /// many or too few, circles, and outputs that nobody reads (exactly one may be left, the graph's own).
+    /// All that is wrong with the graph, in the order of its nodes:
+    ///
+    /// - unknown pipes and options, missing options, values of the wrong type or out of range;
+    /// - names used twice, and circles;
+    /// - inputs that do not exist, are read twice, are too many or too few;
+    /// - outputs that nobody reads (exactly one may be left, the graph's own).
     #[must_use]
     pub fn problems(&self, catalog: &dyn Catalog) -> Vec<Error> {
         let specs: Vec<Option<&PipeSpec>> = self.nodes.iter().map(|node| catalog.pipe(&node.pipe)).collect();

@@ -50,9 +50,9 @@ pub enum Most {
     /// Any number.
     #[default]
     Any,
-    /// So many.
+    /// This many.
     Count(u64),
-    /// This share of the samples so far, from [so many](OnError::min_samples) on; one always may.
+    /// This share of the samples so far, from [`min_samples`](OnError::min_samples) on; one always may.
     Share(f64),
 }
 
@@ -63,8 +63,8 @@ impl Default for OnError {
 }
 
 impl OnError {
-    /// Whether the run goes on after an error of this kind: not after one of the loader or of the plugin as a whole, nor
-    /// after a panic of a pipe with state, which takes no more calls.
+    /// Whether the run goes on after an error of this kind. It does not after an error of the loader or of
+    /// the plugin as a whole, nor after a panic of a pipe with state, which takes no more calls.
     #[must_use]
     pub fn forgives(&self, kind: ErrorKind, map: bool) -> bool {
         let lasting = matches!(kind, ErrorKind::Cancelled | ErrorKind::Bug | ErrorKind::Abi);

@@ -6,9 +6,10 @@ use serde_json::Value;
 use super::{Catalog, Graph, Kind, Node, OptionSpec, POSITIONAL};
 
 impl Graph {
-    /// The graph with nothing shuffled, to validate by what one trains on: pipes that shuffle and samplers that draw at random are left out,
-    /// so each sample of a source comes once, in their order, and [switches](SHUFFLE) of others are off. This graph, which is one as written and
-    /// not one that was checked, stays as it is.
+    /// The graph without shuffling, to validate with the graph that one trains on. Pipes that shuffle and
+    /// samplers that draw at random are left out, and [switches](SHUFFLE) of others are off. So each sample
+    /// of a source comes once, in the source's order. `self`, a graph as written and not a checked one, stays
+    /// as it is.
     ///
     /// Whatever else is random stays so: transforms, and what `mix` and `random_split` choose.
     #[must_use]

@@ -1,10 +1,10 @@
 //! Threads that a plugin's crash does not take the program with: the thread that crashed stops for good, in the signal's handler, and
 //! somebody else is told.
 //!
-//! Nothing of what it held is freed, and it never runs again: so no code runs on a stack that is broken, and what others see of the world is
-//! as it was a moment before the crash. It cannot be told whether the plugin had written where it should not; and if it crashed
-//! while it had a lock of the whole program, such as that of the memory, others wait for it: a watchman ends the program then,
-//! as the crash would have.
+//! Nothing of what it held is freed, and it never runs again. So no code runs on a broken stack, and others
+//! see the world as it was a moment before the crash. It cannot be told whether the plugin had written where
+//! it should not. If it crashed while it had a lock of the whole program, such as that of the memory, others
+//! wait for it. A watchdog then ends the program, as the crash would have.
 #![expect(unsafe_code, reason = "what handlers of signals read, by address")]
 
 use std::{

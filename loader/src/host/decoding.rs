@@ -1,5 +1,5 @@
-//! Decoders as pipes are given them: each call of one has a record, so that a crash, a stall and an error name the decoder's plugin and not
-//! that of the pipe which asked for it.
+//! Decoders as pipes are given them. Each call of a decoder has a record. So a crash, a stall and an error
+//! name the decoder's plugin, and not that of the pipe which asked for it.
 #![expect(unsafe_code, reason = "the table of a decoder is C functions over raw instances")]
 
 use std::sync::Arc;

@@ -1,9 +1,13 @@
 //! Maps of files that another program cuts short: a byte that is gone shows as zero, and what was made since fails with an error.
 //!
-//! Plugins tell where their maps are (`Plugin::maps` of the ABI). The handler of SIGBUS finds the map that was touched, marks it, counts it,
-//! and puts pages of zeros where the file has none any more; every other SIGBUS is whose it was before. The count comes first, so whoever has
-//! seen a zero sees the count. From then on no loader of this process that was built before gives anything (`Loader`), and no worker
-//! (`worker`): which of the pipes had bytes of that file nobody knows, so nothing that any of them makes is delivered.
+//! Plugins tell where their maps are (`Plugin::maps` of the ABI). The handler of SIGBUS finds the map that
+//! was touched, marks it, and counts it. It puts pages of zeros where the file has none any more. Every other
+//! SIGBUS goes to its earlier handler. The count comes first, so a thread that has seen a zero sees the
+//! count.
+//!
+//! From then on no loader of this process that was built before gives anything (`Loader`), and no worker
+//! (`worker`). Nobody knows which pipes had bytes of that file, so nothing that any of them makes is
+//! delivered.
 #![expect(
     unsafe_code,
     reason = "a handler of a signal, which is C's, and pages that take the place of others"

@@ -32,8 +32,8 @@ static PROGRAM: AtomicI32 = AtomicI32::new(0);
 /// What the signals did before.
 static BEFORE: OnceLock<Vec<libc::sigaction>> = OnceLock::new();
 
-/// Installs the handlers of signals that the first plugin to be loaded installs: those that name the plugin that crashes, and the one
-/// that finds files which are cut short while they are mapped.
+/// Installs the signal handlers that the first loaded plugin would install. They name the plugin that
+/// crashes, and find files that are cut short while they are mapped.
 ///
 /// Each calls the handler that was there before. Call this first if handlers of your own must come before these; to call it again does
 /// nothing.

@@ -1,8 +1,8 @@
 //! Queues of messages between exactly two ends: on one thread, between threads, processes, or machines.
 //!
-//! All four keep the same promises: strict order, nothing lost and nothing twice; a bound in items and in bytes
-//! that holds from end to end, and that an empty queue lets one message of any size past; an end that was not
-//! closed is an error for the other, never silence.
+//! All four keep the same promises. The order is strict, nothing is lost and nothing comes twice. A bound in
+//! items and in bytes holds from end to end; an empty queue lets one message of any size past. If one end
+//! goes without being closed, the other gets an error, never silence.
 //!
 //! | | what a message costs | how the two ends meet |
 //! |---|---|---|

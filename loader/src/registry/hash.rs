@@ -5,8 +5,8 @@ use std::{fs::File, io::Result, os::unix::fs::FileExt as _};
 use object::{Object as _, ObjectSegment as _, ReadCache};
 use xxhash_rust::xxh3::Xxh3;
 
-/// The hash of what a library brings into memory, in the order of its segments: code and data, and not what lies beside them
-/// for debuggers, which is most of such a file, and for which a resume would wait.
+/// The hash of the parts of a library that are loaded into memory, in the order of its segments: code and
+/// data. Debug information is left out. It is most of such a file, and a resume would wait for it.
 pub(super) fn of(file: &File) -> Result<u128> {
     let cache = ReadCache::new(file);
     let read = object::File::parse(&cache).map_err(std::io::Error::other)?;

@@ -69,10 +69,11 @@ impl FromStr for Level {
     }
 }
 
-/// How far each plugin is kept away. As text: levels, each after the `NAME=` of its plugin, and one without for all others, as in
-/// `on-crash,image=sandboxed`.
+/// How each plugin is isolated. As text: levels, each after the `NAME=` of its plugin, and one without for
+/// all others, as in `on-crash,image=sandboxed`.
 ///
-/// A node is as far away as its pipe's plugin is, and one that decodes as far as the farthest plugin with decoders. Samples are the same at every level.
+/// A node runs at its plugin's level; a node that decodes, at the strictest level of any plugin with
+/// decoders. Samples are the same at every level.
 ///
 /// # Examples
 /// ```

@@ -174,7 +174,8 @@ impl Registry {
     /// Finds plugins in these places, and those linked in with the feature `bundled`.
     ///
     /// # Errors
-    /// `Abi`, when a plugin that is linked in does not fit; `Invalid`, when a plugin is to be isolated that is not there.
+    /// `Abi` if a plugin that is linked in does not fit. `Invalid` if a plugin that must be isolated is not
+    /// there.
     pub fn new(search: Search) -> Result<Self> {
         Finder::default().find(search)
     }

@@ -1,12 +1,14 @@
 //! Where plugins are looked for.
 //!
-//! In this order: paths given by the caller, `FOREBAY_PLUGIN_PATH`, the folder of the running
-//! program, `$XDG_DATA_HOME/forebay/plugins/<abi>-<target>`, `/usr/lib/forebay/plugins/<abi>-<target>`.
-//! `FOREBAY_PLUGIN_SYSTEM_PATH` replaces the last two, and empty means none; `FOREBAY_NO_PLUGINS=1`
-//! means none at all; `FOREBAY_PLUGIN_SKIP=a,b` leaves plugins out by name;
-//! `FOREBAY_PLUGIN_RANK=png:300,gif:NONE` sets or removes decoders' priorities;
-//! `FOREBAY_PLUGIN_TRUST` says which of those that are found may be loaded, as [`Trust`] has it, and
-//! `FOREBAY_PLUGIN_ISOLATION` how far they are kept away, as [`Isolation`] has it.
+//! In this order: paths given by the caller, `FOREBAY_PLUGIN_PATH`, the folder of the running program,
+//! `$XDG_DATA_HOME/forebay/plugins/<abi>-<target>`, `/usr/lib/forebay/plugins/<abi>-<target>`.
+//!
+//! - `FOREBAY_PLUGIN_SYSTEM_PATH` replaces the last two; empty means none.
+//! - `FOREBAY_NO_PLUGINS=1` means no plugins at all.
+//! - `FOREBAY_PLUGIN_SKIP=a,b` leaves plugins out by name.
+//! - `FOREBAY_PLUGIN_RANK=png:300,gif:NONE` sets or removes decoders' priorities.
+//! - `FOREBAY_PLUGIN_TRUST` says which of the plugins that are found may be loaded, as [`Trust`] describes.
+//! - `FOREBAY_PLUGIN_ISOLATION` says how they are isolated, as [`Isolation`] describes.
 
 use std::{
     env,

@@ -154,9 +154,9 @@ fn allows(item: &str, manifest: &Manifest, path: &Path) -> bool {
     real(Path::new(item)).zip(real(path)).is_some_and(|(item, path)| path.starts_with(item))
 }
 
-/// Refuses a file that anyone may write to, or in whose place anyone may put another: into its folder, or by another folder in the place of one
-/// further up. In a folder such as /tmp, where anyone may make files but only their makers replace them, a file is
-/// as good as any if it was `named`, and not found because it was there.
+/// Refuses a file that anyone may write to or replace, through its folder or through a folder further up. In
+/// a folder such as /tmp anyone may make files, but only their makers replace them. A file there is accepted
+/// if it was `named`, and refused if it was only found.
 ///
 /// # Errors
 /// `Invalid`, with what to do; `Io`.

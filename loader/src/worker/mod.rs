@@ -100,8 +100,8 @@ pub fn serve_if_worker_with(register: impl FnOnce(&mut dyn Registrar) -> Result<
     std::process::exit(status);
 }
 
-/// Refuses to build a loader in a process that is a worker and whose program did not call [`serve_if_worker`]: it would start workers of
-/// its own, and each of those again. The loader that started it hears of it.
+/// Refuses to build a loader in a worker process whose program did not call [`serve_if_worker`]. It would
+/// start workers of its own, and each of those again. The loader that started it gets the error.
 pub(crate) fn refuse_nested() -> Result<()> {
     static REFUSED: OnceLock<Option<Error>> = OnceLock::new();
     // A program that a plugin starts in a worker has the variable too, and no connection.

@@ -1,8 +1,9 @@
-//! What keeps a worker to what it was handed: before a plugin is loaded, the process gives up the network, all files but some, and all that
-//! would get these back. Nothing it may do later gives a right again.
+//! What limits a worker. Before a plugin is loaded, the process gives up the network, all files but some, and
+//! all that would get these back. Nothing that it does later gives a right again.
 //!
-//! Files are kept from it by Landlock (Linux 5.13), by path, with everything that is opened later; what goes another way (sockets, other
-//! processes, what changes a file without opening it, whatever would undo this) by seccomp, whose filter sees numbers and no paths.
+//! Landlock (Linux 5.13) keeps files from it, by path, for everything that is opened later. Seccomp blocks
+//! other ways: sockets, other processes, calls that change a file without opening it, and calls that would
+//! undo this. Its filter sees numbers and no paths.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -25,10 +25,11 @@ pub(super) const PAGE: usize = 4096;
 
 /// A whole arena, mapped to be read and written until this is dropped.
 ///
-/// Other processes have the same bytes. What holds the promises of Rust between them is the protocol of `words`: a
-/// block belongs to the sender's process, which alone writes it and only through the one `BufferMut`, until it is
-/// sent; from then on nobody writes it before all holds but one are given up. The workers are this crate's own code; a
-/// plugin that writes where it may not breaks a worker's process as it would break this one.
+/// Other processes have the same bytes. The protocol of `words` keeps Rust's promises between them. A block
+/// belongs to the sender's process until it is sent: only that process writes it, and only through the one
+/// `BufferMut`. From then on nobody writes it before all holds but one are given up. The workers are this
+/// crate's own code. A plugin that writes where it may not breaks a worker's process as it would break this
+/// one.
 pub(super) struct Map {
     base: NonNull<u8>,
     len: usize,
