@@ -18,8 +18,8 @@ use forebay_core::{
 
 use super::{
     builder::broken,
-    host::{self, Host, no_error, verdict},
-    options::Options,
+    host::{self, CHost, no_error, verdict},
+    options::COptions,
 };
 use crate::registry::{Manifest, library};
 
@@ -215,7 +215,7 @@ type Open = unsafe extern "C" fn(*const ForebayOptions, *mut *mut c_void, *mut F
 fn open(
     open: Option<Open>,
     close: Option<unsafe extern "C" fn(*mut c_void)>,
-    options: &Options,
+    options: &COptions,
 ) -> Result<Instance> {
     let mut place = ptr::null_mut();
     let Some(open) = open else { return Ok(Instance { place, close: None }) };
@@ -247,7 +247,7 @@ unsafe impl Send for OpenDecoder {}
 unsafe impl Sync for OpenDecoder {}
 
 impl Entry<ForebayDecoder> {
-    pub(super) fn open(&self, options: &Options) -> Result<OpenDecoder> {
+    pub(super) fn open(&self, options: &COptions) -> Result<OpenDecoder> {
         let instance = open(self.table.open, self.table.close, options)?;
         Ok(OpenDecoder { table: self.table, instance })
     }
@@ -274,7 +274,7 @@ impl OpenDecoder {
             extension: extension.as_ptr(),
             dtype: if wanted.dtype == DType::ANY { 0 } else { u32::from_le_bytes([code, bits, low, high]) },
         };
-        let (mut host, mut error) = (Host::new(cx, Some(bytes)), no_error());
+        let (mut host, mut error) = (CHost::new(cx, Some(bytes)), no_error());
         // SAFETY: as for `probe`.
         let status = unsafe { decode(self.instance.place, &raw const input, host.face(), &raw mut error) };
         refuse_end("decode", host.verdict("decode", status, &error)?)?;
@@ -292,7 +292,7 @@ pub(super) struct OpenSource {
 unsafe impl Send for OpenSource {}
 
 impl Entry<ForebaySource> {
-    pub(super) fn open(&self, options: &Options) -> Result<OpenSource> {
+    pub(super) fn open(&self, options: &COptions) -> Result<OpenSource> {
         let instance = open(self.table.open, self.table.close, options)?;
         Ok(OpenSource { table: self.table, instance })
     }
@@ -307,7 +307,7 @@ impl OpenSource {
     }
 
     /// The next sample, or nothing at the end.
-    pub(super) fn next(&mut self, cx: &Context) -> Result<Option<host::Given>> {
+    pub(super) fn next(&mut self, cx: &Context) -> Result<Option<host::NextResult>> {
         let (host, is_end) = self.call("next", self.table.next, cx)?;
         if is_end { Ok(None) } else { host.into_sample().map(Some) }
     }
@@ -317,9 +317,9 @@ impl OpenSource {
         name: &'static str,
         call: Option<InContext>,
         cx: &Context<'a>,
-    ) -> Result<(Host<'a>, bool)> {
+    ) -> Result<(CHost<'a>, bool)> {
         let Some(call) = call else { return Err(broken(format!("has no function {name}"))) };
-        let (mut host, mut error) = (Host::new(cx, None), no_error());
+        let (mut host, mut error) = (CHost::new(cx, None), no_error());
         // SAFETY: the instance is of this table, `&mut` keeps other calls away, and all arguments live through the call.
         let status = unsafe { call(self.instance.place, host.face(), &raw mut error) };
         let is_end = host.verdict(name, status, &error)?;
@@ -367,7 +367,7 @@ impl OpenSource {
         let Some(restore) = self.table.restore else {
             return Err(Error::unsupported("this source does not save its position"));
         };
-        let (mut host, mut error) = (Host::new(cx, None), no_error());
+        let (mut host, mut error) = (CHost::new(cx, None), no_error());
         // SAFETY: as for `call`.
         let status = unsafe {
             restore(self.instance.place, bytes.as_ptr().cast(), bytes.len(), host.face(), &raw mut error)
