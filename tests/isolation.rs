@@ -7,7 +7,9 @@
 
 use std::{fs, net::TcpListener, os::unix::net::UnixListener, time::Duration};
 
-use forebay_loader::{ErrorKind, Executor, Isolation, Level, Loader, Registry, Search, Value, graph::On};
+use forebay_loader::{
+    ErrorKind, Executor, Isolation, IsolationLevel, Loader, Registry, Search, Value, graph::On,
+};
 use forebay_tests::{
     Run, Setting, build, builder,
     command::{forebay, json},
@@ -65,7 +67,7 @@ fn every_level_gives_the_same_samples() {
                     loader.finish().unwrap();
                 }
                 for record in registry.plugins() {
-                    let kept = matches!(record.level(), Level::Process | Level::Sandboxed);
+                    let kept = matches!(record.level(), IsolationLevel::Process | IsolationLevel::Sandboxed);
                     assert!(!(kept && record.is_loaded()), "{level}: {} was loaded here", record.label());
                 }
             }

@@ -9,7 +9,7 @@ use forebay_tests::{Setting, builder, line, registry, within_deadline, worker};
 fn loader(text: &str, registry: &Registry, (rank, world): (u32, u32), executor: Executor) -> Loader {
     let builder = Loader::builder(line(text)).executor(executor).seed(7).ranks(rank, world);
     let builder = builder.worker(worker());
-    builder.marks(Duration::from_millis(1)).build(registry).unwrap()
+    builder.checkpoint_every(Duration::from_millis(1)).build(registry).unwrap()
 }
 
 /// The numbers in one sample or batch.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use forebay_loader::{FileKind, Loader, LostSample, Registry, Sample, Survey, View, registry::HEAD};
 use serde::Serialize;
 
-use crate::print::{Table, count, counted};
+use crate::print::{TextTable, count, counted};
 
 /// The most fields that are told apart: rows of hostile files may have a new one each.
 const FIELDS: usize = 64;
@@ -206,7 +206,7 @@ impl Covered {
         let (files, samples) =
             (counted(self.files, "file", "files"), counted(self.samples, "sample", "samples"));
         writeln!(out, "coverage: {files}, {samples}")?;
-        let mut table = Table::new(&[">", "", ""]);
+        let mut table = TextTable::new(&[">", "", ""]);
         for found in &self.kinds {
             let (kind, how) = (&found.kind, found.how());
             let unpacked = kind.unpacked_by.as_ref();

@@ -11,7 +11,7 @@ use crate::{
     open::{self, Input},
     outcome::{self, Result, Stop},
     preview::{self, Field},
-    print::{self, Table},
+    print::{self, TextTable},
     progress,
 };
 
@@ -90,7 +90,7 @@ fn show(sample: &Sample, follows: bool, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
     }
     writeln!(out, "{}", sample.key())?;
-    let mut table = Table::new(&["", "", "", ""]);
+    let mut table = TextTable::new(&["", "", "", ""]);
     for (field, (_, value)) in Field::all(sample).into_iter().zip(sample.fields()) {
         let shape = field.shape();
         table.row([field.name, field.dtype, shape, preview::short(value)]);

@@ -7,7 +7,7 @@ use std::{
     sync::OnceLock,
 };
 
-pub(crate) use forebay_loader::text::{Table, bytes, count, counted, near, rate};
+pub(crate) use forebay_loader::text::{TextTable, bytes, count, counted, near, rate};
 use serde::Serialize;
 
 use crate::outcome::Result;

@@ -18,7 +18,7 @@ use crate::{
     coverage::Covered,
     outcome::{self, Stop},
     preview::Field,
-    print::{Table, bytes, count, counted, near, rate},
+    print::{TextTable, bytes, count, counted, near, rate},
     run::{Settings, Tally},
 };
 
@@ -181,7 +181,7 @@ impl Report {
             "sample" => samples,
             _ => format!("{samples} in {}", self.units),
         };
-        let mut table = Table::new(&["", ""]);
+        let mut table = TextTable::new(&["", ""]);
         let mut line = |name: &str, text: String| table.row([name.to_owned(), text]);
         let rate = rate(self.samples, self.seconds);
         line("delivered", format!("{delivered}, in {:.2} s: {rate} samples/s", self.seconds));
@@ -215,7 +215,7 @@ impl Report {
 
     fn write_first(&self, out: &mut dyn Write) -> io::Result<()> {
         let Some(fields) = &self.first else { return Ok(()) };
-        let mut table = Table::new(&[&format!("first {}", self.unit), "type", "shape"]);
+        let mut table = TextTable::new(&[&format!("first {}", self.unit), "type", "shape"]);
         for field in fields {
             table.row([field.name.clone(), field.dtype.clone(), field.shape()]);
         }
@@ -226,7 +226,7 @@ impl Report {
     fn write_nodes(&self, out: &mut dyn Write) -> io::Result<()> {
         // By the clock on the wall, all of them: a disk that is waited for counts.
         let heads = ["node", ">gave", ">busy s (wall)", ">wait in", ">wait out", "plugin", "file"];
-        let mut table = Table::new(&heads);
+        let mut table = TextTable::new(&heads);
         for node in &self.nodes {
             let named = node.node == node.pipe;
             table.row([

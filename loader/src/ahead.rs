@@ -2,7 +2,7 @@
 
 use forebay_core::{Error, Result};
 
-use crate::{Loader, Snapshot, loader::At};
+use crate::{Loader, Snapshot, loader::Position};
 
 /// The places behind the consumer that may still be asked for.
 #[derive(Debug, Default)]
@@ -66,7 +66,7 @@ impl Loader {
                 "say by Loader::taken_ahead how many samples are taken before they are used",
             ));
         }
-        self.snapshot_of(At { delivered, ended: false, ..self.at })
+        self.snapshot_of(Position { delivered, ended: false, ..self.at })
     }
 
     /// The places that may still be asked for, before another run takes over, which knows nothing of them.

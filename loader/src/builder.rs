@@ -7,25 +7,25 @@ use forebay_core::{BufferMut, Error, Level, Limits, Result};
 use crate::{
     Executor, Loader, Registry,
     ahead::Behind,
-    audit::Log,
+    audit::AuditLog,
     failure::Failures,
     graph::Graph,
     host::{Host, OwnMemory, Pool},
     identity::{Setting, identities},
     launch::{Keeps, Launched, Parts, Recipe, Workers, as_size},
-    loader::At,
-    make::course,
+    loader::Position,
+    make::resume_plan,
     plan::Plan,
     ranks,
-    record::{Records, Whose},
+    record::{RecordOwner, Records},
     stall::{Stall, Watch},
     worker::{WorkerProgram, refuse_nested, sandbox::MEMORY},
 };
 
 /// The most bytes that wait between segments, unless set: enough to stay ahead, little beside a model.
 pub const DEFAULT_BUDGET: u64 = 64 << 20;
-/// How often nodes with state leave marks, unless set: about the work that a resume does again.
-pub const DEFAULT_MARKS: Duration = Duration::from_millis(5);
+/// How often nodes with state leave checkpoints, unless set: about the work that a resume does again.
+pub const DEFAULT_CHECKPOINTS: Duration = Duration::from_millis(5);
 
 /// How a graph is to run. What is not set here is taken from the graph's `[run]` table.
 pub struct LoaderBuilder {
@@ -37,7 +37,7 @@ pub struct LoaderBuilder {
     ahead: Option<u64>,
     limits: Option<Limits>,
     chunk: Option<usize>,
-    marks: Duration,
+    checkpoints: Duration,
     ranks: Option<(u32, u32)>,
     worker: Option<WorkerProgram>,
     timeout: Option<Duration>,
@@ -63,7 +63,7 @@ impl LoaderBuilder {
             ahead: None,
             limits: None,
             chunk: None,
-            marks: DEFAULT_MARKS,
+            checkpoints: DEFAULT_CHECKPOINTS,
             ranks: None,
             worker: None,
             timeout: None,
@@ -88,7 +88,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// How long a worker process may take over one sample of its maps; any time unless set, and a minute [in a sandbox](crate::Level::Sandboxed). One that takes longer is ended, as
+    /// How long a worker process may take over one sample of its maps; any time unless set, and a minute [in a sandbox](crate::IsolationLevel::Sandboxed). One that takes longer is ended, as
     /// if it had crashed: the sample is tried once more, and is then an error of its map, which `on_error` may forgive. Pipes on
     /// threads cannot be ended, and pipes that see samples in order may wait as long as they like, also in a process of their
     /// own: see [`on_stall`](Self::on_stall).
@@ -98,7 +98,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// The most bytes of its own that a worker process [in a sandbox](crate::Level::Sandboxed) may have, not counting those of samples it gives;
+    /// The most bytes of its own that a worker process [in a sandbox](crate::IsolationLevel::Sandboxed) may have, not counting those of samples it gives;
     /// 4 GiB unless set. An allocation beyond fails, which ends most programs: the sample counts as one that crashed it.
     #[must_use]
     pub fn sandbox_memory(mut self, bytes: u64) -> Self {
@@ -233,8 +233,8 @@ impl LoaderBuilder {
     /// How often nodes with state note where they are; 5 ms unless set, zero for after every call. A resume does about
     /// so much work again. A state that takes long to save is saved less often: it takes at most a fiftieth of the time.
     #[must_use]
-    pub fn marks(mut self, every: Duration) -> Self {
-        self.marks = every;
+    pub fn checkpoint_every(mut self, every: Duration) -> Self {
+        self.checkpoints = every;
         self
     }
 
@@ -304,7 +304,7 @@ impl LoaderBuilder {
         let ranks = self.ranks.unwrap_or((0, 1));
         let plan = Plan::new(&graph, registry, executor)?;
         let dealt = if self.ranks.is_some() { ranks::dealt(&graph, registry)? } else { Vec::new() };
-        let course = course(&graph, registry, &plan, &dealt)?;
+        let resume_plan = resume_plan(&graph, registry, &plan, &dealt)?;
         let setting = Setting { seed, ranks: self.ranks, dealt: &dealt, limits };
         let (identities, told) = identities(&graph, registry, &setting);
         let workers =
@@ -317,13 +317,13 @@ impl LoaderBuilder {
             ahead: ahead.map_or(usize::MAX, as_size),
             limits,
             chunk: self.chunk,
-            marks: self.marks,
+            checkpoints: self.checkpoints,
             watch: self.watch,
             dealt,
             identities,
             workers,
         };
-        let parts = Parts { graph: &graph, registry, plan: &plan, course: &course };
+        let parts = Parts { graph: &graph, registry, plan: &plan, resume_plan: &resume_plan };
         let heap = recipe.prepare(parts)?;
         let ledger = recipe.ledger()?;
         let host = Host::new(
@@ -334,10 +334,11 @@ impl LoaderBuilder {
         );
         told.into_iter().for_each(|line| host.note(Level::Warning as u32, line));
         let audit = self.audit.as_deref();
-        let audit = audit.map(|file| Log::open(file, (&graph, registry, &course), seed, ranks));
+        let audit = audit.map(|file| AuditLog::open(file, (&graph, registry, &resume_plan), seed, ranks));
         let audit = audit.transpose()?.map(Arc::new);
         let files = (self.record.as_deref(), self.replay.as_deref());
-        let records = Records::open(files, &plan, &Whose::new(&course.words(&graph).graph, seed, ranks))?;
+        let records =
+            Records::open(files, &plan, &RecordOwner::new(&resume_plan.words(&graph).graph, seed, ranks))?;
         let keeps = Keeps { host: &host, audit: audit.as_ref(), records: &records };
         let launched = recipe.launch(parts, keeps, &[]);
         host.keep_home(host.home());
@@ -351,11 +352,11 @@ impl LoaderBuilder {
             ran: Duration::ZERO,
             host,
             registry: registry.clone(),
-            course,
+            resume_plan,
             recipe,
             audit,
             records,
-            at: At::default(),
+            at: Position::default(),
             idle: true,
             pending: false,
             epochs,

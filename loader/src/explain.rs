@@ -13,8 +13,8 @@ use crate::{
     ledger::Ledger,
     length::Lengths,
     lints,
-    registry::Record,
-    text::{Table, bytes, count, near},
+    registry::FoundPlugin,
+    text::{TextTable, bytes, count, near},
 };
 
 /// The most items of a list that are shown, but for TOML.
@@ -181,8 +181,8 @@ fn explained(node: &Node, length: Option<Length>, registry: &Registry) -> Option
         node: node.name.clone(),
         pipe: node.pipe.clone(),
         summary: spec.summary.clone(),
-        plugin: record.map_or_else(|| "this program".to_owned(), Record::label),
-        file: record.map_or_else(|| "a closure".to_owned(), Record::file),
+        plugin: record.map_or_else(|| "this program".to_owned(), FoundPlugin::label),
+        file: record.map_or_else(|| "a closure".to_owned(), FoundPlugin::file),
         inputs: node.inputs.iter().map(ToString::to_string).collect(),
         options: options(node, spec),
         length: length.and_then(Length::count),
@@ -232,7 +232,7 @@ fn short(value: &Value) -> String {
 impl Explanation {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let budget = bytes(self.budget);
-        let mut table = Table::new(&["", ""]);
+        let mut table = TextTable::new(&["", ""]);
         for (name, text) in [
             ("graph", self.shown.clone()),
             ("fingerprint", self.fingerprint.clone()),
@@ -263,7 +263,7 @@ impl Explanation {
             };
             let gives = node.length.map(gives).unwrap_or_default();
             writeln!(out, "    {}, {}{gives}", node.plugin, near(&node.file))?;
-            let mut table = Table::new(&["", "", "", ""]);
+            let mut table = TextTable::new(&["", "", "", ""]);
             for option in &node.options {
                 let origin = if option.default { "default" } else { "given" };
                 let cells = [option.name.as_str(), &short(&option.value), origin, option.doc.trim()];
@@ -286,7 +286,7 @@ impl Explanation {
             [] => "-".to_owned(),
             edges => edges.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         };
-        let mut table = Table::new(&["segment", "runs", "nodes", "reads edge", "writes edge"]);
+        let mut table = TextTable::new(&["segment", "runs", "nodes", "reads edge", "writes edge"]);
         for (at, segment) in self.plan.segments.iter().enumerate() {
             let nodes: Vec<_> = segment.nodes.iter().filter_map(|&at| self.nodes.get(at)).collect();
             table.row([
@@ -305,7 +305,7 @@ impl Explanation {
 fn write_quality(quality: &Quality, out: &mut dyn Write) -> io::Result<()> {
     let Quality { node, samples, entropy, moved, together, before_first, .. } = quality;
     writeln!(out, "\nshuffle quality, of the {samples} samples that `{node}` gives in epoch 0")?;
-    let mut table = Table::new(&["", "here", "a full shuffle"]);
+    let mut table = TextTable::new(&["", "here", "a full shuffle"]);
     let share = |part: f64| format!("{:.2} %", 100.0 * part);
     for (name, found, full) in [
         ("entropy of the distance of neighbours", bits(entropy.found), bits(entropy.full)),

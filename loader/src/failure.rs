@@ -4,7 +4,7 @@ use forebay_core::{Error, ErrorKind};
 
 use crate::{
     Loader, Snapshot,
-    executor::Origin,
+    executor::StartPoint,
     graph::{Action, Node},
 };
 
@@ -59,10 +59,10 @@ impl Loader {
 
     /// Takes note of what had failed at the places that a resume begins at, unless it is counted already. Of failures in epochs that are
     /// over, and of those that no place knows, it stays known that there were some.
-    pub(crate) fn failed_before(&mut self, snapshot: &Snapshot, origins: &[Origin]) {
-        let nodes = self.graph.nodes().iter().zip(origins).zip(&self.course.stops);
+    pub(crate) fn failed_before(&mut self, snapshot: &Snapshot, origins: &[StartPoint]) {
+        let nodes = self.graph.nodes().iter().zip(origins).zip(&self.resume_plan.nodes);
         let lost = nodes.filter(|((node, _), _)| defers(node)).map(|((_, origin), stop)| {
-            let place = &origin.mark.place;
+            let place = &origin.checkpoint.place;
             let missing = place.taken.first().zip(place.given.first());
             let missing = missing.filter(|_| stop.map).map(|(taken, given)| taken.saturating_sub(*given));
             missing.unwrap_or(place.lost)

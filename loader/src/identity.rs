@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::{
     Registry,
     graph::{COMMON, Catalog as _, Graph, Node},
-    registry::Record,
+    registry::FoundPlugin,
 };
 
 /// The option by which a pipe has a seed of its own.
@@ -109,13 +109,14 @@ fn identity(
         add(&before.fingerprint().to_string());
         add(&registry.plugin_of(&before.pipe).map(plugin).unwrap_or_default());
     }
-    let called =
-        |record: &&Record| !record.manifest().decoders.is_empty() || !record.manifest().stores.is_empty();
+    let called = |record: &&FoundPlugin| {
+        !record.manifest().decoders.is_empty() || !record.manifest().stores.is_empty()
+    };
     registry.plugins().iter().filter(called).for_each(|record| add(&plugin(record)));
     format!("{:032x}", hash.digest128())
 }
 
-fn plugin(record: &Record) -> String {
+fn plugin(record: &FoundPlugin) -> String {
     // One that cannot be read any more was loaded, or will not be.
     format!("{} {}", record.label(), record.hash().unwrap_or_default())
 }

@@ -6,8 +6,8 @@ use forebay_core::{Limits, Result};
 
 use crate::{
     Executor, Registry,
-    audit::Log,
-    executor::{BATCHES, Counts, Crew, Inline, Interrupt, Job, Post, Run, Threads},
+    audit::AuditLog,
+    executor::{BATCHES, Counts, DedicatedWorkerSpec, Inline, Interrupt, Job, Run, Threads, WorkerPool},
     graph::{Graph, On},
     host::Host,
     ledger::{self, Ledger},
@@ -15,13 +15,13 @@ use crate::{
     plan::Plan,
     queue::process::{Arena, Heap},
     record::Records,
-    registry::Level,
-    snapshot::Course,
+    registry::IsolationLevel,
+    snapshot::ResumePlan,
     stall::Watch,
     stats::NodeInfo,
     worker::{
         self, WorkerProgram,
-        protocol::{Setup, SoloSetup},
+        protocol::{DedicatedSetup, Setup},
     },
 };
 
@@ -38,7 +38,7 @@ pub(crate) struct Recipe {
     pub(crate) ahead: usize,
     pub(crate) limits: Limits,
     pub(crate) chunk: Option<usize>,
-    pub(crate) marks: Duration,
+    pub(crate) checkpoints: Duration,
     pub(crate) watch: Option<Watch>,
     /// Of each node whether it sees one rank's samples; empty when there are no ranks.
     pub(crate) dealt: Vec<bool>,
@@ -69,14 +69,14 @@ pub(crate) struct Parts<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) registry: &'a Registry,
     pub(crate) plan: &'a Plan,
-    pub(crate) course: &'a Course,
+    pub(crate) resume_plan: &'a ResumePlan,
 }
 
 /// What lives as long as the loader.
 #[derive(Clone, Copy)]
 pub(crate) struct Keeps<'a> {
     pub(crate) host: &'a Arc<Host>,
-    pub(crate) audit: Option<&'a Arc<Log>>,
+    pub(crate) audit: Option<&'a Arc<AuditLog>>,
     pub(crate) records: &'a Records,
 }
 
@@ -89,14 +89,14 @@ impl Recipe {
         let (Executor::Threads(count) | Executor::Processes(count)) = self.executor else { return Ok(None) };
         let segments = || parts.plan.segments.iter();
         let away = segments().filter(|segment| segment.on.is_elsewhere() || self.guards(parts, segment));
-        let (maps, solos): (Vec<_>, Vec<_>) = away.partition(|segment| segment.parallel);
-        if maps.is_empty() && solos.is_empty() {
+        let (maps, dedicated): (Vec<_>, Vec<_>) = away.partition(|segment| segment.parallel);
+        if maps.is_empty() && dedicated.is_empty() {
             return Ok(None);
         }
         self.workers.program = Some(WorkerProgram::found(self.workers.program.take())?);
         // A chain that a crash moves may be cut before and behind what moves.
-        let solos: usize = solos.iter().map(|segment| segment.nodes.len()).sum();
-        let arena = Crew::arena(if maps.is_empty() { 0 } else { count.max(1) } + solos)?;
+        let dedicated: usize = dedicated.iter().map(|segment| segment.nodes.len()).sum();
+        let arena = WorkerPool::arena(if maps.is_empty() { 0 } else { count.max(1) } + dedicated)?;
         let heap = arena.heap(BATCHES, as_size(self.budget))?;
         self.workers.arena = Some(arena);
         Ok(Some(heap))
@@ -123,7 +123,7 @@ impl Recipe {
     /// The nodes of a segment that move to worker processes when it crashes.
     pub(crate) fn movable(&self, parts: Parts<'_>, segment: &crate::Segment) -> Vec<usize> {
         let level = |at: usize| parts.registry.level_of(&parts.graph.nodes()[at]);
-        segment.nodes.iter().copied().filter(|&at| level(at) == Level::OnCrash).collect()
+        segment.nodes.iter().copied().filter(|&at| level(at) == IsolationLevel::OnCrash).collect()
     }
 
     /// Makes the pipes, and starts what runs them; it waits for an epoch.
@@ -133,8 +133,8 @@ impl Recipe {
     /// # Errors
     /// `Invalid` for options that a pipe refuses; `Abi` and `Panic` of plugins; `Io` when no thread starts.
     pub(crate) fn launch(&self, parts: Parts<'_>, keeps: Keeps<'_>, known: &[NodeInfo]) -> Result<Launched> {
-        let Parts { graph, registry, plan, course } = parts;
-        let crew = self.crew(parts, keeps.audit.is_some(), keeps.host.ledger().place())?;
+        let Parts { graph, registry, plan, resume_plan } = parts;
+        let worker_pool = self.worker_pool(parts, keeps.audit.is_some(), keeps.host.ledger().place())?;
         let mut maker = Maker {
             graph,
             registry,
@@ -145,8 +145,8 @@ impl Recipe {
             chunk: self.chunk,
             ahead: self.ahead,
             most: as_size(self.limits.bytes),
-            marks: self.marks,
-            course,
+            checkpoints: self.checkpoints,
+            resume_plan,
             records: keeps.records,
             audit: keeps.audit,
             known,
@@ -166,32 +166,37 @@ impl Recipe {
             watch: self.watch.clone(),
             guarded: plan.segments.iter().map(|segment| self.guards(parts, segment)).collect(),
         };
-        Ok(Launched { run: self.start(job, crew)?, nodes })
+        Ok(Launched { run: self.start(job, worker_pool)?, nodes })
     }
 
     /// The worker processes, if there are to be any.
-    fn crew(&self, parts: Parts<'_>, audited: bool, ledger: Option<ledger::Place>) -> Result<Option<Crew>> {
+    fn worker_pool(
+        &self,
+        parts: Parts<'_>,
+        audited: bool,
+        ledger: Option<ledger::LedgerPlace>,
+    ) -> Result<Option<WorkerPool>> {
         let (Executor::Threads(count) | Executor::Processes(count)) = self.executor else { return Ok(None) };
         let Workers { program: Some(program), arena: Some(arena), .. } = &self.workers else {
             return Ok(None);
         };
         let plan = parts.plan;
         let here = plan.segments.iter().enumerate().filter(|(_, segment)| segment.on.is_elsewhere());
-        let (maps, solos): (Vec<_>, Vec<_>) = here.partition(|(_, segment)| segment.parallel);
-        if maps.is_empty() && solos.is_empty() {
+        let (maps, dedicated): (Vec<_>, Vec<_>) = here.partition(|(_, segment)| segment.parallel);
+        if maps.is_empty() && dedicated.is_empty() {
             return Ok(None);
         }
         let post = |(segment, _)| {
             let setup = self.setup(parts, Some(segment), audited)?;
-            Ok(Post { segment, setup, interrupt: Interrupt::new()? })
+            Ok(DedicatedWorkerSpec { segment, setup, interrupt: Interrupt::new()? })
         };
         let mut setup = self.setup(parts, None, audited)?;
         // One that may take only so long over a sample waits for nobody.
         setup.ledger = ledger.filter(|_| self.workers.timeout.is_none() && setup.sandbox.is_none());
-        Ok(Some(Crew {
+        Ok(Some(WorkerPool {
             count: if maps.is_empty() { 0 } else { count.max(1) },
             setup,
-            solos: solos.into_iter().map(post).collect::<Result<Vec<_>>>()?,
+            dedicated: dedicated.into_iter().map(post).collect::<Result<Vec<_>>>()?,
             program: program.clone(),
             arena: arena.clone(),
             timeout: self.workers.timeout,
@@ -199,18 +204,18 @@ impl Recipe {
     }
 
     fn setup(&self, parts: Parts<'_>, segment: Option<usize>, audited: bool) -> Result<Setup> {
-        let solo = segment.map(|segment| SoloSetup {
+        let dedicated = segment.map(|segment| DedicatedSetup {
             segment,
             chunk: self.chunk,
             ahead: self.ahead,
-            marks: self.marks,
+            checkpoints: self.checkpoints,
             dealt: self.dealt.clone(),
             audited,
         });
-        worker::setup(parts, self, solo)
+        worker::setup(parts, self, dedicated)
     }
 
-    fn start(&self, job: Job, crew: Option<Crew>) -> Result<Box<dyn Run>> {
+    fn start(&self, job: Job, worker_pool: Option<WorkerPool>) -> Result<Box<dyn Run>> {
         Ok(match self.executor {
             Executor::Inline => Box::new(Inline::new(job)?),
             Executor::Threads(count) | Executor::Processes(count) => {
@@ -218,10 +223,10 @@ impl Recipe {
                     job.plan.segments.iter().any(|segment| segment.parallel && segment.on == On::Threads);
                 let serial = job.plan.segments_on(On::Threads);
                 // Beside worker processes that do the maps, threads that have none hand on.
-                let elsewhere = crew.as_ref().is_some_and(|crew| crew.count > 0);
+                let elsewhere = worker_pool.as_ref().is_some_and(|worker_pool| worker_pool.count > 0);
                 let threads = if maps || !elsewhere { count.max(1) } else { serial.clamp(1, 2) };
                 let own = job.plan.segments_on(On::OwnThread).min(OWN);
-                Box::new(Threads::new(job, Counts { threads, own }, crew)?)
+                Box::new(Threads::new(job, Counts { threads, own }, worker_pool)?)
             }
         })
     }

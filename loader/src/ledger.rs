@@ -55,21 +55,21 @@ pub(crate) struct Seat {
 }
 
 /// Where the words are.
-enum Words {
+enum LedgerWords {
     Own(Head, Vec<Seat>),
     Shared(Board),
 }
 
 /// All who reserve memory together.
 pub(crate) struct Ledger {
-    words: Words,
+    words: LedgerWords,
     allowed: u64,
     stopped: AtomicBool,
 }
 
 /// What a worker process is told of it.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct LedgerPlace {
     offset: u64,
     seats: usize,
     allowed: u64,
@@ -90,8 +90,8 @@ impl Ledger {
     /// When the arena has no room.
     pub(crate) fn new(count: usize, seats: usize, budget: u64, arena: Option<&Arena>) -> Result<Arc<Self>> {
         let (words, share) = match arena {
-            Some(arena) => (Words::Shared(arena.board(seats)?), SHARE / 2),
-            None => (Words::Own(Head::default(), (0..seats).map(|_| Seat::default()).collect()), SHARE),
+            Some(arena) => (LedgerWords::Shared(arena.board(seats)?), SHARE / 2),
+            None => (LedgerWords::Own(Head::default(), (0..seats).map(|_| Seat::default()).collect()), SHARE),
         };
         let allowed = budget.max((count as u64).saturating_mul(budget.min(share)));
         Ok(Arc::new(Self { words, allowed, stopped: AtomicBool::new(false) }))
@@ -99,36 +99,36 @@ impl Ledger {
 
     /// One that nobody has a seat at, so nobody waits.
     pub(crate) fn nobody() -> Arc<Self> {
-        let words = Words::Own(Head::default(), Vec::new());
+        let words = LedgerWords::Own(Head::default(), Vec::new());
         Arc::new(Self { words, allowed: u64::MAX, stopped: AtomicBool::new(false) })
     }
 
     /// Where workers find it, if they can.
-    pub(crate) fn place(&self) -> Option<Place> {
-        let Words::Shared(board) = &self.words else { return None };
-        Some(Place { offset: board.offset() as u64, seats: board.seats().len(), allowed: self.allowed })
+    pub(crate) fn place(&self) -> Option<LedgerPlace> {
+        let LedgerWords::Shared(board) = &self.words else { return None };
+        Some(LedgerPlace { offset: board.offset() as u64, seats: board.seats().len(), allowed: self.allowed })
     }
 
     /// The ledger of the process that made `arena`.
     ///
     /// # Errors
     /// When it is not within the arena.
-    pub(crate) fn attach(arena: &Arena, place: Place) -> Result<Arc<Self>> {
-        let words = Words::Shared(arena.board_at(place.offset, place.seats)?);
+    pub(crate) fn attach(arena: &Arena, place: LedgerPlace) -> Result<Arc<Self>> {
+        let words = LedgerWords::Shared(arena.board_at(place.offset, place.seats)?);
         Ok(Arc::new(Self { words, allowed: place.allowed, stopped: AtomicBool::new(false) }))
     }
 
     fn head(&self) -> &Head {
         match &self.words {
-            Words::Own(head, _) => head,
-            Words::Shared(board) => board.head(),
+            LedgerWords::Own(head, _) => head,
+            LedgerWords::Shared(board) => board.head(),
         }
     }
 
     fn seats(&self) -> &[Seat] {
         match &self.words {
-            Words::Own(_, seats) => seats,
-            Words::Shared(board) => board.seats(),
+            LedgerWords::Own(_, seats) => seats,
+            LedgerWords::Shared(board) => board.seats(),
         }
     }
 
@@ -196,7 +196,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the run is stopped meanwhile.
-    pub(crate) fn claim(self: &Arc<Self>, len: usize) -> Result<Option<Claim>> {
+    pub(crate) fn claim(self: &Arc<Self>, len: usize) -> Result<Option<Reservation>> {
         let Some(at) = AT.get().filter(|_| len >= LARGE) else { return Ok(None) };
         let len = len as u64;
         let Some(seat) = self.seats().get(at.0) else { return Ok(None) };
@@ -220,7 +220,7 @@ impl Ledger {
                 return Err(stopped());
             }
         }
-        Ok(Some(Claim { ledger: Arc::clone(self), at, len }))
+        Ok(Some(Reservation { ledger: Arc::clone(self), at, len }))
     }
 
     /// Reserves so many bytes, unless others must be waited for.
@@ -258,20 +258,20 @@ impl Drop for Sitting<'_> {
 }
 
 /// A block that was reserved. It is given up with the block, if that is dropped by whoever took it; else when the chunk is done.
-pub(crate) struct Claim {
+pub(crate) struct Reservation {
     ledger: Arc<Ledger>,
     at: (usize, u64),
     len: u64,
 }
 
-impl Claim {
+impl Reservation {
     /// Memory that keeps its claim.
     pub(crate) fn on(self, memory: BufferMut) -> BufferMut {
         BufferMut::from_owner(Claimed { memory, _claim: self })
     }
 }
 
-impl Drop for Claim {
+impl Drop for Reservation {
     fn drop(&mut self) {
         let Some(seat) = self.ledger.seats().get(self.at.0) else { return };
         // Another thread may be about to leave the seat.
@@ -284,7 +284,7 @@ impl Drop for Claim {
 
 struct Claimed {
     memory: BufferMut,
-    _claim: Claim,
+    _claim: Reservation,
 }
 
 impl AsMut<[u8]> for Claimed {

@@ -31,12 +31,12 @@ mod loader;
 mod make;
 mod next;
 mod open;
-mod outlive;
 mod plan;
 mod quality;
 pub mod queue;
 mod ranks;
 mod record;
+mod recover;
 pub mod registry;
 mod snapshot;
 mod stall;
@@ -53,7 +53,7 @@ pub use forebay_core::{
 
 pub use crate::{
     audit::{EpochAudit, LeftOut, Named, Offence, What, audit},
-    builder::{DEFAULT_BUDGET, DEFAULT_MARKS, LoaderBuilder},
+    builder::{DEFAULT_BUDGET, DEFAULT_CHECKPOINTS, LoaderBuilder},
     digest::Digest,
     executor::{Executor, MapOrder, Span},
     explain::Explanation,
@@ -64,7 +64,7 @@ pub use crate::{
     open::{FileKind, Survey},
     plan::{Edge, Plan, Segment},
     quality::{Measure, Quality, quality},
-    registry::{Isolation, Level, Registry, Search, Trust},
+    registry::{Isolation, IsolationLevel, Registry, Search, Trust},
     snapshot::{FileMark, NodeMark, PipeState, PluginMark, Snapshot},
     stall::{AtWork, Stall},
     stats::{NodeStats, Stats},

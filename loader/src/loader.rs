@@ -11,9 +11,9 @@ use forebay_core::{Error, Length, Result, Sample};
 use crate::{
     Executor, Registry,
     ahead::Behind,
-    audit::Log,
+    audit::AuditLog,
     builder::LoaderBuilder,
-    executor::{Origin, Run},
+    executor::{Run, StartPoint},
     failure::Failures,
     graph::{Graph, Node},
     host::{Host, LostSample, maps},
@@ -21,8 +21,8 @@ use crate::{
     length::Lengths,
     plan::Plan,
     record::Records,
-    registry::Record,
-    snapshot::{self, Course, PluginMark, Snapshot},
+    registry::FoundPlugin,
+    snapshot::{self, PluginMark, ResumePlan, Snapshot},
     stats::{NodeInfo, Stats},
 };
 
@@ -55,11 +55,11 @@ pub struct Loader {
     pub(crate) ran: Duration,
     pub(crate) host: Arc<Host>,
     pub(crate) registry: Registry,
-    pub(crate) course: Course,
+    pub(crate) resume_plan: ResumePlan,
     pub(crate) recipe: Recipe,
-    pub(crate) audit: Option<Arc<Log>>,
+    pub(crate) audit: Option<Arc<AuditLog>>,
     pub(crate) records: Records,
-    pub(crate) at: At,
+    pub(crate) at: Position,
     /// Whether no epoch was begun yet.
     pub(crate) idle: bool,
     /// Whether the last call gave nothing since nothing had come.
@@ -82,7 +82,7 @@ pub struct Loader {
 
 /// How far the consumer is.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct At {
+pub(crate) struct Position {
     pub(crate) epoch: u64,
     pub(crate) delivered: u64,
     pub(crate) ended: bool,
@@ -111,31 +111,36 @@ impl Loader {
 
     /// The samples of an epoch, from the first; whatever was left of another is dropped.
     pub fn epoch(&mut self, epoch: u64) -> Epoch<'_> {
-        let at = At { epoch, ..At::default() };
+        let at = Position { epoch, ..Position::default() };
         if self.run.go_over(epoch) {
             return self.begin(at);
         }
-        let origins = self.course.fresh();
+        let origins = self.resume_plan.fresh();
         self.start(at, &origins, (None, None))
     }
 
     /// Starts at a place; `resumed` is the world size of the snapshot that says so, and its number in an audit.
-    fn start(&mut self, at: At, origins: &[Origin], resumed: (Option<u32>, Option<u64>)) -> Epoch<'_> {
+    fn start(
+        &mut self,
+        at: Position,
+        origins: &[StartPoint],
+        resumed: (Option<u32>, Option<u64>),
+    ) -> Epoch<'_> {
         if let Some(audit) = &self.audit {
             audit.begin((at.epoch, at.delivered), origins, resumed);
         }
         self.begun = Some(Instant::now());
         // Again where something crashed as the epoch before was broken off.
         loop {
-            if let Some(fallen) = self.run.fallen()
-                && let Err(error) = self.relocate(fallen)
+            if let Some(crashed) = self.run.crashed()
+                && let Err(error) = self.relocate(crashed)
             {
                 self.trouble.get_or_insert(error);
                 break;
             }
             let wanted = self.limit.map_or(u64::MAX, |left| at.delivered.saturating_add(left));
             self.run.start(at.epoch, origins, wanted);
-            if self.run.fallen().is_none() {
+            if self.run.crashed().is_none() {
                 break;
             }
         }
@@ -143,11 +148,11 @@ impl Loader {
     }
 
     /// The consumer is at this place now, and so is what runs.
-    fn begin(&mut self, at: At) -> Epoch<'_> {
+    fn begin(&mut self, at: Position) -> Epoch<'_> {
         self.begun.get_or_insert_with(Instant::now);
         (self.at, self.idle) = (at, false);
         self.behind.begin(at.delivered);
-        self.course.settle();
+        self.resume_plan.settle();
         let next = at.epoch.saturating_add(1);
         // An audit puts what is written between two starts down to the first of them.
         // A record must not hold the order of an epoch that nobody reads.
@@ -157,7 +162,7 @@ impl Loader {
             && self.audit.is_none()
             && self.records.written.is_none()
         {
-            self.run.prepare(next, self.course.fresh());
+            self.run.prepare(next, self.resume_plan.fresh());
         }
         Epoch { loader: self }
     }
@@ -175,19 +180,20 @@ impl Loader {
     }
 
     /// The snapshot of this place, which what runs still knows.
-    pub(crate) fn snapshot_of(&self, at: At) -> Result<Snapshot> {
+    pub(crate) fn snapshot_of(&self, at: Position) -> Result<Snapshot> {
         // Pipes may remember what was read of it.
         maps::error_after(self.cut).map_or(Ok(()), Err)?;
-        let At { epoch, delivered, ended, .. } = at;
-        let locate = || if ended { self.course.fresh() } else { self.course.origins(epoch, delivered) };
+        let Position { epoch, delivered, ended, .. } = at;
+        let locate =
+            || if ended { self.resume_plan.fresh() } else { self.resume_plan.origins(epoch, delivered) };
         let (number, origins) = match &self.audit {
             Some(audit) => audit.snapshot(locate),
             None => (None, locate()),
         };
-        // What is before the marks it is made of must not be lost with this process.
+        // What is before the checkpoints it is made of must not be lost with this process.
         self.flush()?;
         let at = (epoch, delivered, ended);
-        let words = self.course.words(&self.graph);
+        let words = self.resume_plan.words(&self.graph);
         let snapshot =
             snapshot::assemble(self.recipe.seed, at, self.recipe.ranks, words, self.plugins_used()?, origins);
         Ok(Snapshot { audit: number, failed: self.failed(), ..snapshot })
@@ -225,7 +231,7 @@ impl Loader {
         }
         let origins = self.check(snapshot, allowed)?;
         self.failed_before(snapshot, &origins);
-        Ok(self.begin(At {
+        Ok(self.begin(Position {
             epoch: snapshot.epoch,
             delivered: snapshot.delivered,
             ended: true,
@@ -249,16 +255,16 @@ impl Loader {
                 self.graph.nodes().iter().zip(&origins).filter(|(_, origin)| origin.order.is_some());
             begin.try_for_each(|(node, origin)| recorded.check(&node.name, snapshot.epoch, origin))?;
         }
-        let at = At { epoch: snapshot.epoch, delivered: snapshot.delivered, ..At::default() };
+        let at = Position { epoch: snapshot.epoch, delivered: snapshot.delivered, ..Position::default() };
         Ok(self.start(at, &origins, (Some(snapshot.world_size), snapshot.audit)))
     }
 
     /// Where each node goes on, if the snapshot is one of this graph.
-    fn check(&self, snapshot: &Snapshot, allowed: &[String]) -> Result<Vec<Origin>> {
+    fn check(&self, snapshot: &Snapshot, allowed: &[String]) -> Result<Vec<StartPoint>> {
         let plugins = self.registry.plugins().iter().map(|record| (record.manifest().name.clone(), record));
         let now = snapshot::Now {
             graph: &self.graph,
-            course: &self.course,
+            resume_plan: &self.resume_plan,
             registry: &self.registry,
             plugins: &plugins.collect(),
             seed: self.recipe.seed,
@@ -289,13 +295,13 @@ impl Loader {
 
     /// The plugins that serve the graph, or served a sample so far.
     fn plugins_used(&self) -> Result<BTreeMap<String, PluginMark>> {
-        let serves = |record: &Record| {
+        let serves = |record: &FoundPlugin| {
             let of =
                 |node: &Node| self.registry.plugin_of(&node.pipe).is_some_and(|of| std::ptr::eq(of, record));
             self.graph.nodes().iter().any(of)
         };
         let elsewhere = self.host.plugins_elsewhere();
-        let used = |record: &Record| record.is_loaded() || elsewhere.contains(&record.manifest().name);
+        let used = |record: &FoundPlugin| record.is_loaded() || elsewhere.contains(&record.manifest().name);
         let records = self.registry.plugins().iter().filter(|record| used(record) || serves(record));
         records.map(|record| Ok((record.manifest().name.clone(), PluginMark::of(record)?))).collect()
     }
@@ -340,7 +346,7 @@ impl Loader {
         let Recipe { seed, ranks, .. } = self.recipe;
         let lengths = Lengths { graph: &self.graph, registry: &self.registry, host: &self.host, seed, ranks };
         let each = lengths.all()?;
-        Ok(each[self.course.output.0].and_then(Length::count))
+        Ok(each[self.resume_plan.output.0].and_then(Length::count))
     }
 
     /// How many samples a node took that sees them in order, in this process.

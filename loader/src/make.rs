@@ -10,18 +10,18 @@ use forebay_core::{Error, Result, sampling::COUNTS};
 
 use crate::{
     Registry,
-    audit::{Log, Tap},
+    audit::{AuditLog, Tap},
     executor::{
-        Arrivals, Blame, Body, Chain, Expected, Grain, Link, Looks, Names, Origin, Pace, Parallel, Trail,
-        Usher,
+        Blame, Body, Chain, CheckpointLog, ChunkSize, Expected, HandoffLog, HandoffOrder, Link, Looks, Names,
+        Pace, Parallel, StartPoint,
     },
     graph::{Catalog, Class, Graph, Node, On, PipeSpec, above},
     handles::PipeHandle,
     host::{Destination, Host, NodeContext, Stacker},
     plan::{Plan, Segment, replaces},
     record::Records,
-    registry::Level,
-    snapshot::{Course, Stop},
+    registry::IsolationLevel,
+    snapshot::{NodeResume, ResumePlan},
     stats::{Counters, NodeInfo},
 };
 
@@ -40,13 +40,13 @@ pub(crate) struct Maker<'a> {
     pub(crate) ahead: usize,
     /// The most bytes of one batch's output memory.
     pub(crate) most: usize,
-    /// How often nodes with state leave marks.
-    pub(crate) marks: Duration,
-    pub(crate) course: &'a Course,
+    /// How often nodes with state leave checkpoints.
+    pub(crate) checkpoints: Duration,
+    pub(crate) resume_plan: &'a ResumePlan,
     /// Where unordered segments write in which order they gave, and where they read in which they are to.
     pub(crate) records: &'a Records,
     /// Where nodes leave word of what they take and give.
-    pub(crate) audit: Option<&'a Arc<Log>>,
+    pub(crate) audit: Option<&'a Arc<AuditLog>>,
     /// The nodes as they ran before, whose work counts on; empty at first.
     pub(crate) known: &'a [NodeInfo],
     /// By place in the graph; filled on the way.
@@ -66,16 +66,16 @@ impl Maker<'_> {
             let size = self.stacked_by(at).filter(|_| !segment.unordered && !link.expands);
             link.destination = size.map(|size| Destination::Batch(Stacker::new(size, self.most)));
         }
-        let (maps, lane) = Parallel::new(links, self.usher(segment));
-        Ok(Body::Parallel(maps, Box::new(lane)))
+        let (maps, ordered) = Parallel::new(links, self.handoff_order(segment));
+        Ok(Body::Parallel(maps, Box::new(ordered)))
     }
 
     /// Who says whose turn it is in an unordered segment.
-    fn usher(&self, segment: &Segment) -> Option<Box<Usher>> {
+    fn handoff_order(&self, segment: &Segment) -> Option<Box<HandoffOrder>> {
         let &first = segment.nodes.first()?;
-        let arrivals = self.course.stops[first].arrivals.as_ref()?;
+        let handoff_log = self.resume_plan.nodes[first].handoff_log.as_ref()?;
         let name = &self.graph.nodes()[first].name;
-        Some(Box::new(Usher::new((first, name), arrivals, self.records)))
+        Some(Box::new(HandoffOrder::new((first, name), handoff_log, self.records)))
     }
 
     /// How many samples the only reader of a node stacks into one, if it does.
@@ -115,11 +115,12 @@ impl Maker<'_> {
             unit: (unit.0.to_owned(), unit.1.to_owned()),
             counters: Arc::clone(&counters),
         });
-        let stop = &self.course.stops[at];
+        let stop = &self.resume_plan.nodes[at];
         // Among ranks of another number nothing can be made again and skipped, so these mark every sample.
         let exact = stop.dealt && !spec.is_parallel();
-        let origin = Origin::fresh(stop.inputs.len(), stop.outputs);
-        let confined = self.registry.level_of(node) != Level::InProcess || node.on() == Some(On::Sandboxed);
+        let origin = StartPoint::fresh(stop.inputs.len(), stop.outputs);
+        let confined =
+            self.registry.level_of(node) != IsolationLevel::InProcess || node.on() == Some(On::Sandboxed);
         Ok(Link {
             confined,
             node: at,
@@ -135,12 +136,12 @@ impl Maker<'_> {
             counters,
             blame,
             on_error: node.on_error(),
-            grain: Grain::new(if exact { Some(1) } else { self.chunk }).within(self.ahead),
+            chunk_size: ChunkSize::new(if exact { Some(1) } else { self.chunk }).within(self.ahead),
             wanted: u64::MAX,
             deferred: None,
-            place: origin.mark.place,
-            trail: Arc::clone(&stop.trail),
-            pace: if exact { Pace::exact(self.marks) } else { Pace::new(self.marks) },
+            place: origin.checkpoint.place,
+            checkpoint_log: Arc::clone(&stop.checkpoint_log),
+            pace: if exact { Pace::exact(self.checkpoints) } else { Pace::new(self.checkpoints) },
             skip: origin.skip,
             lenient: false,
             owed: Vec::new(),
@@ -173,15 +174,20 @@ impl Maker<'_> {
 
 /// The nodes of a checked graph as a snapshot walks them.
 /// `dealt` says of each node whether it sees one rank's samples; empty when there are no ranks.
-pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[bool]) -> Result<Course> {
+pub(crate) fn resume_plan(
+    graph: &Graph,
+    registry: &Registry,
+    plan: &Plan,
+    dealt: &[bool],
+) -> Result<ResumePlan> {
     let nodes = graph.nodes();
     let place = |name: &str| nodes.iter().position(|node| node.name == name);
     let kept = kept(graph, registry)?;
-    let mut stops = Vec::new();
+    let mut resumes = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
         let spec = spec(registry, node)?;
         let inputs = node.inputs.iter();
-        stops.push(Stop {
+        resumes.push(NodeResume {
             inputs: inputs.filter_map(|input| Some((place(&input.node)?, input.port as usize))).collect(),
             outputs: spec.outputs_of(node) as usize,
             map: spec.is_even(),
@@ -194,19 +200,19 @@ pub(crate) fn course(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[b
             stacks: !spec.stacks.is_empty(),
             writes: spec.writes,
             replaces: replaces(node),
-            trail: Arc::new(Trail::default()),
-            arrivals: None,
+            checkpoint_log: Arc::new(CheckpointLog::default()),
+            handoff_log: None,
         });
     }
     let unordered = plan.segments.iter().filter(|segment| segment.unordered);
     for &first in unordered.filter_map(|segment| segment.nodes.first()) {
-        stops[first].arrivals = Some(Arc::new(Arrivals::default()));
+        resumes[first].handoff_log = Some(Arc::new(HandoffLog::default()));
     }
     let edge = plan.output()?;
     let segment = &plan.segments[plan.edges[edge].from];
     let port = segment.outputs.iter().position(|&out| out == edge).unwrap_or(0);
     let node = segment.nodes.last().copied().ok_or_else(|| Error::bug("a segment has no nodes"))?;
-    Ok(Course { stops, order: graph.order()?, output: (node, port), words: OnceLock::new() })
+    Ok(ResumePlan { nodes: resumes, order: graph.order()?, output: (node, port), words: OnceLock::new() })
 }
 
 /// For each node whether all that it gives is kept by one behind it.

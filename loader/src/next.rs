@@ -95,7 +95,7 @@ impl Loader {
         loop {
             let next = self.run.next(until);
             let Some(death) = self.run.take_death() else { return next };
-            if let Err(error) = self.outlive(death) {
+            if let Err(error) = self.recover(death) {
                 return Some(Err(error));
             }
         }
@@ -153,7 +153,7 @@ impl Loader {
             }
         }
         if self.host.take_trim() {
-            self.course.trim(self.at.epoch, self.behind.least(self.at.delivered));
+            self.resume_plan.trim(self.at.epoch, self.behind.least(self.at.delivered));
         }
         next
     }

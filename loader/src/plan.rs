@@ -193,8 +193,8 @@ impl Plan {
     }
 
     /// Whether any worker process of maps, or that of this serial segment, is in a sandbox.
-    pub(crate) fn is_sandboxed(&self, solo: Option<usize>) -> bool {
-        match solo {
+    pub(crate) fn is_sandboxed(&self, dedicated: Option<usize>) -> bool {
+        match dedicated {
             Some(at) => self.segments[at].on == On::Sandboxed,
             None => self.segments.iter().any(|segment| segment.parallel && segment.on == On::Sandboxed),
         }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     audit::{open_to_append, unlock},
-    executor::{MapOrder, Origin, Places, Span, after, agree, append, count},
+    executor::{MapOrder, PlaceSet, Span, StartPoint, after, agree, append, count},
     plan::Plan,
 };
 
@@ -34,10 +34,10 @@ pub(crate) struct Records {
     pub(crate) followed: Option<Arc<Recorded>>,
 }
 
-/// Whose order a record has.
+/// RecordOwner order a record has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Whose {
+pub(crate) struct RecordOwner {
     /// The version of the form.
     order: u32,
     /// The graph's fingerprint.
@@ -50,7 +50,7 @@ pub(crate) struct Whose {
 /// What a map gave in one pass of an epoch, after the first `at` samples.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct RecordLine {
     map: String,
     epoch: u64,
     pass: u64,
@@ -61,13 +61,13 @@ struct Line {
 /// A record that is being written.
 pub(crate) struct Recording {
     path: PathBuf,
-    out: Mutex<Out>,
+    out: Mutex<RecordFile>,
 }
 
-struct Out {
+struct RecordFile {
     file: BufWriter<File>,
     /// The line of each map that is not written yet.
-    lines: BTreeMap<usize, Line>,
+    lines: BTreeMap<usize, RecordLine>,
     error: Option<Error>,
 }
 
@@ -79,7 +79,11 @@ impl Records {
     ///
     /// # Errors
     /// `Io`; `Invalid` for a graph without unordered maps, and those of either file.
-    pub(crate) fn open(files: (Option<&Path>, Option<&Path>), plan: &Plan, whose: &Whose) -> Result<Self> {
+    pub(crate) fn open(
+        files: (Option<&Path>, Option<&Path>),
+        plan: &Plan,
+        whose: &RecordOwner,
+    ) -> Result<Self> {
         let (written, followed) = files;
         if let Some(file) = written.or(followed)
             && !plan.segments.iter().any(|segment| segment.unordered)
@@ -95,7 +99,7 @@ impl Records {
     }
 }
 
-impl Whose {
+impl RecordOwner {
     /// A run of the graph with this fingerprint.
     pub(crate) fn new(graph: &str, seed: u64, (rank, world_size): (u32, u32)) -> Self {
         Self { order: VERSION, graph: graph.to_owned(), seed, rank, world_size }
@@ -129,11 +133,11 @@ impl Recording {
     ///
     /// # Errors
     /// `Io`; `Invalid` and `Corrupt` for a file that holds something else, or that another run writes to.
-    pub(crate) fn open(path: &Path, whose: &Whose) -> Result<Self> {
+    pub(crate) fn open(path: &Path, whose: &RecordOwner) -> Result<Self> {
         let within = |error: Error| error.context("record", path.display());
         let file = open_to_append(path, "record").map_err(within)?;
         let mut out =
-            Out { file: BufWriter::with_capacity(1 << 16, file), lines: BTreeMap::new(), error: None };
+            RecordFile { file: BufWriter::with_capacity(1 << 16, file), lines: BTreeMap::new(), error: None };
         if out.file.get_ref().metadata()?.len() == 0 {
             out.write(whose);
         } else {
@@ -142,7 +146,7 @@ impl Recording {
         Ok(Self { path: path.to_owned(), out: Mutex::new(out) })
     }
 
-    fn out(&self) -> MutexGuard<'_, Out> {
+    fn out(&self) -> MutexGuard<'_, RecordFile> {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,7 +159,7 @@ impl Recording {
         {
             return append(&mut line.gave, span);
         }
-        let line = Line { map: map.to_owned(), epoch, pass, at, gave: vec![span] };
+        let line = RecordLine { map: map.to_owned(), epoch, pass, at, gave: vec![span] };
         if let Some(full) = out.lines.insert(node, line) {
             out.write(&full);
         }
@@ -188,7 +192,7 @@ impl Drop for Recording {
     }
 }
 
-impl Out {
+impl RecordFile {
     fn write(&mut self, line: &impl Serialize) {
         if self.error.is_some() {
             return;
@@ -204,7 +208,7 @@ impl Recorded {
     ///
     /// # Errors
     /// `Io`; `Invalid` for a record of something else; `Corrupt`, with the line.
-    pub(crate) fn read(path: &Path, whose: &Whose) -> Result<Self> {
+    pub(crate) fn read(path: &Path, whose: &RecordOwner) -> Result<Self> {
         let read = || {
             let text = fs::read_to_string(path)?;
             whose.check(text.lines().next())?;
@@ -224,12 +228,12 @@ impl Recorded {
     }
 
     /// Refuses a place that the run of this record never was at.
-    pub(crate) fn check(&self, map: &str, epoch: u64, origin: &Origin) -> Result<()> {
-        let (place, nothing) = (&origin.mark.place, MapOrder::default());
+    pub(crate) fn check(&self, map: &str, epoch: u64, origin: &StartPoint) -> Result<()> {
+        let (place, nothing) = (&origin.checkpoint.place, MapOrder::default());
         let order = origin.order.as_ref().unwrap_or(&nothing);
-        let here = (place.pass, Places::new(place.taken[0], &order.ahead));
+        let here = (place.pass, PlaceSet::new(place.taken[0], &order.ahead));
         let others = order.passes.iter().filter(|(pass, _)| *pass != place.pass);
-        let others = others.map(|(pass, _)| (*pass, Places::default()));
+        let others = others.map(|(pass, _)| (*pass, PlaceSet::default()));
         for (pass, gone) in [here].into_iter().chain(others) {
             let again = order.passes.iter().filter(|(of, _)| *of == pass).flat_map(|(_, spans)| spans);
             if !gone.lead(self.order(map, epoch, pass), again) {
@@ -243,7 +247,7 @@ impl Recorded {
 }
 
 fn add(orders: &mut HashMap<(String, u64, u64), Vec<Span>>, line: &str) -> Result<()> {
-    let line: Line = serde_json::from_str(line)
+    let line: RecordLine = serde_json::from_str(line)
         .map_err(|error| Error::corrupt(format!("not a line of a record: {error}")))?;
     if !line.gave.iter().all(|span| span.is_sound()) {
         return Err(Error::corrupt("a span without samples, or without end"));

@@ -7,12 +7,12 @@ use std::{
 };
 
 /// Rows under heads, each column as wide as it needs; a head that begins with `>` stands to the right.
-pub struct Table {
+pub struct TextTable {
     right: Vec<bool>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// A table with these heads; without any head no line is written for them.
     #[must_use]
     pub fn new(heads: &[&str]) -> Self {
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn columns_line_up() {
-        let mut table = Table::new(&["node", ">samples"]);
+        let mut table = TextTable::new(&["node", ">samples"]);
         table.row(["é".to_owned(), "1,000".to_owned()]);
         let mut text = Vec::new();
         table.write(&mut text, "  ").unwrap();

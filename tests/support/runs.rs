@@ -88,7 +88,7 @@ pub fn builder(graph: &Graph, setting: Setting) -> LoaderBuilder {
     if let Some(budget) = setting.budget {
         builder = builder.budget(budget);
     }
-    if setting.marks { builder.marks(Duration::ZERO) } else { builder }
+    if setting.marks { builder.checkpoint_every(Duration::ZERO) } else { builder }
 }
 
 /// A loader for this graph.

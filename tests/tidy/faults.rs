@@ -23,7 +23,7 @@ const HOUSE: [(&str, &str); 14] = [
          [features]\nbundled = ['dep:the-tar']\n[dependencies]\ncore = '1'\nthe-tar = { path = '', optional = true }",
     ),
     ("loader/src/lib.rs", "//! L.\n// \"untar\"\n#[cfg(test)]\nmod tests { const A: &str = \"untar\"; }"),
-    ("loader/src/bundled.rs", "//! B.\nuse the_tar as _;"),
+    ("loader/src/bundled.rs", "//! B.\nuse the_tar as _;\nstruct B;"),
     (
         "plugins/tar/Cargo.toml",
         "[package]\nname = 'the-tar'\nlicense.workspace = true\n[lints]\nworkspace = true\n\
@@ -191,4 +191,12 @@ fn untidy_sources_are_found() {
     assert_eq!(source("//! X.\n".repeat(501) + "// tidy: table"), [""; 0]);
     let long = format!("//! X.\nfn a() {{{}}}", "\n".repeat(80));
     assert_found(source(long), "core/src/x.rs:2: a function of 81 lines, at most 80");
+}
+
+#[test]
+fn a_name_of_two_types_is_found() {
+    let found = house_with("loader/src/b.rs", |_| "//! B.\nenum B {}".into());
+    assert_found(found, "loader/src/b.rs:2 and loader/src/bundled.rs:3: another type is called B");
+    let tests = |_: &str| "//! B.\n#[cfg(test)]\nmod tests { struct B; }\nstruct Inner;".into();
+    assert_eq!(house_with("loader/src/b.rs", tests), [""; 0]);
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{described, people};
 use crate::{
     outcome::{Result, Stop},
-    print::{self, Table, counted, near},
+    print::{self, TextTable, counted, near},
 };
 
 /// Shows them; the exit code says whether a plugin was refused.
@@ -46,7 +46,7 @@ pub(super) fn refused(registry: &Registry, all: bool) -> Vec<serde_json::Value> 
 }
 
 fn write_list(registry: &Registry, all: bool, out: &mut dyn Write) -> io::Result<()> {
-    let mut table = Table::new(&["plugin", "version", "ABI", "licence", "file"]);
+    let mut table = TextTable::new(&["plugin", "version", "ABI", "licence", "file"]);
     for record in registry.plugins() {
         let manifest = record.manifest();
         let abi = manifest.abi_name();
@@ -57,7 +57,7 @@ fn write_list(registry: &Registry, all: bool, out: &mut dyn Write) -> io::Result
     for record in registry.plugins() {
         let manifest = record.manifest();
         writeln!(out, "\n{}", manifest.name)?;
-        let mut table = Table::new(&["", ""]);
+        let mut table = TextTable::new(&["", ""]);
         for (what, names) in [
             ("pipes", people(&manifest.pipes).map(|pipe| pipe.name.as_str()).collect::<Vec<_>>()),
             ("decoders", manifest.decoders.iter().map(|decoder| decoder.name.as_str()).collect()),
@@ -71,7 +71,7 @@ fn write_list(registry: &Registry, all: bool, out: &mut dyn Write) -> io::Result
     }
     write_refusals(registry, all, out)?;
     writeln!(out, "\nlooked in")?;
-    let mut table = Table::new(&["", "", ""]);
+    let mut table = TextTable::new(&["", "", ""]);
     for looked in registry.places() {
         let libraries = looked.libraries.map(|count| counted(count as u64, "library", "libraries"));
         let libraries = libraries.unwrap_or_else(|| "not there".to_owned());

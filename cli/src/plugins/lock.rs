@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use forebay_loader::{
     Error, Registry, Trust,
-    registry::{Lock, LockState, Record},
+    registry::{FoundPlugin, Lock, LockState},
 };
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use super::list;
 use crate::{
     open::Plugins,
     outcome::{Result, Stop},
-    print::{self, Table, counted, near},
+    print::{self, TextTable, counted, near},
     saves,
 };
 
@@ -61,7 +61,7 @@ pub(super) fn lock(args: &LockArgs, plugins: &Plugins) -> Result {
         let error = Error::invalid("there is no plugin to lock");
         return Err(Stop::Failed(error.context("plugins", registry.looked_at())));
     }
-    let wanted = |record: &&Record| only.is_empty() || only.iter().any(|name| is(record, name));
+    let wanted = |record: &&FoundPlugin| only.is_empty() || only.iter().any(|name| is(record, name));
     let lock = Lock::of(file, registry.plugins().iter().filter(wanted))?;
     saves::replace(file, lock.to_toml()?.as_bytes()).map_err(|error| saves::in_file(error.into(), file))?;
     if *json {
@@ -72,7 +72,7 @@ pub(super) fn lock(args: &LockArgs, plugins: &Plugins) -> Result {
     print::text(|out| {
         let count = counted(lock.plugins().len() as u64, "plugin", "plugins");
         writeln!(out, "{}: {count}", file.display())?;
-        let mut table = Table::new(&["plugin", "version", "ABI", "SHA-256"]);
+        let mut table = TextTable::new(&["plugin", "version", "ABI", "SHA-256"]);
         for locked in lock.plugins() {
             let digits = locked.sha256.chars().take(DIGITS).collect::<String>() + "…";
             table.row([locked.name.clone(), locked.version.clone(), locked.abi.clone(), digits]);
@@ -95,7 +95,7 @@ pub(super) fn verify(args: &VerifyArgs, plugins: &Plugins) -> Result {
         )?;
     } else {
         print::text(|out| {
-            let mut table = Table::new(&["plugin", "version", "", "file"]);
+            let mut table = TextTable::new(&["plugin", "version", "", "file"]);
             for verdict in &verdicts {
                 let state = match verdict.state {
                     LockState::AsLocked => "as locked",
@@ -122,6 +122,6 @@ fn found(plugins: &Plugins) -> Result<Registry> {
 }
 
 /// Whether a plugin is the file with this name.
-fn is(record: &Record, name: &str) -> bool {
+fn is(record: &FoundPlugin, name: &str) -> bool {
     record.path().is_some() && record.manifest().name == name
 }

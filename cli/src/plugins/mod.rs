@@ -12,7 +12,7 @@ mod why;
 use clap::Subcommand;
 use forebay_loader::{
     graph::PipeSpec,
-    registry::{Manifest, Record},
+    registry::{FoundPlugin, Manifest},
 };
 use serde::Serialize;
 use serde_json::json;
@@ -93,7 +93,7 @@ pub(crate) fn plugins(command: &Command, plugins: &open::Plugins) -> Result {
 }
 
 /// A plugin's manifest, with the file it is in.
-fn described(record: &Record) -> serde_json::Value {
+fn described(record: &FoundPlugin) -> serde_json::Value {
     #[derive(Serialize)]
     struct Described<'a> {
         #[serde(flatten)]

@@ -6,14 +6,14 @@ use forebay_loader::{
     Error, Registry,
     graph::{List, MagicSpec, OPTIONS, OptionSpec},
     nearest,
-    registry::{Manifest, Record, StoreSpec},
+    registry::{FoundPlugin, Manifest, StoreSpec},
 };
 use serde_json::json;
 
 use super::{described, people};
 use crate::{
     outcome::{Result, Stop},
-    print::{self, Table, near},
+    print::{self, TextTable, near},
 };
 
 /// The most magic bytes of one decoder or pipe that are shown.
@@ -21,7 +21,7 @@ const MAGIC: usize = 16;
 
 /// Shows a plugin, or the one thing of this name that some plugin offers, and loads the plugin to see whether it fits.
 pub(super) fn show(registry: &Registry, name: &str, json: bool) -> Result {
-    let called = |record: &&Record| {
+    let called = |record: &&FoundPlugin| {
         let own = &record.manifest().name;
         own == name || own.strip_prefix("forebay-") == Some(name)
     };
@@ -55,7 +55,7 @@ pub(super) fn show(registry: &Registry, name: &str, json: bool) -> Result {
             Ok(())
         })?;
     }
-    Ok(offering.into_iter().try_for_each(Record::check)?)
+    Ok(offering.into_iter().try_for_each(FoundPlugin::check)?)
 }
 
 /// Whether a plugin has a pipe, decoder or store of this name.
@@ -71,7 +71,7 @@ fn serves(store: &StoreSpec, name: &str) -> bool {
 }
 
 /// What a plugin offers under this name.
-fn part(record: &Record, name: &str) -> serde_json::Value {
+fn part(record: &FoundPlugin, name: &str) -> serde_json::Value {
     let manifest = record.manifest();
     json!({
         "plugin": record.label(),
@@ -84,7 +84,7 @@ fn part(record: &Record, name: &str) -> serde_json::Value {
 
 /// All names that can be shown.
 fn names(registry: &Registry) -> Vec<String> {
-    let of = |record: &Record| {
+    let of = |record: &FoundPlugin| {
         let manifest = record.manifest();
         let pipes = people(&manifest.pipes).map(|pipe| pipe.name.clone());
         let decoders = manifest.decoders.iter().map(|decoder| decoder.name.clone());
@@ -94,9 +94,9 @@ fn names(registry: &Registry) -> Vec<String> {
     registry.plugins().iter().flat_map(of).collect()
 }
 
-fn write_plugin(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+fn write_plugin(record: &FoundPlugin, out: &mut dyn Write) -> io::Result<()> {
     let manifest = record.manifest();
-    let mut table = Table::new(&["", ""]);
+    let mut table = TextTable::new(&["", ""]);
     let cpu = if manifest.cpu.is_empty() { "any".to_owned() } else { manifest.cpu.join(", ") };
     let panics = match (manifest.c, manifest.unwinds) {
         (true, _) => "C has none",
@@ -180,7 +180,7 @@ fn write_options(options: &[OptionSpec], out: &mut dyn Write) -> io::Result<()> 
     if options.is_empty() {
         return Ok(());
     }
-    let mut table = Table::new(&["option", "type", "default", "range", "what it is"]);
+    let mut table = TextTable::new(&["option", "type", "default", "range", "what it is"]);
     for option in options {
         let default = if option.required { "required".to_owned() } else { option.default.to_string() };
         table.row([option.name.clone(), kind(option), default, range(option), option.doc.trim().to_owned()]);

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     outcome::Result,
-    print::{self, Table, near},
+    print::{self, TextTable, near},
 };
 
 /// What there is to say of a file.
@@ -54,7 +54,7 @@ impl Found {
         writeln!(out, "{file}: {}", self.verdict())?;
         let shown = |score: u8| if score > 0 { score.to_string() } else { "refused".to_owned() };
         let far = |reason: &str| reason.starts_with("neither");
-        let mut table = Table::new(&[">score", "pipe that opens files", "plugin", "file", "reason"]);
+        let mut table = TextTable::new(&[">score", "pipe that opens files", "plugin", "file", "reason"]);
         let mut none = true;
         for pipe in self.pipes.iter().filter(|pipe| !far(&pipe.reason)) {
             let then = if pipe.then.is_empty() { String::new() } else { format!(" | {}", pipe.then) };
@@ -66,7 +66,7 @@ impl Found {
             writeln!(out)?;
             table.write(out, "")?;
         }
-        let mut table = Table::new(&[">score", ">priority", "decoder", "plugin", "file", "reason"]);
+        let mut table = TextTable::new(&[">score", ">priority", "decoder", "plugin", "file", "reason"]);
         let mut none = true;
         for decoder in self.decoders.iter().filter(|decoder| !far(&decoder.reason)) {
             table.row([

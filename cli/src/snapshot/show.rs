@@ -10,7 +10,7 @@ use forebay_loader::{NodeMark, Snapshot};
 
 use crate::{
     outcome::{Result, Stop},
-    print::{self, Table},
+    print::{self, TextTable},
     saves,
 };
 
@@ -31,7 +31,7 @@ pub(crate) fn show(args: &Args) -> Result {
 }
 
 fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
-    let mut table = Table::new(&["", ""]);
+    let mut table = TextTable::new(&["", ""]);
     let mut line = |name: &str, text: String| table.row([name.to_owned(), text]);
     let (epoch, next) = (snapshot.epoch, snapshot.epoch + 1);
     line("seed", snapshot.seed.to_string());
@@ -45,7 +45,7 @@ fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
     }
     line("graph", snapshot.graph.clone());
     table.write(out, "")?;
-    let mut plugins = Table::new(&["plugin", "version", "states", "hash"]);
+    let mut plugins = TextTable::new(&["plugin", "version", "states", "hash"]);
     for (name, mark) in &snapshot.plugins {
         let states = mark.state_version.map_or_else(String::new, |version| format!("version {version}"));
         plugins.row([name.clone(), mark.version.clone(), states, mark.hash.clone()]);
@@ -55,7 +55,7 @@ fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
     if snapshot.nodes.is_empty() {
         return Ok(());
     }
-    let mut nodes = Table::new(&["node", "goes on from"]);
+    let mut nodes = TextTable::new(&["node", "goes on from"]);
     for node in &snapshot.nodes {
         nodes.row([node.name.clone(), NodeMark::summary(node)]);
     }

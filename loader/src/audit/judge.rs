@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use forebay_core::random::uid_of;
 
 use super::{
-    line::{Item, Part, Role},
-    records::{Places, Records, Scope},
-    uids::{Counts, counts, first_pieces, once_each, positions, resolve},
+    line::{AuditedNode, GivenSample, UidRole},
+    records::{EpochRecords, SamplesByPlace, Scope},
+    uids::{UidCounts, counts, first_pieces, once_each, positions, resolve},
     verdict::{EpochAudit, LeftOut, NAMED, Named, Offence, What},
 };
 use crate::{executor::pass_of_input, host::node_hash};
@@ -16,7 +16,7 @@ use crate::{executor::pass_of_input, host::node_hash};
 const REASONS: usize = 20;
 
 /// Judges one epoch.
-pub(super) fn judge(epoch: u64, records: &Records) -> EpochAudit {
+pub(super) fn judge(epoch: u64, records: &EpochRecords) -> EpochAudit {
     let mut judge =
         Judge { records, offences: BTreeMap::new(), left_out: BTreeMap::new(), unfinished: Vec::new() };
     let absent = records.absent.values().flatten();
@@ -37,7 +37,7 @@ pub(super) fn judge(epoch: u64, records: &Records) -> EpochAudit {
 }
 
 struct Judge<'a> {
-    records: &'a Records,
+    records: &'a EpochRecords,
     /// By node, the consumer last.
     offences: BTreeMap<(usize, What), Offence>,
     /// By node, and whether it failed.
@@ -57,7 +57,7 @@ struct Incoming {
 impl Judge<'_> {
     /// Notes which ranks are not here, or did not end.
     fn ranks(&mut self) {
-        let Records { needed, world_size, .. } = *self.records;
+        let EpochRecords { needed, world_size, .. } = *self.records;
         for rank in 0..needed {
             let of = if needed > 1 { format!("rank {rank} of {world_size}: ") } else { String::new() };
             let why = match self.records.ranks.get(&rank) {
@@ -75,7 +75,7 @@ impl Judge<'_> {
         }
     }
 
-    fn part(&self, node: usize) -> &Part {
+    fn part(&self, node: usize) -> &AuditedNode {
         &self.records.nodes[node]
     }
 
@@ -85,14 +85,20 @@ impl Judge<'_> {
     }
 
     /// What a node gave in a pass.
-    fn gave(&self, node: usize, output: usize, scope: Scope, pass: u64) -> Option<&Places<Item>> {
+    fn gave(
+        &self,
+        node: usize,
+        output: usize,
+        scope: Scope,
+        pass: u64,
+    ) -> Option<&SamplesByPlace<GivenSample>> {
         self.records.gave.get(&(node, output, scope))?.get(&pass)
     }
 
     /// The output that leads to `at` by way of maps, and those maps, upstream first.
     fn up(&self, mut at: (usize, usize)) -> ((usize, usize), Vec<usize>) {
         let mut maps = Vec::new();
-        while self.part(at.0).role == Role::Map && maps.len() < self.records.nodes.len() {
+        while self.part(at.0).role == UidRole::Map && maps.len() < self.records.nodes.len() {
             maps.insert(0, at.0);
             let Some(&input) = self.part(at.0).inputs.first() else { break };
             at = input;
@@ -143,7 +149,7 @@ impl Judge<'_> {
         let part = self.part(node).clone();
         let ranks: Vec<Scope> = self.records.ranks.keys().map(|&rank| Some(rank)).collect();
         let scopes = if part.dealt { ranks } else { vec![None] };
-        if part.role == Role::Map {
+        if part.role == UidRole::Map {
             let lost = self.records.lost.iter().filter(|((of, ..), _)| *of == node);
             self.leave_out(node, true, lost.map(|(_, losses)| losses.len() as u64).sum());
             return;
@@ -155,7 +161,7 @@ impl Judge<'_> {
             for pass in self.passes(node, scope) {
                 let ended = self.records.over.contains(&(node, scope, pass));
                 match part.role {
-                    Role::Keeps => self.keeps(node, scope, pass, ended),
+                    UidRole::Keeps => self.keeps(node, scope, pass, ended),
                     _ => self.makes(node, scope, pass, ended),
                 }
             }
@@ -217,18 +223,18 @@ impl Judge<'_> {
             for (rewound, uids) in times {
                 let of = if part.rewinds { pass_of_input(pass, rewound) } else { pass };
                 let Some(came) = self.incoming(output, scope, of) else { return };
-                let whole = ended && part.role == Role::Expands;
+                let whole = ended && part.role == UidRole::Expands;
                 self.follows(Some(node), &came, &uids, whole);
                 came_from.push(came.from);
                 let derived = uids.into_iter().map(|uid| match part.role {
-                    Role::Derives => uid_of(hash, uid, [input as u64, rewound]),
+                    UidRole::Derives => uid_of(hash, uid, [input as u64, rewound]),
                     _ => uid,
                 });
                 taken.extend(derived);
             }
         }
         came_from.dedup();
-        if part.role == Role::Derives {
+        if part.role == UidRole::Derives {
             return self.compare(node, &[scope], pass, &taken, &came_from.join(", "), ended);
         }
         self.once(node, scope, pass, &taken, &came_from.join(", "));
@@ -255,7 +261,7 @@ impl Judge<'_> {
         let part = self.part(node).clone();
         let came = if part.pieces { once_each(came).collect() } else { came.to_vec() };
         let expected = counts(came.iter().copied());
-        let mut all = Counts::new();
+        let mut all = UidCounts::new();
         for port in 0..part.outputs {
             let mut given = Vec::new();
             for &scope in scopes {
@@ -304,7 +310,7 @@ impl Judge<'_> {
         let part = self.part(node);
         match (part.drops, part.inputs.len()) {
             // Which of them were joined with others is not known, unless they have the uids of one input.
-            (true, 2..) if part.role != Role::Keeps => {}
+            (true, 2..) if part.role != UidRole::Keeps => {}
             (true, _) => self.leave_out(node, false, rest),
             (false, _) if rest > 0 => {
                 self.blame(What::Missing, Some(node), from, missing, |_| Vec::new());
@@ -454,7 +460,7 @@ impl Judge<'_> {
             let ((node, port), _) = self.up(at);
             let part = self.part(node);
             match part.inputs.first() {
-                Some(&input) if part.role == Role::Keeps => {
+                Some(&input) if part.role == UidRole::Keeps => {
                     levels.extend(part.stacks.then_some(node));
                     at = input;
                 }
@@ -479,7 +485,7 @@ impl Judge<'_> {
 }
 
 /// The first place that is not known before one that is.
-fn hole<T>(places: &Places<T>, late: bool) -> Option<u64> {
+fn hole<T>(places: &SamplesByPlace<T>, late: bool) -> Option<u64> {
     let first = if late { places.keys().next().copied().unwrap_or(0) } else { 0 };
     let expected = (0..).map(|at: u64| first.wrapping_add(at));
     expected.zip(places.keys()).find(|(expected, found)| expected != *found).map(|(expected, _)| expected)

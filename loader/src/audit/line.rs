@@ -16,7 +16,7 @@ pub(super) const VERSION: u32 = 1;
 /// One line. Numbers of nodes are places in the graph's list.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Line {
+pub(crate) enum AuditLine {
     /// A run of an epoch, or of the rest of one, begins; the lines after it are of that run.
     Run(Box<Begin>),
     /// Node, output, pass, place of the first, uids, and keys where the node makes the uids.
@@ -58,14 +58,14 @@ pub(crate) struct Begin {
     pub(crate) begun: u64,
     /// The output that leads to the consumer: node and port.
     pub(crate) output: (usize, usize),
-    pub(crate) nodes: Vec<Part>,
+    pub(crate) nodes: Vec<AuditedNode>,
 }
 
 /// A node, as far as an audit must know it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Part {
+pub(crate) struct AuditedNode {
     pub(crate) name: String,
-    pub(crate) role: Role,
+    pub(crate) role: UidRole,
     /// The node and output that each input reads.
     pub(crate) inputs: Vec<(usize, usize)>,
     pub(crate) outputs: usize,
@@ -88,7 +88,7 @@ pub(crate) struct Part {
 /// What a node does to uids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Role {
+pub(crate) enum UidRole {
     /// Gives one for each, in order, whatever runs it: leaves no word but of losses. Of unordered maps that run together the
     /// last one leaves word like any that keeps uids.
     Map,
@@ -102,7 +102,7 @@ pub(crate) enum Role {
     Makes,
 }
 
-impl Role {
+impl UidRole {
     /// Whether what a node takes must be known beside what it gives.
     pub(crate) fn takes(self) -> bool {
         matches!(self, Self::Derives | Self::Expands | Self::Makes)
@@ -124,20 +124,20 @@ impl Role {
 
 /// A sample that some node gave: its uid, and those of its samples if it is stacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Item {
+pub(super) struct GivenSample {
     pub(super) uid: u64,
     pub(super) members: Vec<u64>,
 }
 
 /// Uids as text.
 pub(super) fn write_uids(uids: impl IntoIterator<Item = u64>) -> String {
-    write_items(uids.into_iter().map(|uid| Item { uid, members: Vec::new() }))
+    write_items(uids.into_iter().map(|uid| GivenSample { uid, members: Vec::new() }))
 }
 
 /// Samples as text.
-pub(super) fn write_items(items: impl IntoIterator<Item = Item>) -> String {
+pub(super) fn write_items(items: impl IntoIterator<Item = GivenSample>) -> String {
     let mut text = String::new();
-    for Item { uid, members } in items {
+    for GivenSample { uid, members } in items {
         if !text.is_empty() {
             text.push(' ');
         }
@@ -150,11 +150,11 @@ pub(super) fn write_items(items: impl IntoIterator<Item = Item>) -> String {
 }
 
 /// Reads what [`write_items`] wrote.
-pub(super) fn read_items(text: &str) -> Result<Vec<Item>> {
+pub(super) fn read_items(text: &str) -> Result<Vec<GivenSample>> {
     let item = |word: &str| {
         let (uid, members) = word.split_once('=').unwrap_or((word, ""));
         let members = members.split(',').filter(|member| !member.is_empty()).map(number);
-        Ok(Item { uid: number(uid)?, members: members.collect::<Result<_>>()? })
+        Ok(GivenSample { uid: number(uid)?, members: members.collect::<Result<_>>()? })
     };
     text.split(' ').filter(|word| !word.is_empty()).map(item).collect()
 }
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let item = |uid, members: &[u64]| Item { uid, members: members.to_vec() };
+        let item = |uid, members: &[u64]| GivenSample { uid, members: members.to_vec() };
         let items = vec![item(0, &[]), item(u64::MAX, &[1, 2, 3]), item(9, &[9])];
         assert_eq!(write_items(items.clone()), "0 ffffffffffffffff=1,2,3 9=9");
         assert_eq!(read_items(&write_items(items.clone())).unwrap(), items);

@@ -15,12 +15,12 @@ use forebay_core::{Error, ErrorKind, Result};
 #[cfg(unix)]
 use rustix::fs::{FlockOperation, flock};
 
-use super::line::{Begin, Line, Part, Role, VERSION, write_uids};
+use super::line::{AuditLine, AuditedNode, Begin, UidRole, VERSION, write_uids};
 use crate::{
     Graph, Registry,
-    executor::Origin,
+    executor::StartPoint,
     graph::{Catalog, Node, Uids},
-    snapshot::{Course, Stop},
+    snapshot::{NodeResume, ResumePlan},
 };
 
 /// How many deliveries go into one line.
@@ -29,20 +29,20 @@ const DELIVERIES: usize = 64;
 const BLOCK: u64 = 4096;
 
 /// An audit file that is open for one loader, and whose audit it is; or, in a worker, the lines for that file.
-pub(crate) struct Log {
+pub(crate) struct AuditLog {
     path: PathBuf,
     out: Mutex<Out>,
     /// Which start of the loader this is: what an earlier one still does is not of interest.
     turn: AtomicU64,
-    whose: Whose,
+    whose: AuditOwner,
 }
 
 /// What all runs of one loader have in common.
-struct Whose {
+struct AuditOwner {
     graph: String,
     seed: u64,
     rank: (u32, u32),
-    nodes: Vec<Part>,
+    nodes: Vec<AuditedNode>,
     output: (usize, usize),
 }
 
@@ -62,32 +62,35 @@ struct Out {
     error: Option<Error>,
 }
 
-impl Log {
+impl AuditLog {
     /// Opens a file, to add to it.
     ///
     /// # Errors
     /// `Io`; `Invalid` for a graph that cannot be followed, and when another run writes to the file.
     pub(crate) fn open(
         path: &Path,
-        (graph, registry, course): (&Graph, &Registry, &Course),
+        (graph, registry, resume_plan): (&Graph, &Registry, &ResumePlan),
         seed: u64,
         rank: (u32, u32),
     ) -> Result<Self> {
-        let nodes = parts(graph, registry, course)?;
+        let nodes = parts(graph, registry, resume_plan)?;
         let file = open_to_append(path, "audit").map_err(|error| error.context("file", path.display()))?;
-        let graph = course.words(graph).graph.clone();
-        let whose = Whose { graph, seed, rank, nodes, output: course.output };
+        let graph = resume_plan.words(graph).graph.clone();
+        let whose = AuditOwner { graph, seed, rank, nodes, output: resume_plan.output };
         Ok(Self::new(path, Sink::File(BufWriter::with_capacity(1 << 16, file)), whose))
     }
 
-    /// For a worker, whose lines its loader [takes](Log::take_lines).
-    pub(crate) fn elsewhere((graph, registry, course): (&Graph, &Registry, &Course)) -> Result<Self> {
-        let nodes = parts(graph, registry, course)?;
-        let whose = Whose { graph: String::new(), seed: 0, rank: (0, 1), nodes, output: course.output };
+    /// For a worker, whose lines its loader [takes](AuditLog::take_lines).
+    pub(crate) fn elsewhere(
+        (graph, registry, resume_plan): (&Graph, &Registry, &ResumePlan),
+    ) -> Result<Self> {
+        let nodes = parts(graph, registry, resume_plan)?;
+        let whose =
+            AuditOwner { graph: String::new(), seed: 0, rank: (0, 1), nodes, output: resume_plan.output };
         Ok(Self::new(Path::new(""), Sink::Lines(Vec::new()), whose))
     }
 
-    fn new(path: &Path, sink: Sink, whose: Whose) -> Self {
+    fn new(path: &Path, sink: Sink, whose: AuditOwner) -> Self {
         let out = Out { sink, delivered: (0, Vec::new()), snapshot: 0, error: None };
         Self { path: path.to_owned(), out: Mutex::new(out), turn: AtomicU64::new(0), whose }
     }
@@ -110,7 +113,7 @@ impl Log {
     }
 
     /// What the node at this place does.
-    pub(super) fn part(&self, node: usize) -> &Part {
+    pub(super) fn part(&self, node: usize) -> &AuditedNode {
         &self.whose.nodes[node]
     }
 
@@ -124,11 +127,11 @@ impl Log {
     pub(crate) fn begin(
         &self,
         (epoch, delivered): (u64, u64),
-        origins: &[Origin],
+        origins: &[StartPoint],
         (resumed_of, after): (Option<u32>, Option<u64>),
     ) {
-        let given = |origin: &Origin| {
-            let place = &origin.mark.place;
+        let given = |origin: &StartPoint| {
+            let place = &origin.checkpoint.place;
             let given = place.given.iter().zip(&origin.skip).map(|(given, skip)| given + skip);
             (place.pass, given.collect())
         };
@@ -151,18 +154,18 @@ impl Log {
         out.write_delivered();
         self.turn.fetch_add(1, Ordering::AcqRel);
         out.delivered = (delivered, Vec::new());
-        out.write(&Line::Run(Box::new(begin)));
+        out.write(&AuditLine::Run(Box::new(begin)));
     }
 
     /// Writes a line that belongs to this start of the loader.
-    pub(super) fn write(&self, turn: u64, line: &Line) {
+    pub(super) fn write(&self, turn: u64, line: &AuditLine) {
         let mut out = self.out();
         if turn == self.turn() {
             out.write(line);
         }
     }
 
-    /// Takes a snapshot by `locate`, and gives its number, where one is needed. Meanwhile nobody leaves word, so a mark that is
+    /// Takes a snapshot by `locate`, and gives its number, where one is needed. Meanwhile nobody leaves word, so a checkpoint that is
     /// found is of what was written before.
     pub(crate) fn snapshot<T>(&self, locate: impl FnOnce() -> T) -> (Option<u64>, T) {
         // Before a run has begun there is nothing to go on after.
@@ -173,7 +176,7 @@ impl Log {
         out.write_delivered();
         out.snapshot = now().max(out.snapshot + 1);
         let number = out.snapshot;
-        out.write(&Line::Snapshot(number));
+        out.write(&AuditLine::Snapshot(number));
         (Some(number), locate())
     }
 
@@ -190,7 +193,7 @@ impl Log {
     pub(crate) fn ended(&self, delivered: u64) {
         let mut out = self.out();
         out.write_delivered();
-        out.write(&Line::Ended(delivered));
+        out.write(&AuditLine::Ended(delivered));
         let flushed = out.sink.flush();
         out.error = out.error.take().or(flushed.err().map(Error::from));
     }
@@ -216,7 +219,7 @@ impl Log {
     }
 }
 
-impl Drop for Log {
+impl Drop for AuditLog {
     fn drop(&mut self) {
         // A loader that is dropped has nobody to tell; `finish` tells.
         let _ = self.flush();
@@ -243,7 +246,7 @@ impl Sink {
 }
 
 impl Out {
-    fn write(&mut self, line: &Line) {
+    fn write(&mut self, line: &AuditLine) {
         if self.error.is_some() {
             return;
         }
@@ -267,7 +270,7 @@ impl Out {
         if uids.is_empty() {
             return;
         }
-        let line = Line::Delivered(*at, write_uids(uids.iter().copied()));
+        let line = AuditLine::Delivered(*at, write_uids(uids.iter().copied()));
         *at += uids.len() as u64;
         uids.clear();
         self.write(&line);
@@ -334,14 +337,14 @@ fn is_stream(_: &fs::Metadata) -> bool {
 }
 
 /// The nodes of a graph, as an audit sees them.
-fn parts(graph: &Graph, registry: &Registry, course: &Course) -> Result<Vec<Part>> {
+fn parts(graph: &Graph, registry: &Registry, resume_plan: &ResumePlan) -> Result<Vec<AuditedNode>> {
     let nodes = graph.nodes();
     let read_unordered = |node: &Node| {
         nodes
             .iter()
             .any(|other| other.is_unordered() && other.inputs.iter().any(|input| input.node == node.name))
     };
-    let part = |(node, stop): (&Node, &Stop)| {
+    let part = |(node, stop): (&Node, &NodeResume)| {
         let spec = registry.pipe(&node.pipe).ok_or_else(|| Error::bug(format!("no pipe {}", node.pipe)))?;
         if stop.stacks && spec.uids_option.is_empty() {
             let message =
@@ -351,11 +354,11 @@ fn parts(graph: &Graph, registry: &Registry, course: &Course) -> Result<Vec<Part
         // Who says which samples are in each that it gives, gives their uids, whatever it calls the whole.
         let stacks = !spec.uids_option.is_empty();
         let pieces = stacks && spec.uids == Uids::Made;
-        Ok(Part {
+        Ok(AuditedNode {
             name: node.name.clone(),
             role: match node.is_unordered() && !read_unordered(node) || pieces {
-                true => Role::Keeps,
-                false => Role::new(spec.class, spec.uids, spec.rewinds),
+                true => UidRole::Keeps,
+                false => UidRole::new(spec.class, spec.uids, spec.rewinds),
             },
             inputs: stop.inputs.clone(),
             outputs: stop.outputs,
@@ -368,5 +371,5 @@ fn parts(graph: &Graph, registry: &Registry, course: &Course) -> Result<Vec<Part
             unordered: node.is_unordered(),
         })
     };
-    nodes.iter().zip(&course.stops).map(part).collect()
+    nodes.iter().zip(&resume_plan.nodes).map(part).collect()
 }

@@ -17,7 +17,7 @@ mod uids;
 mod verdict;
 
 pub(crate) use self::{
-    log::{Log, open_to_append, unlock},
+    log::{AuditLog, open_to_append, unlock},
     tap::Tap,
 };
 pub use self::{

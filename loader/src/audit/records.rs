@@ -11,7 +11,7 @@ use forebay_core::{Error, Result};
 
 use super::{
     judge,
-    line::{Begin, Item, Line, Part, VERSION, read_items, read_keys},
+    line::{AuditLine, AuditedNode, Begin, GivenSample, VERSION, read_items, read_keys},
     verdict::EpochAudit,
 };
 
@@ -26,7 +26,7 @@ const MOST_RANKS: u32 = 1 << 20;
 /// # Errors
 /// `Io`; `Corrupt` for what is no audit file; `Invalid` for files of different graphs or seeds.
 pub fn audit<P: AsRef<Path>>(files: &[P]) -> Result<Vec<EpochAudit>> {
-    let mut epochs: BTreeMap<u64, Vec<Run>> = BTreeMap::new();
+    let mut epochs: BTreeMap<u64, Vec<RunOfEpoch>> = BTreeMap::new();
     let mut first: Option<(String, u64)> = None;
     for file in files {
         let file = file.as_ref();
@@ -43,12 +43,12 @@ pub fn audit<P: AsRef<Path>>(files: &[P]) -> Result<Vec<EpochAudit>> {
     if epochs.is_empty() {
         return Err(Error::invalid("no run is in these files"));
     }
-    let judge = |(epoch, mut runs): (u64, Vec<Run>)| {
+    let judge = |(epoch, mut runs): (u64, Vec<RunOfEpoch>)| {
         runs.sort_by_key(|run| run.begin.begun);
         if runs.iter().any(|run| run.begin.nodes.iter().any(|part| part.unordered)) {
             runs = lineage(runs);
         }
-        let mut records = Records::default();
+        let mut records = EpochRecords::default();
         for run in runs {
             records.add(&run).map_err(|error| error.context("file", run.file.display()))?;
         }
@@ -58,7 +58,7 @@ pub fn audit<P: AsRef<Path>>(files: &[P]) -> Result<Vec<EpochAudit>> {
 }
 
 /// A run of an epoch, or of a part of one.
-struct Run {
+struct RunOfEpoch {
     begin: Begin,
     file: PathBuf,
     /// Where its lines are in the file, and the number of the one before them.
@@ -71,7 +71,7 @@ struct Run {
 
 /// The last run of each rank, and those that it went on after, as far as each had come at the snapshot. What others did, each
 /// in an order of its own, nobody goes on from.
-fn lineage(runs: Vec<Run>) -> Vec<Run> {
+fn lineage(runs: Vec<RunOfEpoch>) -> Vec<RunOfEpoch> {
     // For each rank the snapshot that is looked for, once its last run is found.
     let mut wanted: HashMap<u32, Option<u64>> = HashMap::new();
     let mut kept = Vec::new();
@@ -93,8 +93,8 @@ fn lineage(runs: Vec<Run>) -> Vec<Run> {
 }
 
 /// The runs in a file.
-fn runs(path: &Path) -> Result<Vec<Run>> {
-    let mut runs: Vec<Run> = Vec::new();
+fn runs(path: &Path) -> Result<Vec<RunOfEpoch>> {
+    let mut runs: Vec<RunOfEpoch> = Vec::new();
     let (mut file, mut line, mut at) = (BufReader::new(File::open(path)?), Vec::new(), 0);
     for number in 1.. {
         line.clear();
@@ -109,13 +109,13 @@ fn runs(path: &Path) -> Result<Vec<Run>> {
             let run = run.map_err(|error| error.context("line", number))?;
             run.len += line.len() as u64;
             if line.starts_with(b"{\"snapshot\"")
-                && let Line::Snapshot(snapshot) = parse(&line, number)?
+                && let AuditLine::Snapshot(snapshot) = parse(&line, number)?
             {
                 run.snapshots.push((snapshot, run.len));
             }
             continue;
         }
-        let Line::Run(mut begin) = parse(&line, number)? else { continue };
+        let AuditLine::Run(mut begin) = parse(&line, number)? else { continue };
         begin.check().map_err(|error| error.context("line", number))?;
         if let Some(last) = runs.last() {
             if (&last.begin.graph, last.begin.seed) != (&begin.graph, begin.seed) {
@@ -124,7 +124,7 @@ fn runs(path: &Path) -> Result<Vec<Run>> {
                 begin.begun = begin.begun.max(last.begin.begun); // A clock may be set back.
             }
         }
-        runs.push(Run {
+        runs.push(RunOfEpoch {
             begin: *begin,
             file: path.to_owned(),
             from: at,
@@ -136,15 +136,15 @@ fn runs(path: &Path) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-fn parse(line: &[u8], number: usize) -> Result<Line> {
+fn parse(line: &[u8], number: usize) -> Result<AuditLine> {
     serde_json::from_slice(line).map_err(|error| {
         Error::corrupt(format!("not a line of an audit file: {error}")).context("line", number)
     })
 }
 
-impl Run {
+impl RunOfEpoch {
     /// Its lines, one after the other.
-    fn each(&self, mut each: impl FnMut(Line) -> Result<()>) -> Result<()> {
+    fn each(&self, mut each: impl FnMut(AuditLine) -> Result<()>) -> Result<()> {
         let mut file = File::open(&self.file)?;
         file.seek(SeekFrom::Start(self.from))?;
         let mut file = BufReader::new(file.take(self.len));
@@ -182,12 +182,12 @@ impl Begin {
 }
 
 /// Items with their places, from the first one's on.
-fn from(first: u64, items: Vec<Item>) -> impl Iterator<Item = (u64, Item)> {
+fn from(first: u64, items: Vec<GivenSample>) -> impl Iterator<Item = (u64, GivenSample)> {
     items.into_iter().enumerate().map(move |(at, item)| (first.wrapping_add(at as u64), item))
 }
 
 /// Samples by their place in one pass of one output.
-pub(super) type Places<T> = BTreeMap<u64, T>;
+pub(super) type SamplesByPlace<T> = BTreeMap<u64, T>;
 
 /// A rank, for what only that rank sees; none for what all ranks see alike.
 pub(super) type Scope = Option<u32>;
@@ -197,8 +197,8 @@ type Port = (usize, usize, Scope);
 
 /// All that is known of one epoch.
 #[derive(Default)]
-pub(super) struct Records {
-    pub(super) nodes: Vec<Part>,
+pub(super) struct EpochRecords {
+    pub(super) nodes: Vec<AuditedNode>,
     pub(super) output: (usize, usize),
     /// Of the last run.
     pub(super) world_size: u32,
@@ -206,9 +206,9 @@ pub(super) struct Records {
     /// The ranks that there must be: those of all runs.
     pub(super) needed: u32,
     /// By node, output and scope, then pass.
-    pub(super) gave: HashMap<Port, BTreeMap<u64, Places<Item>>>,
+    pub(super) gave: HashMap<Port, BTreeMap<u64, SamplesByPlace<GivenSample>>>,
     /// By node, input and scope, then the node's pass and how often it had started the input over.
-    pub(super) took: HashMap<Port, BTreeMap<(u64, u64), Places<u64>>>,
+    pub(super) took: HashMap<Port, BTreeMap<(u64, u64), SamplesByPlace<u64>>>,
     /// By node, scope and pass.
     pub(super) lost: HashMap<(usize, Scope, u64), BTreeMap<u64, Option<u64>>>,
     pub(super) over: HashSet<(usize, Scope, u64)>,
@@ -223,7 +223,7 @@ pub(super) struct Records {
 #[derive(Default)]
 pub(super) struct Rank {
     pub(super) world_size: u32,
-    pub(super) delivered: Places<u64>,
+    pub(super) delivered: SamplesByPlace<u64>,
     pub(super) ended: Option<u64>,
     /// Began in the middle, since there were fewer ranks before.
     pub(super) late: bool,
@@ -241,8 +241,8 @@ impl Rank {
     }
 }
 
-impl Records {
-    fn add(&mut self, run: &Run) -> Result<()> {
+impl EpochRecords {
+    fn add(&mut self, run: &RunOfEpoch) -> Result<()> {
         let begin = &run.begin;
         if begin.resumed_of.is_none() && begin.world_size != self.world_size {
             *self = Self::default(); // The whole epoch again, on another number of ranks.
@@ -307,15 +307,15 @@ impl Records {
         self.over.retain(|(_, scope, _)| !is_other(scope));
     }
 
-    fn line(&mut self, rank: u32, line: Line) -> Result<()> {
-        let scope = |nodes: &[Part], node: usize| {
+    fn line(&mut self, rank: u32, line: AuditLine) -> Result<()> {
+        let scope = |nodes: &[AuditedNode], node: usize| {
             let part = nodes
                 .get(node)
                 .ok_or_else(|| Error::corrupt(format!("an audit of a node {node}, which is not")))?;
             Ok::<_, Error>(part.dealt.then_some(rank))
         };
         match line {
-            Line::Gave(node, port, pass, first, uids, keys) => {
+            AuditLine::Gave(node, port, pass, first, uids, keys) => {
                 let (scope, items) = (scope(&self.nodes, node)?, read_items(&uids)?);
                 let keys = items.iter().zip(read_keys(&keys)).map(|(item, key)| (item.uid, key));
                 self.keys.extend(keys);
@@ -327,27 +327,27 @@ impl Records {
                     }
                 }
             }
-            Line::Took(node, input, pass, rewound, first, uids) => {
+            AuditLine::Took(node, input, pass, rewound, first, uids) => {
                 let key = (node, input, scope(&self.nodes, node)?);
                 let places = self.took.entry(key).or_default().entry((pass, rewound)).or_default();
                 places.extend(from(first, read_items(&uids)?).map(|(at, item)| (at, item.uid)));
             }
-            Line::Lost(node, pass, number, uid) => {
+            AuditLine::Lost(node, pass, number, uid) => {
                 let uid = uid.map(|uid| read_items(&uid)).transpose()?;
                 let uid = uid.and_then(|items| items.first().map(|item| item.uid));
                 let losses = self.lost.entry((node, scope(&self.nodes, node)?, pass)).or_default();
                 losses.insert(number, uid);
             }
-            Line::Over(node, pass) => drop(self.over.insert((node, scope(&self.nodes, node)?, pass))),
-            Line::Delivered(first, uids) => {
+            AuditLine::Over(node, pass) => drop(self.over.insert((node, scope(&self.nodes, node)?, pass))),
+            AuditLine::Delivered(first, uids) => {
                 let known = self.ranks.entry(rank).or_default();
                 known.delivered.extend(from(first, read_items(&uids)?).map(|(at, item)| (at, item.uid)));
             }
-            Line::Ended(count) => {
+            AuditLine::Ended(count) => {
                 let known = self.ranks.entry(rank).or_default();
                 (known.ended, known.all) = (Some(count), Some(count));
             }
-            Line::Run(_) | Line::Snapshot(_) => {}
+            AuditLine::Run(_) | AuditLine::Snapshot(_) => {}
         }
         Ok(())
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use forebay_core::{Chunk, DType, Port, Sample, Value};
 
 use super::{
-    line::{Item, Line, write_items, write_keys, write_uids},
-    log::Log,
+    line::{AuditLine, GivenSample, write_items, write_keys, write_uids},
+    log::AuditLog,
 };
-use crate::executor::Place;
+use crate::executor::Progress;
 
 /// The field for the uids in a batch, unless the graph has one of its own.
 const FIELD: &str = "forebay.audit.uids";
@@ -16,7 +16,7 @@ const FIELD: &str = "forebay.audit.uids";
 /// Leaves word of what one node takes and gives.
 #[derive(Clone)]
 pub(crate) struct Tap {
-    log: Arc<Log>,
+    log: Arc<AuditLog>,
     node: usize,
     /// The loader's start that this node runs for.
     turn: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Before {
 
 impl Tap {
     /// For the node at this place. One that stacks has an option for the field with the uids, which its options may have.
-    pub(crate) fn new(log: &Arc<Log>, node: usize, given: Option<&str>) -> Self {
+    pub(crate) fn new(log: &Arc<AuditLog>, node: usize, given: Option<&str>) -> Self {
         let stacks = log.part(node).stacks;
         let members = stacks.then(|| (given.unwrap_or(FIELD).to_owned(), given.is_none()));
         Self { log: Arc::clone(log), node, turn: 0, members }
@@ -67,7 +67,7 @@ impl Tap {
     pub(crate) fn after(
         &self,
         before: &Before,
-        place: &Place,
+        place: &Progress,
         ports: &[Port],
         outs: &mut [Chunk],
         ended: bool,
@@ -78,7 +78,7 @@ impl Tap {
                 let rewound = place.rewound.get(input).copied().unwrap_or(0);
                 let first = place.taken[input] - taken.len() as u64;
                 let uids = write_uids(taken.iter().copied());
-                self.write(&Line::Took(self.node, input, place.pass, rewound, first, uids));
+                self.write(&AuditLine::Took(self.node, input, place.pass, rewound, first, uids));
             }
         }
         for (output, (&had, out)) in before.had.iter().zip(outs).enumerate() {
@@ -86,44 +86,44 @@ impl Tap {
             if count > 0 {
                 let first = place.given[output] - count as u64;
                 let (uids, keys) = self.read(out, had);
-                self.write(&Line::Gave(self.node, output, place.pass, first, uids, keys));
+                self.write(&AuditLine::Gave(self.node, output, place.pass, first, uids, keys));
             }
         }
         if ended {
-            self.write(&Line::Over(self.node, place.pass));
+            self.write(&AuditLine::Over(self.node, place.pass));
         }
     }
 
     /// Leaves word of what a parallel flat map is given, from this place of its input on.
     pub(crate) fn took(&self, pass: u64, first: u64, chunk: &Chunk) {
         let uids = write_uids(chunk.names().map(|(uid, _)| uid));
-        self.write(&Line::Took(self.node, 0, pass, 0, first, uids));
+        self.write(&AuditLine::Took(self.node, 0, pass, 0, first, uids));
     }
 
     /// Leaves word of what a parallel flat map made, after the first `given` of a pass.
     pub(crate) fn made(&self, pass: u64, given: u64, chunk: &mut Chunk) {
         let (uids, keys) = self.read(chunk, 0);
-        self.write(&Line::Gave(self.node, 0, pass, given, uids, keys));
+        self.write(&AuditLine::Gave(self.node, 0, pass, given, uids, keys));
     }
 
     /// Leaves word of what an unordered map gave, after the first `given` of a pass.
     pub(crate) fn gave(&self, pass: u64, given: u64, chunk: &Chunk) {
         let uids = write_uids(chunk.names().map(|(uid, _)| uid));
-        self.write(&Line::Gave(self.node, 0, pass, given, uids, Vec::new()));
+        self.write(&AuditLine::Gave(self.node, 0, pass, given, uids, Vec::new()));
     }
 
     /// Leaves word that a map gave all of a pass.
     pub(crate) fn over(&self, pass: u64) {
-        self.write(&Line::Over(self.node, pass));
+        self.write(&AuditLine::Over(self.node, pass));
     }
 
     /// Leaves word of a failure that was forgiven, with a number that no other of this pass has.
     pub(crate) fn lost(&self, pass: u64, number: u64, uid: Option<u64>) {
         let uid = uid.map(|uid| write_uids([uid]));
-        self.write(&Line::Lost(self.node, pass, number, uid));
+        self.write(&AuditLine::Lost(self.node, pass, number, uid));
     }
 
-    fn write(&self, line: &Line) {
+    fn write(&self, line: &AuditLine) {
         self.log.write(self.turn, line);
     }
 
@@ -140,7 +140,7 @@ impl Tap {
             out.pop_into(&mut sample);
             if at >= had {
                 let members = if *own { sample.take(field) } else { sample.get(field).cloned() };
-                items.push(Item { uid: sample.uid(), members: uids(members.as_ref()) });
+                items.push(GivenSample { uid: sample.uid(), members: uids(members.as_ref()) });
             }
             whole.push_sample(&mut sample);
         }

@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::line::Item;
+use super::line::GivenSample;
 
 /// Samples and how many of each.
-pub(super) type Counts = HashMap<u64, u64>;
+pub(super) type UidCounts = HashMap<u64, u64>;
 
 /// How many there are of each.
-pub(super) fn counts(uids: impl IntoIterator<Item = u64>) -> Counts {
-    let mut counts = Counts::new();
+pub(super) fn counts(uids: impl IntoIterator<Item = u64>) -> UidCounts {
+    let mut counts = UidCounts::new();
     uids.into_iter().for_each(|uid| *counts.entry(uid).or_default() += 1);
     counts
 }
@@ -22,9 +22,9 @@ pub(super) fn resolve(levels: &[HashMap<u64, &[u64]>], uid: u64) -> Vec<u64> {
 }
 
 /// The samples in these, without those that go on in a later one than they began in.
-pub(super) fn first_pieces<'a>(items: impl Iterator<Item = &'a Item>) -> Vec<u64> {
+pub(super) fn first_pieces<'a>(items: impl Iterator<Item = &'a GivenSample>) -> Vec<u64> {
     let (mut begun, mut samples) = (HashSet::<u64>::new(), Vec::new());
-    for Item { members, .. } in items {
+    for GivenSample { members, .. } in items {
         let mut within = HashSet::new();
         // In one of them no sample is twice.
         samples.extend(members.iter().filter(|&uid| !within.insert(uid) || !begun.contains(uid)));

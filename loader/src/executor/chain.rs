@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use forebay_core::{Chunk, Error, Port, Result, Waker};
 
 use super::{
-    link::{Blame, Call, Link},
-    trail::Origin,
+    checkpoint_log::StartPoint,
+    link::{Blame, CallOutcome, Link},
 };
 use crate::{
     host::{Host, stopped},
@@ -61,7 +61,7 @@ impl Chain {
 
     /// Forgets everything that waits and starts an epoch, each node at its origin; the pipes are told with the first
     /// call.
-    pub(crate) fn start(&mut self, epoch: u64, origins: &[Origin]) {
+    pub(crate) fn start(&mut self, epoch: u64, origins: &[StartPoint]) {
         for link in &mut self.links {
             link.start(epoch, &origins[link.node]);
         }
@@ -123,23 +123,23 @@ impl Chain {
             }
             let at = self.at;
             match self.call(at, waker, host) {
-                Call::Gave if at == last => return Stop::Progress,
-                Call::Gave => self.at = at + 1,
-                Call::Again => {}
-                Call::NeedInput(port) if at == 0 => return Stop::NeedInput(port),
-                Call::NeedInput(_) => self.at = at - 1,
-                Call::Pending => return Stop::Pending,
-                Call::End if at == last => return Stop::End,
-                Call::End => {
+                CallOutcome::Gave if at == last => return Stop::Progress,
+                CallOutcome::Gave => self.at = at + 1,
+                CallOutcome::Again => {}
+                CallOutcome::NeedInput(port) if at == 0 => return Stop::NeedInput(port),
+                CallOutcome::NeedInput(_) => self.at = at - 1,
+                CallOutcome::Pending => return Stop::Pending,
+                CallOutcome::End if at == last => return Stop::End,
+                CallOutcome::End => {
                     self.inner[at].ended = true;
                     self.at = at + 1;
                 }
-                Call::Rewind(port) => match self.rewind(at, port) {
+                CallOutcome::Rewind(port) => match self.rewind(at, port) {
                     Ok(None) => {}
                     Ok(Some((inputs, pass))) => return Stop::Rewind(inputs, pass),
                     Err(error) => return Stop::Failed(error),
                 },
-                Call::Failed(error) => return Stop::Failed(error),
+                CallOutcome::Failed(error) => return Stop::Failed(error),
             }
         }
     }
@@ -167,7 +167,7 @@ impl Chain {
     }
 
     /// Calls one node once.
-    fn call(&mut self, at: usize, waker: &Waker, host: &Host) -> Call {
+    fn call(&mut self, at: usize, waker: &Waker, host: &Host) -> CallOutcome {
         let last = self.links.len() - 1;
         let (before, after) = self.inner.split_at_mut(at);
         let ports = before.last_mut().map_or(&mut self.ports[..], std::slice::from_mut);
@@ -185,15 +185,17 @@ impl Chain {
         if outs.iter().map(Chunk::len).sum::<usize>() > had.1 {
             self.idle = 0;
             // A pipe that has nothing now is simply asked again: its waker may have been called by then.
-            link.deferred = Some(call).filter(|call| !matches!(call, Call::Again | Call::Pending));
-            return Call::Gave;
+            link.deferred =
+                Some(call).filter(|call| !matches!(call, CallOutcome::Again | CallOutcome::Pending));
+            return CallOutcome::Gave;
         }
         let moved = moved || waiting(ports) != had.0;
-        self.idle = if moved || !matches!(call, Call::Again) { 0 } else { self.idle + 1 };
-        let starved = matches!(call, Call::NeedInput(port) if ports.get(port).is_none_or(|port| port.ended));
+        self.idle = if moved || !matches!(call, CallOutcome::Again) { 0 } else { self.idle + 1 };
+        let starved =
+            matches!(call, CallOutcome::NeedInput(port) if ports.get(port).is_none_or(|port| port.ended));
         if self.idle > IDLE_CALLS || starved {
             let error = Error::bug("the pipe neither takes nor gives anything, and does not end");
-            return Call::Failed(link.blame.on(error));
+            return CallOutcome::Failed(link.blame.on(error));
         }
         call
     }
@@ -201,7 +203,7 @@ impl Chain {
     /// Makes the next run fail with an error that came in place of samples.
     pub(crate) fn fail(&mut self, error: Error) {
         if let Some(link) = self.links.first_mut() {
-            link.deferred = Some(Call::Failed(error));
+            link.deferred = Some(CallOutcome::Failed(error));
         }
         self.at = 0;
     }
@@ -230,7 +232,7 @@ impl Chain {
     /// The error that came in place of samples.
     pub(super) fn take_failure(&mut self) -> Option<Error> {
         match self.links.first_mut()?.deferred.take()? {
-            Call::Failed(error) => Some(error),
+            CallOutcome::Failed(error) => Some(error),
             _ => None,
         }
     }
@@ -249,19 +251,20 @@ impl Chain {
         &self.links
     }
 
-    /// Notes what its nodes did in another process; says whether marks should be forgotten.
+    /// Notes what its nodes did in another process; says whether checkpoints should be forgotten.
     pub(super) fn note_news(&self, news: Vec<News>) -> bool {
         let mut many = false;
         for (link, news) in self.links.iter().zip(news) {
-            let News { work: (samples, bytes, nanos), lost, marks, files, uids: (pass, first, uids) } = news;
+            let News { work: (samples, bytes, nanos), lost, checkpoints, files, uids: (pass, first, uids) } =
+                news;
             link.counters.add(samples, bytes, Duration::from_nanos(nanos));
             link.counters.lost(lost);
-            files.into_iter().for_each(|file| link.trail.add_file(file));
+            files.into_iter().for_each(|file| link.checkpoint_log.add_file(file));
             if !uids.is_empty() {
-                link.trail.note_uids((pass, first), uids.into_iter());
+                link.checkpoint_log.note_uids((pass, first), uids.into_iter());
             }
-            for mark in marks {
-                many |= link.pace.note(&link.trail, mark.into());
+            for checkpoint in checkpoints {
+                many |= link.pace.note(&link.checkpoint_log, checkpoint.into());
             }
         }
         many

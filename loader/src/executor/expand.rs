@@ -2,21 +2,21 @@
 
 use forebay_core::{Chunk, Error, State};
 
-use super::{lane::Lane, parallel::Mapped, trail::Mark};
+use super::{checkpoint_log::Checkpoint, ordered::OrderedOutput, parallel::Mapped};
 use crate::host::Host;
 
-impl Lane {
+impl OrderedOutput {
     /// Notes which files the samples from the place `at` on are about that a flat map is given, and leaves word of them for an audit.
     pub(super) fn take(&mut self, at: u64, chunk: &Chunk) {
         if let (true, [map]) = (self.expands && !chunk.is_empty(), &self.maps[..]) {
-            map.trail.note_files((map.place.pass, at), chunk, &mut self.field);
+            map.checkpoint_log.note_files((map.place.pass, at), chunk, &mut self.field);
             if let Some(tap) = &map.tap {
                 tap.took(map.place.pass, at, chunk);
             }
         }
     }
 
-    /// Takes what became of the next chunk, counts what was lost on the way, and leaves a mark. Gives the error that ends the
+    /// Takes what became of the next chunk, counts what was lost on the way, and leaves a checkpoint. Gives the error that ends the
     /// segment, after what is in `chunk` then.
     pub(super) fn settle_expanded(&mut self, done: Mapped, chunk: &mut Chunk, host: &Host) -> Option<Error> {
         let map = self.maps.first_mut()?;
@@ -35,9 +35,9 @@ impl Lane {
             map.place.lost += 1;
             if self.even {
                 map.place.taken[0] += 1;
-                // Between two losses it gives one for each, so the place is known by these marks, of which none may go.
-                let mark = Mark { place: map.place.clone(), state: Some(State::default()) };
-                if map.trail.keep(mark) {
+                // Between two losses it gives one for each, so the place is known by these checkpoints, of which none may go.
+                let checkpoint = Checkpoint { place: map.place.clone(), state: Some(State::default()) };
+                if map.checkpoint_log.keep(checkpoint) {
                     host.ask_for_trim();
                 }
             }
@@ -54,8 +54,8 @@ impl Lane {
         if let Some(tap) = map.tap.as_ref().filter(|_| !chunk.is_empty()) {
             tap.made(map.place.pass, given, chunk);
         }
-        let mark = || Mark { place: map.place.clone(), state: Some(State::default()) };
-        if failed.is_none() && !self.even && map.trail.push(mark()) {
+        let checkpoint = || Checkpoint { place: map.place.clone(), state: Some(State::default()) };
+        if failed.is_none() && !self.even && map.checkpoint_log.push(checkpoint()) {
             host.ask_for_trim();
         }
         while self.skip > 0 && !chunk.is_empty() {

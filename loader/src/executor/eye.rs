@@ -23,13 +23,13 @@ use crate::{
 
 /// What is watched, and the thread that does.
 pub(super) struct Eye {
-    seen: Arc<Seen>,
+    seen: Arc<WatchedRun>,
     watchman: Option<JoinHandle<()>>,
 }
 
 /// What the watchman looks at.
-struct Seen {
-    wait: Mutex<Wait>,
+struct WatchedRun {
+    wait: Mutex<ConsumerWait>,
     over: Condvar,
     /// What tells the decoder that the consumer's thread is in.
     seat: AtomicU32,
@@ -37,20 +37,20 @@ struct Seen {
 
 /// The consumer's wait for a sample.
 #[derive(Default)]
-struct Wait {
+struct ConsumerWait {
     /// None where it does not wait.
     since: Option<Instant>,
     /// How many waits there were.
     number: u64,
     /// What runs.
-    at: Option<At>,
+    at: Option<RunningSegment>,
     /// The segment that waits to be woken.
     pending: Option<usize>,
     over: bool,
 }
 
 /// A segment that runs.
-struct At {
+struct RunningSegment {
     segment: usize,
     since: Instant,
     samples: usize,
@@ -71,7 +71,8 @@ impl Eye {
         let of = |nodes: &[usize]| nodes.iter().filter_map(|&at| names.get(at).cloned()).collect();
         let names = plan.segments.iter().map(|segment| of(&segment.nodes)).collect();
         let teller = Teller { watch, names, host: Arc::clone(host) };
-        let seen = Arc::new(Seen { wait: Mutex::default(), over: Condvar::new(), seat: AtomicU32::new(0) });
+        let seen =
+            Arc::new(WatchedRun { wait: Mutex::default(), over: Condvar::new(), seat: AtomicU32::new(0) });
         let its = Arc::clone(&seen);
         let named = thread::Builder::new().name("forebay-stall".into());
         let watchman = named.spawn(move || its.watch(&teller))?;
@@ -92,7 +93,7 @@ impl Eye {
             (wait.since, wait.number) = (Some(now), wait.number + 1);
         }
         wait.pending = None;
-        wait.at = Some(At { segment, since: now, samples: samples.map_or(0, Chunk::len), first });
+        wait.at = Some(RunningSegment { segment, since: now, samples: samples.map_or(0, Chunk::len), first });
     }
 
     /// The segment waits to be woken.
@@ -118,8 +119,8 @@ impl Drop for Eye {
     }
 }
 
-impl Seen {
-    fn lock(&self) -> MutexGuard<'_, Wait> {
+impl WatchedRun {
+    fn lock(&self) -> MutexGuard<'_, ConsumerWait> {
         self.wait.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -150,7 +151,7 @@ impl Seen {
 }
 
 impl Teller {
-    fn stall(&self, wait: &Wait, decoder: u32) -> Stall {
+    fn stall(&self, wait: &ConsumerWait, decoder: u32) -> Stall {
         let at_work = wait.at.iter().map(|at| AtWork {
             nodes: self.names[at.segment].clone(),
             on: On::Caller,

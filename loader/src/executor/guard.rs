@@ -4,7 +4,7 @@ use std::{sync::Arc, thread::JoinHandle};
 
 use forebay_core::{Error, ErrorKind, Result};
 
-use super::{children::signal_text, threads::Shared};
+use super::{children::signal_text, threads::SharedRun};
 pub(super) use crate::host::crash::{Enlisted, Watched};
 use crate::host::{
     crash::{Crash, Crashes, PATIENCE},
@@ -25,7 +25,7 @@ pub(crate) struct Counts {
 
 /// A segment that a thread crashed over, and how: it is lost with the thread, and is to go on in worker processes.
 #[derive(Clone)]
-pub(crate) struct Fallen {
+pub(crate) struct CrashedSegment {
     pub(crate) segment: usize,
     pub(crate) error: Error,
 }
@@ -50,7 +50,7 @@ impl Guard {
     }
 }
 
-impl Shared {
+impl SharedRun {
     /// Who guards the work on a segment, and where it is done.
     pub(super) fn guards<'a>(
         &self,
@@ -86,7 +86,7 @@ impl Shared {
             let mut table = self.lock();
             let worker = crash.worker.checked_sub(guard.threads).unwrap_or(crash.worker);
             let given = table.given_to(crash.segment, worker);
-            table.fall(fallen(crash, given));
+            table.fall(crashed(crash, given));
             drop(table);
             self.consumer.call();
         }
@@ -111,7 +111,7 @@ impl Shared {
 }
 
 /// What is told of a thread that crashed over so many samples.
-fn fallen(crash: Crash, (samples, first): (usize, Option<forebay_core::Key>)) -> Fallen {
+fn crashed(crash: Crash, (samples, first): (usize, Option<forebay_core::Key>)) -> CrashedSegment {
     let error = Error::new(ErrorKind::Worker, format!("it crashed with {}", signal_text(crash.signal)));
     let (mut error, known) = crash.on(error);
     if let Some(first) = first.filter(|_| !known) {
@@ -120,5 +120,5 @@ fn fallen(crash: Crash, (samples, first): (usize, Option<forebay_core::Key>)) ->
             _ => error.context("samples", format!("{samples} from {first} on")),
         };
     }
-    Fallen { segment: crash.segment, error }
+    CrashedSegment { segment: crash.segment, error }
 }

@@ -10,14 +10,14 @@ use std::{
 use forebay_core::{Chunk, Error, Result, Sample, Waker};
 
 use super::{
-    Body, Chain, Grain, Job, Lane, Parallel, Run,
+    Body, Chain, ChunkSize, Job, OrderedOutput, Parallel, Run,
     bell::Bell,
     chain::Stop,
+    checkpoint_log::StartPoint,
     eye::Eye,
+    reorder::{FinishedChunk, ReorderBuffer},
     segment::Item,
     skew::MostAhead,
-    trail::Origin,
-    turns::{Done, Turns},
 };
 use crate::{
     host::{
@@ -31,8 +31,8 @@ use crate::{
 /// The inline executor. It holds every segment as a serial chain.
 pub(crate) struct Inline {
     plan: Plan,
-    parts: Vec<Part>,
-    edges: Vec<Edge>,
+    parts: Vec<InlineSegment>,
+    edges: Vec<InlineEdge>,
     output: usize,
     host: Arc<Host>,
     bell: Arc<Bell>,
@@ -55,7 +55,7 @@ pub(crate) struct Inline {
 }
 
 /// A segment.
-enum Part {
+enum InlineSegment {
     Chain(Box<Chain>),
     Maps(Box<Maps>),
 }
@@ -63,18 +63,18 @@ enum Part {
 /// A run of maps, one chunk after the other.
 struct Maps {
     maps: Parallel,
-    lane: Box<Lane>,
-    grain: Grain,
+    ordered: Box<OrderedOutput>,
+    chunk_size: ChunkSize,
     /// Samples taken in this pass.
     taken: u64,
-    turns: Turns,
+    reorder: ReorderBuffer,
     /// What ends it, once all before was read.
     failed: Option<Error>,
     spent: Chunk,
 }
 
 #[derive(Default)]
-struct Edge {
+struct InlineEdge {
     /// Each with its bytes, which are counted only where several outputs may be apart.
     chunks: VecDeque<(Chunk, usize)>,
     bytes: usize,
@@ -83,7 +83,7 @@ struct Edge {
     unread: bool,
 }
 
-impl Edge {
+impl InlineEdge {
     fn push(&mut self, chunk: Chunk, bytes: usize) {
         self.bytes += bytes;
         self.chunks.push_back((chunk, bytes));
@@ -97,20 +97,20 @@ impl Edge {
 }
 
 impl Maps {
-    fn start(&mut self, epoch: u64, origins: &[Origin]) {
+    fn start(&mut self, epoch: u64, origins: &[StartPoint]) {
         self.maps.start(epoch, origins);
-        self.taken = self.lane.start(epoch, origins);
-        self.turns.clear();
-        self.turns.start_pass();
+        self.taken = self.ordered.start(epoch, origins);
+        self.reorder.clear();
+        self.reorder.start_pass();
         self.failed = None;
     }
 
     /// Starts a pass; gives that of the input.
     fn start_pass(&mut self, pass: u64) -> u64 {
         self.maps.start_pass(pass);
-        self.lane.start_pass(pass);
-        self.turns.clear();
-        self.turns.start_pass();
+        self.ordered.start_pass(pass);
+        self.reorder.clear();
+        self.reorder.start_pass();
         (self.taken, self.failed) = (0, None);
         pass
     }
@@ -121,29 +121,29 @@ impl Maps {
         let begin = Instant::now();
         self.spent.clear();
         let left = usize::try_from(wanted.saturating_sub(self.taken).max(1)).unwrap_or(usize::MAX);
-        let (size, went) = self.lane.portion(self.taken, self.grain.size().min(left));
+        let (size, went) = self.ordered.portion(self.taken, self.chunk_size.size().min(left));
         self.spent.take_from(chunk, size);
-        let (at, first) = (self.taken, self.taken.saturating_sub(self.lane.missing()));
+        let (at, first) = (self.taken, self.taken.saturating_sub(self.ordered.missing()));
         self.taken += self.spent.len() as u64;
-        self.lane.take(at, &self.spent);
+        self.ordered.take(at, &self.spent);
         if went {
             return self.spent.clear();
         }
         let told = begins(&self.spent);
         let mapped = self.maps.run(first, &mut self.spent, &mut out);
         drop(told);
-        self.grain.learn(mapped.taken, mapped.bytes, begin.elapsed());
+        self.chunk_size.learn(mapped.taken, mapped.bytes, begin.elapsed());
         let item = Item::Chunk(out, mapped.bytes);
         // Invariant: nothing else has the number.
-        let number = self.turns.take();
-        let _ = self.turns.put(number, Done { at, item, mapped });
+        let number = self.reorder.take();
+        let _ = self.reorder.put(number, FinishedChunk { at, item, mapped });
     }
 
     /// What is handed on next, if its turn has come.
     fn hand_on(&mut self, host: &Host) -> Option<Chunk> {
-        let Done { at, item, mapped } = self.turns.pop(self.lane.usher())?;
+        let FinishedChunk { at, item, mapped } = self.reorder.pop(self.ordered.handoff_order())?;
         let Item::Chunk(mut chunk, _) = item else { return None };
-        self.failed = self.lane.settle(at, mapped, &mut chunk, host);
+        self.failed = self.ordered.settle(at, mapped, &mut chunk, host);
         Some(chunk)
     }
 }
@@ -155,13 +155,13 @@ impl Inline {
         let eye = job.watch.take().map(|watch| Eye::new(watch, &job.plan, &job.names, &job.host));
         let eye = eye.transpose()?;
         let part = |body| match body {
-            Body::Serial(chain) => Part::Chain(chain),
-            Body::Parallel(maps, lane) => Part::Maps(Box::new(Maps {
+            Body::Serial(chain) => InlineSegment::Chain(chain),
+            Body::Parallel(maps, ordered) => InlineSegment::Maps(Box::new(Maps {
                 maps,
-                lane,
-                grain: Grain::new(job.chunk).within(job.ahead),
+                ordered,
+                chunk_size: ChunkSize::new(job.chunk).within(job.ahead),
                 taken: 0,
-                turns: Turns::default(),
+                reorder: ReorderBuffer::default(),
                 failed: None,
                 spent: Chunk::new(),
             })),
@@ -175,7 +175,7 @@ impl Inline {
         job.host.on_cancel(waker.clone());
         Ok(Self {
             parts,
-            edges: job.plan.edges.iter().map(|_| Edge::default()).collect(),
+            edges: job.plan.edges.iter().map(|_| InlineEdge::default()).collect(),
             bounded: job.plan.is_bounded(),
             plan: job.plan,
             output: job.output,
@@ -247,8 +247,8 @@ impl Inline {
             _ => u64::MAX,
         };
         let lost = match &self.parts[segment] {
-            Part::Chain(_) => 0,
-            Part::Maps(maps) => maps.lane.missing(),
+            InlineSegment::Chain(_) => 0,
+            InlineSegment::Maps(maps) => maps.ordered.missing(),
         };
         let takes = plan.takes.iter().rev();
         (wanted, takes.fold(wanted.saturating_add(lost), |wanted, takes| takes.from(wanted)))
@@ -259,7 +259,7 @@ impl Inline {
         let known = self.bounded || self.wanted < u64::MAX;
         let (given, taken) = if known { self.wanted(segment) } else { (u64::MAX, u64::MAX) };
         let maps = match &mut self.parts[segment] {
-            Part::Chain(chain) => {
+            InlineSegment::Chain(chain) => {
                 chain.want(given);
                 let _seated = self.eye.as_ref().map(|eye| {
                     eye.runs(segment, None);
@@ -267,7 +267,7 @@ impl Inline {
                 });
                 return chain.run(&self.waker, &self.host);
             }
-            Part::Maps(maps) => maps,
+            InlineSegment::Maps(maps) => maps,
         };
         if let Some(error) = maps.failed.take() {
             return Stop::Failed(error);
@@ -278,7 +278,7 @@ impl Inline {
             let input = &mut self.edges[plan.inputs[0]];
             let Some((chunk, _)) = input.chunks.front_mut() else {
                 return match input.ended {
-                    true => maps.lane.end(&self.host).map_or(Stop::End, Stop::Failed),
+                    true => maps.ordered.end(&self.host).map_or(Stop::End, Stop::Failed),
                     false => Stop::NeedInput(0),
                 };
             };
@@ -303,7 +303,7 @@ impl Inline {
 
     /// Moves what a segment gave to its edges.
     fn spread(&mut self, segment: usize) -> Result<()> {
-        let Part::Chain(chain) = &mut self.parts[segment] else { return Ok(()) };
+        let InlineSegment::Chain(chain) = &mut self.parts[segment] else { return Ok(()) };
         let outputs = &self.plan.segments[segment].outputs;
         if outputs.len() > 1 && chain.outs.iter().any(|out| !out.is_empty()) {
             let waiting = outputs.iter().map(|&out| (self.edges[out].chunks.len(), self.edges[out].bytes));
@@ -349,8 +349,8 @@ impl Inline {
         let port = reader.and_then(|reader| {
             let port = self.plan.segments[reader].inputs.iter().position(|&input| input == edge)?;
             match &mut self.parts[reader] {
-                Part::Chain(chain) => chain.ports.get_mut(port),
-                Part::Maps(_) => None, // They take what they need from the edge.
+                InlineSegment::Chain(chain) => chain.ports.get_mut(port),
+                InlineSegment::Maps(_) => None, // They take what they need from the edge.
             }
         });
         let Some(port) = port else { return };
@@ -368,12 +368,12 @@ impl Inline {
         let mut todo = vec![(self.plan.edges[edge].from, pass)];
         while let Some((from, pass)) = todo.pop() {
             let pass = match &mut self.parts[from] {
-                Part::Chain(chain) => chain.start_pass(pass),
-                Part::Maps(maps) => maps.start_pass(pass),
+                InlineSegment::Chain(chain) => chain.start_pass(pass),
+                InlineSegment::Maps(maps) => maps.start_pass(pass),
             };
             let segment = &self.plan.segments[from];
             for &out in &segment.outputs {
-                self.edges[out] = Edge::default();
+                self.edges[out] = InlineEdge::default();
             }
             todo.extend(segment.inputs.iter().map(|&input| (self.plan.edges[input].from, pass)));
         }
@@ -381,15 +381,15 @@ impl Inline {
 }
 
 impl Run for Inline {
-    fn start(&mut self, epoch: u64, origins: &[Origin], wanted: u64) {
+    fn start(&mut self, epoch: u64, origins: &[StartPoint], wanted: u64) {
         self.wanted = wanted;
         for part in &mut self.parts {
             match part {
-                Part::Chain(chain) => chain.start(epoch, origins),
-                Part::Maps(maps) => maps.start(epoch, origins),
+                InlineSegment::Chain(chain) => chain.start(epoch, origins),
+                InlineSegment::Maps(maps) => maps.start(epoch, origins),
             }
         }
-        self.edges.iter_mut().for_each(|edge| *edge = Edge::default());
+        self.edges.iter_mut().for_each(|edge| *edge = InlineEdge::default());
         self.ready.clear();
         self.over = false;
     }
@@ -442,8 +442,8 @@ impl Run for Inline {
         let mut result = Ok(());
         for part in std::mem::take(&mut self.parts) {
             let freed = match part {
-                Part::Chain(chain) => chain.free(),
-                Part::Maps(maps) => maps.maps.free(),
+                InlineSegment::Chain(chain) => chain.free(),
+                InlineSegment::Maps(maps) => maps.maps.free(),
             };
             result = result.and(freed);
         }

@@ -9,10 +9,10 @@ use forebay_core::{
 };
 
 use super::{
-    grain::Grain,
+    checkpoint_log::{Checkpoint, CheckpointLog, Pace, Progress, StartPoint, pass_of_input},
+    chunk_size::ChunkSize,
     names::{Expected, Names},
     seen::Looks,
-    trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},
 };
 use crate::{
     audit::Tap,
@@ -33,7 +33,7 @@ pub(crate) struct Link {
     pub(crate) rewinds: bool,
     /// Whether it gives each rank its share.
     pub(crate) deals: bool,
-    /// Whether it stacks samples: then a mark goes with each batch, since making one again takes long.
+    /// Whether it stacks samples: then a checkpoint goes with each batch, since making one again takes long.
     pub(crate) stacks: bool,
     /// Whether it is a parallel flat map.
     pub(crate) expands: bool,
@@ -45,14 +45,14 @@ pub(crate) struct Link {
     pub(crate) counters: Arc<Counters>,
     pub(crate) blame: Blame,
     pub(crate) on_error: OnError,
-    pub(crate) grain: Grain,
+    pub(crate) chunk_size: ChunkSize,
     /// How many of its samples are wanted in this pass, as far as that is known.
     pub(crate) wanted: u64,
     /// What a call came to that gave samples as well: they go first.
-    pub(crate) deferred: Option<Call>,
-    pub(crate) place: Place,
+    pub(crate) deferred: Option<CallOutcome>,
+    pub(crate) place: Progress,
     /// Where it was; for nodes with state.
-    pub(crate) trail: Arc<Trail>,
+    pub(crate) checkpoint_log: Arc<CheckpointLog>,
     pub(crate) pace: Pace,
     /// How many of the next samples for each output were delivered before.
     pub(crate) skip: Vec<u64>,
@@ -89,7 +89,7 @@ impl Blame {
 }
 
 /// What one call of a node came to.
-pub(crate) enum Call {
+pub(crate) enum CallOutcome {
     Gave,
     Again,
     NeedInput(usize),
@@ -101,13 +101,13 @@ pub(crate) enum Call {
 
 impl Link {
     /// Starts an epoch at `origin`; the pipe is told with the next [`reset`](Link::reset).
-    pub(crate) fn start(&mut self, epoch: u64, origin: &Origin) {
-        let Mark { place, state } = &origin.mark;
+    pub(crate) fn start(&mut self, epoch: u64, origin: &StartPoint) {
+        let Checkpoint { place, state } = &origin.checkpoint;
         self.cx.start(epoch, place.pass);
         self.tap.iter_mut().for_each(Tap::start);
-        self.trail.start(epoch, origin);
+        self.checkpoint_log.start(epoch, origin);
         if state.is_some() {
-            self.trail.keep(origin.mark.clone()); // For a snapshot before its own first mark.
+            self.checkpoint_log.keep(origin.checkpoint.clone()); // For a snapshot before its own first checkpoint.
         }
         self.skip.clone_from(&origin.skip);
         self.lenient = origin.lenient;
@@ -117,30 +117,30 @@ impl Link {
         self.restore.clone_from(state);
         self.was.clone_from(&origin.was);
         if self.was.is_some() {
-            let place = Place { given: vec![1], ..place.clone() };
-            self.trail.keep(Mark { place, state: origin.was.clone() }); // For a snapshot before it gave its sample again.
+            let place = Progress { given: vec![1], ..place.clone() };
+            self.checkpoint_log.keep(Checkpoint { place, state: origin.was.clone() }); // For a snapshot before it gave its sample again.
         }
         self.clear();
     }
 
     /// Where it begins, before it began.
-    pub(super) fn origin(&self) -> Origin {
+    pub(super) fn origin(&self) -> StartPoint {
         let again = self.owed.iter().zip(&self.place.taken).map(|(owed, taken)| owed.saturating_sub(*taken));
-        Origin {
-            mark: Mark { place: self.place.clone(), state: self.restore.clone() },
+        StartPoint {
+            checkpoint: Checkpoint { place: self.place.clone(), state: self.restore.clone() },
             skip: self.skip.clone(),
             again: again.collect(),
             last: self.expected.uid(),
             was: self.was.clone(),
             lenient: self.lenient,
-            ..Origin::default()
+            ..StartPoint::default()
         }
     }
 
     /// Starts a pass within the epoch.
     pub(crate) fn start_pass(&mut self, pass: u64) {
         self.cx.set_pass(pass);
-        self.place = Place::start(pass, self.place.taken.len(), self.place.given.len());
+        self.place = Progress::start(pass, self.place.taken.len(), self.place.given.len());
         self.skip.fill(0);
         self.owed.clear();
         self.restore = None;
@@ -184,10 +184,10 @@ impl Link {
         outs: &mut [Chunk],
         waker: &Waker,
         host: &Host,
-    ) -> (Call, bool) {
+    ) -> (CallOutcome, bool) {
         // Who asks gets one more, whatever was thought to be wanted.
         let wanted = self.wanted.saturating_sub(self.place.given.first().copied().unwrap_or(0)).max(1);
-        let room = self.grain.size().min(usize::try_from(wanted).unwrap_or(usize::MAX));
+        let room = self.chunk_size.size().min(usize::try_from(wanted).unwrap_or(usize::MAX));
         let mut took = 0;
         if let (Some(looks), Some(&taken)) = (&mut self.looks, self.place.taken.first()) {
             looks.look(taken, ports);
@@ -214,7 +214,7 @@ impl Link {
             took -= left;
         }
         if let (Some(looks), Some(&taken)) = (&mut self.looks, self.place.taken.first()) {
-            looks.note(self.place.pass, taken, &self.trail, host);
+            looks.note(self.place.pass, taken, &self.checkpoint_log, host);
         }
         self.counters.took(took);
         for (given, out) in self.place.given.iter_mut().zip(&*outs) {
@@ -222,49 +222,49 @@ impl Link {
         }
         let bytes = if samples > 0 { outs.iter().map(Chunk::size).sum() } else { 0 };
         self.counters.add(samples, bytes, now - begin);
-        self.grain.learn(samples, bytes, now - begin);
+        self.chunk_size.learn(samples, bytes, now - begin);
         let call = self.excuse(call, ports, host);
         let call = self.forgive(call, host);
         if let (Some(tap), Some(before)) = (&self.tap, before) {
-            tap.after(&before, &self.place, ports, outs, matches!(call, Call::End));
+            tap.after(&before, &self.place, ports, outs, matches!(call, CallOutcome::End));
         }
-        let ends = self.names.is_some() && matches!(call, Call::End);
+        let ends = self.names.is_some() && matches!(call, CallOutcome::End);
         if self.pace.is_due(now, &self.place) || self.stacks && samples > 0 || ends {
-            self.mark(&call, host);
+            self.checkpoint(&call, host);
         }
         if let (Some(names), Some(out)) = (&mut self.names, outs.first()) {
-            names.note(&self.trail, (self.place.pass, first), out, had);
+            names.note(&self.checkpoint_log, (self.place.pass, first), out, had);
         }
         moved |= self.drop_delivered(outs);
         (self.end_behind_skipped(call, host), moved)
     }
 
     /// What it comes to that a node ends before all came again that was delivered before a resume.
-    fn end_behind_skipped(&mut self, call: Call, host: &Host) -> Call {
+    fn end_behind_skipped(&mut self, call: CallOutcome, host: &Host) -> CallOutcome {
         if let Some(message) = self.expected.take_difference() {
             if !self.lenient {
                 let error = Error::invalid(message)
                     .context("next", "resume on the same data, or begin anew without the snapshot");
-                return Call::Failed(self.blame.on(error));
+                return CallOutcome::Failed(self.blame.on(error));
             }
             host.note(2, format!("node {}: {message}", self.blame.pipe));
         }
         let missing = self.skip.iter().copied().max().unwrap_or(0);
-        if missing == 0 || !matches!(call, Call::End) {
+        if missing == 0 || !matches!(call, CallOutcome::End) {
             return call;
         }
         let given = self.place.given.iter().copied().max().unwrap_or(0);
         self.skip.fill(0);
         match ends_early(given, missing, self.lenient, &self.blame, host) {
-            Some(error) => Call::Failed(error),
+            Some(error) => CallOutcome::Failed(error),
             None => call,
         }
     }
 
     /// Turns the error of a pipe whose input ended before all came again that it held into another try, where that may be.
-    fn excuse(&mut self, call: Call, ports: &[Port], host: &Host) -> Call {
+    fn excuse(&mut self, call: CallOutcome, ports: &[Port], host: &Host) -> CallOutcome {
         let error = match call {
-            Call::Failed(error) if self.lenient && error.kind() == ErrorKind::Invalid => error,
+            CallOutcome::Failed(error) if self.lenient && error.kind() == ErrorKind::Invalid => error,
             other => return other,
         };
         let taken = self.place.taken.iter().zip(&self.owed).zip(ports);
@@ -272,23 +272,23 @@ impl Link {
             taken < owed && port.ended && port.chunk.is_empty()
         };
         if !taken.into_iter().any(ended) {
-            return Call::Failed(error);
+            return CallOutcome::Failed(error);
         }
         self.owed.clear();
         host.note(2, format!("node {}: {}; what it held is left out", self.blame.pipe, error.message()));
-        Call::Again
+        CallOutcome::Again
     }
 
-    /// Turns an error that the node's policy forgives into another try.
-    fn forgive(&mut self, call: Call, host: &Host) -> Call {
+    /// ReorderBuffer an error that the node's policy forgives into another try.
+    fn forgive(&mut self, call: CallOutcome, host: &Host) -> CallOutcome {
         let error = match call {
-            Call::Failed(error) if self.on_error.forgives(error.kind(), false) => error,
-            Call::End => return self.judge().map_or(Call::End, Call::Failed),
+            CallOutcome::Failed(error) if self.on_error.forgives(error.kind(), false) => error,
+            CallOutcome::End => return self.judge().map_or(CallOutcome::End, CallOutcome::Failed),
             other => return other,
         };
         let seen = self.place.taken.iter().chain(&self.place.given).copied().max().unwrap_or(0);
         if let Some(reason) = self.on_error.exceeded(self.place.lost, seen + 1) {
-            return Call::Failed(error.context("on_error", reason));
+            return CallOutcome::Failed(error.context("on_error", reason));
         }
         self.place.lost += 1;
         if let Some(tap) = &self.tap {
@@ -296,7 +296,7 @@ impl Link {
         }
         self.counters.lost(1);
         host.lose(&self.blame.pipe, self.on_error, None, error);
-        Call::Again
+        CallOutcome::Again
     }
 
     /// The error of a pass in which more samples failed than may.
@@ -326,8 +326,8 @@ impl Link {
     }
 
     /// Notes where the node is, unless this is no moment for it.
-    fn mark(&mut self, call: &Call, host: &Host) {
-        if matches!(call, Call::Failed(_) | Call::Rewind(_)) {
+    fn checkpoint(&mut self, call: &CallOutcome, host: &Host) {
+        if matches!(call, CallOutcome::Failed(_) | CallOutcome::Rewind(_)) {
             return;
         }
         let (pipe, node) = (&self.pipe, &self.blame.pipe);
@@ -343,7 +343,7 @@ impl Link {
                 None
             }
         };
-        if self.pace.mark(&self.trail, &self.place, save) {
+        if self.pace.checkpoint(&self.checkpoint_log, &self.place, save) {
             host.ask_for_trim();
         }
         if holds && !self.deals {
@@ -351,27 +351,27 @@ impl Link {
         }
     }
 
-    fn poll(&mut self, ports: &mut [Port], outs: &mut [Chunk], room: usize, waker: &Waker) -> Call {
+    fn poll(&mut self, ports: &mut [Port], outs: &mut [Chunk], room: usize, waker: &Waker) -> CallOutcome {
         let pipe = &mut self.pipe;
         let outcome = self.cx.with_waker(waker, |cx| pipe.poll(cx, ports, outs, room));
         let (code, input) = (outcome.code, outcome.detail as usize);
         if matches!(outcome.fault, ROption::RNone) {
             match code {
-                code::READY => return Call::Again,
-                code::NEED_INPUT if input < ports.len() => return Call::NeedInput(input),
-                code::PENDING => return Call::Pending,
-                code::END => return Call::End,
+                code::READY => return CallOutcome::Again,
+                code::NEED_INPUT if input < ports.len() => return CallOutcome::NeedInput(input),
+                code::PENDING => return CallOutcome::Pending,
+                code::END => return CallOutcome::End,
                 code::REWIND
                     if self.rewinds
                         && ports.get(input).is_some_and(|port| port.ended && port.chunk.is_empty()) =>
                 {
-                    return Call::Rewind(input);
+                    return CallOutcome::Rewind(input);
                 }
                 _ => {}
             }
         }
         let error = check(outcome).err().unwrap_or_else(|| self.bad_answer(code, input, ports.len()));
-        Call::Failed(self.blame.on(error))
+        CallOutcome::Failed(self.blame.on(error))
     }
 
     /// Why an answer of a pipe makes no sense.

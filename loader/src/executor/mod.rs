@@ -3,34 +3,34 @@
 //! Inline execution is the truth: the consumer's thread drives each segment as it is needed. Threads
 //! give the same samples in the same order: see `threads`.
 
-mod arrivals;
 mod bell;
 mod chain;
+mod checkpoint_log;
 mod children;
-mod crew;
+mod chunk_size;
+mod dedicated;
 mod epochs;
 mod expand;
 mod eye;
-mod grain;
 mod guard;
+mod handoff_log;
+mod handoff_order;
 mod inline;
-mod lane;
 mod link;
 mod names;
 mod order;
+mod ordered;
 mod parallel;
 mod remote;
+mod reorder;
 mod seen;
 mod segment;
 mod skew;
-mod solo;
 mod stall;
 mod table;
 mod threads;
-mod trail;
-mod turns;
-mod usher;
 mod work;
+mod worker_pool;
 
 use std::{
     fmt,
@@ -44,24 +44,24 @@ use forebay_core::{Error, Result, Sample};
 
 pub use self::order::{MapOrder, Span};
 pub(crate) use self::{
-    arrivals::Arrivals,
     bell::Bell,
     chain::{Chain, Stop},
+    checkpoint_log::{Checkpoint, CheckpointLog, Pace, Progress, StartPoint, pass_of_input},
     children::signal_name,
-    crew::{BATCHES, Crew, Post},
-    grain::Grain,
-    guard::{Counts, Fallen},
+    chunk_size::ChunkSize,
+    dedicated::{Death, Interrupt, unsendable},
+    guard::{Counts, CrashedSegment},
+    handoff_log::HandoffLog,
+    handoff_order::HandoffOrder,
     inline::Inline,
-    lane::Lane,
     link::{Blame, Link},
     names::{Expected, Names},
-    order::{Places, after, agree, append, count},
+    order::{PlaceSet, after, agree, append, count},
+    ordered::OrderedOutput,
     parallel::{Lost, Mapped, Parallel},
     seen::{Looks, Seen},
-    solo::{Death, Interrupt, unsendable},
     threads::Threads,
-    trail::{Mark, Origin, Pace, Place, Trail, pass_of_input},
-    usher::Usher,
+    worker_pool::{BATCHES, DedicatedWorkerSpec, WorkerPool},
 };
 use crate::{
     host::{Host, crash::Watched},
@@ -141,7 +141,7 @@ pub(crate) enum Body {
     /// One thread at a time.
     Serial(Box<Chain>),
     /// Any number of threads at once, and what sees its chunks in order.
-    Parallel(Parallel, Box<Lane>),
+    Parallel(Parallel, Box<OrderedOutput>),
 }
 
 /// All that an executor is given.
@@ -168,10 +168,10 @@ pub(crate) struct Job {
 pub(crate) trait Run: Send {
     /// Starts an epoch, each node at its origin; whatever was left of the one before is dropped. So many of the epoch's samples are `wanted`, the
     /// greatest number if that is not known: what lies beyond is made when it is asked for.
-    fn start(&mut self, epoch: u64, origins: &[Origin], wanted: u64);
+    fn start(&mut self, epoch: u64, origins: &[StartPoint], wanted: u64);
 
     /// Begins the epoch that comes next at its origins as soon as all of this one is made.
-    fn prepare(&mut self, _epoch: u64, _origins: Vec<Origin>) {}
+    fn prepare(&mut self, _epoch: u64, _origins: Vec<StartPoint>) {}
 
     /// Goes over to an epoch that was begun ahead, if it was.
     fn go_over(&mut self, _epoch: u64) -> bool {
@@ -205,7 +205,7 @@ pub(crate) trait Run: Send {
     }
 
     /// The segment whose pipes crashed on a thread, which is lost with them: nothing goes on before that runs elsewhere.
-    fn fallen(&self) -> Option<Fallen> {
+    fn crashed(&self) -> Option<CrashedSegment> {
         None
     }
 

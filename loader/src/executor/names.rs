@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use forebay_core::Chunk;
 
-use super::{seen::Field, trail::Trail};
+use super::{checkpoint_log::CheckpointLog, seen::Field};
 
 /// The most samples that are remembered of a source; beyond, the first are forgotten.
 const MOST: usize = 1 << 20;
@@ -15,23 +15,29 @@ pub(crate) struct Names(Field);
 
 impl Names {
     /// Notes those of `out` after the first `had`, the next of which is sample `first` of this pass.
-    pub(super) fn note(&mut self, trail: &Trail, (pass, first): (u64, u64), out: &Chunk, had: usize) {
+    pub(super) fn note(
+        &mut self,
+        checkpoint_log: &CheckpointLog,
+        (pass, first): (u64, u64),
+        out: &Chunk,
+        had: usize,
+    ) {
         let about_files = |(_, _, schema, values)| self.0.path(schema, values).is_some();
         if out.len() > had && out.samples().skip(had).take(1).all(about_files) {
-            trail.note_uids((pass, first), out.names().skip(had).map(|(uid, _)| uid));
+            checkpoint_log.note_uids((pass, first), out.names().skip(had).map(|(uid, _)| uid));
         }
     }
 }
 
 /// The uids of samples in a row, within a pass.
 #[derive(Debug, Default)]
-pub(super) struct Uids {
+pub(super) struct UidRun {
     pass: u64,
     first: u64,
     uids: VecDeque<u64>,
 }
 
-impl Uids {
+impl UidRun {
     /// Adds those from sample `first` on.
     pub(super) fn add(&mut self, (pass, first): (u64, u64), uids: impl Iterator<Item = u64>) {
         if (pass, first) != (self.pass, self.first + self.uids.len() as u64) {
@@ -107,10 +113,10 @@ mod tests {
 
     #[test]
     fn uids_are_found_by_their_place() {
-        let mut uids = Uids::default();
+        let mut uids = UidRun::default();
         uids.add((0, 0), 10..15);
         uids.add((0, 5), 15..20);
-        let found = |uids: &Uids| [0, 1, 6, 10, 11].map(|count| uids.last_of(0, count));
+        let found = |uids: &UidRun| [0, 1, 6, 10, 11].map(|count| uids.last_of(0, count));
         assert_eq!(found(&uids), [None, Some(10), Some(15), Some(19), None]);
         uids.forget(0, 5);
         assert_eq!(found(&uids), [None, None, Some(15), Some(19), None]);

@@ -84,13 +84,13 @@ impl MapOrder {
 
 /// A set of places of an input: all below one, and some beyond.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Places {
+pub(crate) struct PlaceSet {
     low: u64,
     /// The end of each span, by its first; none touches another.
     ahead: BTreeMap<u64, u64>,
 }
 
-impl Places {
+impl PlaceSet {
     pub(crate) fn new(low: u64, ahead: &[Span]) -> Self {
         let mut places = Self { low, ahead: BTreeMap::new() };
         ahead.iter().for_each(|&span| places.add(span));
@@ -203,7 +203,7 @@ mod tests {
         for at in (1..all.len()).rev() {
             all.swap(at, rng.below(at as u64 + 1) as usize);
         }
-        let mut places = Places::default();
+        let mut places = PlaceSet::default();
         let mut seen = std::collections::BTreeSet::new();
         for place in all {
             places.add(Span(place, 1));

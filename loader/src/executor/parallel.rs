@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Instant};
 use forebay_core::{Chunk, Error, Key, Result};
 
 use super::{
-    lane::Lane,
+    checkpoint_log::StartPoint,
+    handoff_order::HandoffOrder,
     link::{Blame, Link},
-    trail::Origin,
-    usher::Usher,
+    ordered::OrderedOutput,
 };
 use crate::{
     graph::OnError,
@@ -73,8 +73,8 @@ pub(crate) struct Lost {
 
 impl Parallel {
     /// The shared part of a segment, and the part that sees its chunks in order.
-    pub(crate) fn new(links: Vec<Link>, usher: Option<Box<Usher>>) -> (Self, Lane) {
-        let lane = Lane::new(&links, usher);
+    pub(crate) fn new(links: Vec<Link>, handoff_order: Option<Box<HandoffOrder>>) -> (Self, OrderedOutput) {
+        let ordered = OrderedOutput::new(&links, handoff_order);
         let contexts = links.iter().map(|link| link.cx.clone()).collect();
         let share = |link: Link| SharedMap {
             confined: link.confined,
@@ -87,14 +87,14 @@ impl Parallel {
             on_error: link.on_error,
         };
         let maps = Arc::new(links.into_iter().map(share).collect());
-        (Self { maps, contexts: Arc::new(contexts) }, lane)
+        (Self { maps, contexts: Arc::new(contexts) }, ordered)
     }
 
     /// Starts an epoch; who holds a clone goes on with the one before.
-    pub(crate) fn start(&mut self, epoch: u64, origins: &[Origin]) {
+    pub(crate) fn start(&mut self, epoch: u64, origins: &[StartPoint]) {
         let contexts = Arc::make_mut(&mut self.contexts);
         for (cx, map) in contexts.iter_mut().zip(self.maps.iter()) {
-            cx.start(epoch, origins[map.node].mark.place.pass);
+            cx.start(epoch, origins[map.node].checkpoint.place.pass);
         }
         self.clear();
     }

@@ -14,10 +14,10 @@ use std::{
 use forebay_core::{Chunk, Error, ErrorKind, Key, Result};
 
 use super::{
-    crew::{Crew, Worker},
     parallel::{Lost, Mapped},
     table::{Task, Work},
-    threads::Shared,
+    threads::SharedRun,
+    worker_pool::{Worker, WorkerPool},
 };
 use crate::{
     graph::On,
@@ -63,11 +63,11 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(shared: Arc<Shared>, crew: Arc<Crew>, index: usize) -> Self {
-        Self { worker: Worker::new(shared, crew, index), flights: VecDeque::new() }
+    pub(crate) fn new(shared: Arc<SharedRun>, worker_pool: Arc<WorkerPool>, index: usize) -> Self {
+        Self { worker: Worker::new(shared, worker_pool, index), flights: VecDeque::new() }
     }
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &SharedRun {
         &self.worker.shared
     }
 
@@ -88,7 +88,7 @@ impl Driver {
                 if error.kind() != ErrorKind::Worker {
                     return Err(error);
                 }
-                self.bury(&error)?;
+                self.replace_dead(&error)?;
             }
         }
         Ok(())
@@ -97,7 +97,7 @@ impl Driver {
     /// Takes chunks, and waits for one if it has none; says whether the run goes on.
     fn take(&mut self) -> bool {
         let wanted = (AHEAD - self.flights.len(), self.flights.is_empty());
-        let me = (self.worker.index, self.worker.crew.count);
+        let me = (self.worker.index, self.worker.worker_pool.count);
         self.worker.shared.take_remote(me, wanted, |task| {
             self.flights.push_back(Flight { task, loans: Vec::new(), sent: false, deaths: 0 });
         })
@@ -138,7 +138,7 @@ impl Driver {
         let flight = &mut self.flights[at];
         let first = flight.task.first;
         if flight.loans.is_empty() {
-            flight.loans = lend(&self.worker.crew.arena, &self.worker.shared, &flight.task);
+            flight.loans = lend(&self.worker.worker_pool.arena, &self.worker.shared, &flight.task);
         }
         let order = order(&flight.task, first, &flight.loans, false);
         let mut message = Message::new(pack(&order)?, flight.task.chunk.clone());
@@ -221,7 +221,7 @@ impl Driver {
                 Err(error) if error.kind() == ErrorKind::Worker => error,
                 other => return other,
             };
-            let (how, crashed) = self.worker.mourn(&error)?;
+            let (how, crashed) = self.worker.reap(&error)?;
             if self.shared().is_stopped() {
                 return Err(error);
             }
@@ -295,14 +295,14 @@ impl Driver {
         let ledger = self.shared().host().ledger();
         ledger.hand_in(ledger.seat_of_worker(self.worker.index), flight.task.order);
         for loan in flight.loans {
-            drop(self.worker.crew.arena.reclaim(loan));
+            drop(self.worker.worker_pool.arena.reclaim(loan));
         }
         self.worker.shared.hand_in_remote(flight.task, chunk, mapped, busy);
     }
 
     /// The worker is dead: starts another, which gets what it had.
-    fn bury(&mut self, error: &Error) -> Result<()> {
-        let (how, _) = self.worker.mourn(error)?;
+    fn replace_dead(&mut self, error: &Error) -> Result<()> {
+        let (how, _) = self.worker.reap(error)?;
         if self.shared().is_stopped() {
             return Ok(());
         }
@@ -317,7 +317,7 @@ impl Driver {
     fn replace(&mut self) -> Result<()> {
         for flight in &mut self.flights {
             for loan in flight.loans.drain(..) {
-                drop(self.worker.crew.arena.reclaim(loan)); // The borrower is dead.
+                drop(self.worker.worker_pool.arena.reclaim(loan)); // The borrower is dead.
             }
             flight.sent = false;
         }
@@ -325,7 +325,7 @@ impl Driver {
     }
 }
 
-impl Shared {
+impl SharedRun {
     /// Gives up to `most` chunks for this worker process, out of `count`, to `each`; waits for the first, if it `must`. One to go on
     /// with it gets only if all others can have one to work on. Says whether the run goes on.
     fn take_remote(
@@ -399,7 +399,7 @@ fn order(task: &Task, first: u64, loans: &[Loan], careful: bool) -> Order {
 }
 
 /// Lends the worker the places of its output in coming batches, where it is known how long they are.
-fn lend(arena: &Arena, shared: &Shared, task: &Task) -> Vec<Loan> {
+fn lend(arena: &Arena, shared: &SharedRun, task: &Task) -> Vec<Loan> {
     let maps = task.parallel.maps();
     let Some(Destination::Batch(stacker)) = maps.last().and_then(|map| map.destination.as_ref()) else {
         return Vec::new();

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use forebay_core::{Chunk, Port, Schema, Value, View};
 use serde::{Deserialize, Serialize};
 
-use super::trail::Trail;
+use super::checkpoint_log::CheckpointLog;
 use crate::{host::Host, snapshot::FileMark};
 
 /// The field that names the file which a sample is about, or is a piece of.
@@ -153,12 +153,12 @@ impl Looks {
         }
     }
 
-    /// Notes in `trail` the files among the first `taken` samples of the input.
-    pub(super) fn note(&mut self, pass: u64, taken: u64, trail: &Trail, host: &Host) {
+    /// Notes in `checkpoint_log` the files among the first `taken` samples of the input.
+    pub(super) fn note(&mut self, pass: u64, taken: u64, checkpoint_log: &CheckpointLog, host: &Host) {
         while self.waiting.front().is_some_and(|(at, _)| *at < taken) {
             let Some((first, path)) = self.waiting.pop_front() else { return };
             let is = || FileMark::look(&path, host.registry());
-            trail.note_file((pass, first), &path, is);
+            checkpoint_log.note_file((pass, first), &path, is);
         }
     }
 }

@@ -5,15 +5,15 @@ use std::{collections::VecDeque, time::Instant};
 use forebay_core::{Chunk, Error, Waker};
 
 use super::{
-    Body, Chain, Grain, Lane, Parallel,
-    trail::{Origin, pass_of_input},
-    turns::Turns,
+    Body, Chain, ChunkSize, OrderedOutput, Parallel,
+    checkpoint_log::{StartPoint, pass_of_input},
+    reorder::ReorderBuffer,
 };
 use crate::{graph::On, plan, takes::Takes};
 
 /// A segment with its place in the graph.
-pub(super) struct Segment {
-    pub(super) kind: Kind,
+pub(super) struct SegmentState {
+    pub(super) kind: SegmentKind,
     pub(super) on: On,
     /// Places in the graph's list, upstream first.
     pub(super) nodes: Vec<usize>,
@@ -31,11 +31,11 @@ pub(super) struct Segment {
     /// Has its chain come back from a worker that it has to itself.
     pub(super) interrupt: Option<Waker>,
     /// Since when it could not run, and why.
-    pub(super) idle: Option<(Instant, Wait)>,
+    pub(super) idle: Option<(Instant, Blocked)>,
 }
 
 /// What runs in a segment, and how far it is.
-pub(super) enum Kind {
+pub(super) enum SegmentKind {
     Serial {
         /// Away while it runs.
         chain: Option<Box<Chain>>,
@@ -47,18 +47,18 @@ pub(super) enum Kind {
     },
     Parallel {
         maps: Parallel,
-        lane: Box<Lane>,
-        grain: Grain,
+        ordered: Box<OrderedOutput>,
+        chunk_size: ChunkSize,
         /// Samples taken in this pass.
         taken: u64,
         running: usize,
-        turns: Turns,
+        reorder: ReorderBuffer,
     },
 }
 
 /// Why a segment cannot run.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Wait {
+pub(super) enum Blocked {
     Input,
     Room,
 }
@@ -90,7 +90,7 @@ impl Item {
 }
 
 /// A queue with its place in the graph.
-pub(super) struct Edge {
+pub(super) struct EdgeQueue {
     pub(super) plan: plan::Edge,
     pub(super) items: VecDeque<Item>,
     /// What the items keep, and those that wait within the writer for their turn.
@@ -100,7 +100,7 @@ pub(super) struct Edge {
     pub(super) ended: bool,
 }
 
-impl Edge {
+impl EdgeQueue {
     /// Takes what came first.
     pub(super) fn pop(&mut self) -> Option<Item> {
         let item = self.items.pop_front()?;
@@ -114,15 +114,24 @@ impl Edge {
     }
 }
 
-impl Segment {
-    pub(super) fn new(plan: plan::Segment, body: Body, waker: Waker, grain: Grain) -> Self {
+impl SegmentState {
+    pub(super) fn new(plan: plan::Segment, body: Body, waker: Waker, chunk_size: ChunkSize) -> Self {
         let kind = match body {
-            Body::Serial(chain) => {
-                Kind::Serial { chain: Some(chain), wants: None, pending: false, woken: false, missed: None }
-            }
-            Body::Parallel(maps, lane) => {
-                Kind::Parallel { maps, lane, grain, taken: 0, running: 0, turns: Turns::default() }
-            }
+            Body::Serial(chain) => SegmentKind::Serial {
+                chain: Some(chain),
+                wants: None,
+                pending: false,
+                woken: false,
+                missed: None,
+            },
+            Body::Parallel(maps, ordered) => SegmentKind::Parallel {
+                maps,
+                ordered,
+                chunk_size,
+                taken: 0,
+                running: 0,
+                reorder: ReorderBuffer::default(),
+            },
         };
         let (inputs, outputs, rewinds, takes) = (plan.inputs, plan.outputs, plan.rewinds, plan.takes);
         // A process is driven by the same threads whether it is in a sandbox or not.
@@ -147,19 +156,21 @@ impl Segment {
     }
 
     /// Whether it has a worker process to itself.
-    pub(super) fn is_solo(&self) -> bool {
+    pub(super) fn is_dedicated(&self) -> bool {
         self.interrupt.is_some()
     }
 
     /// Starts an epoch, and gives what was waiting within; nothing runs now.
-    pub(super) fn start(&mut self, epoch: u64, origins: &[Origin]) -> Vec<Item> {
+    pub(super) fn start(&mut self, epoch: u64, origins: &[StartPoint]) -> Vec<Item> {
         let waiting = self.take_done();
         self.restart();
         match &mut self.kind {
-            Kind::Serial { chain, .. } => chain.iter_mut().for_each(|chain| chain.start(epoch, origins)),
-            Kind::Parallel { maps, lane, taken, .. } => {
+            SegmentKind::Serial { chain, .. } => {
+                chain.iter_mut().for_each(|chain| chain.start(epoch, origins))
+            }
+            SegmentKind::Parallel { maps, ordered, taken, .. } => {
                 maps.start(epoch, origins);
-                *taken = lane.start(epoch, origins);
+                *taken = ordered.start(epoch, origins);
             }
         }
         waiting
@@ -171,14 +182,14 @@ impl Segment {
     pub(super) fn start_pass(&mut self, pass: u64) -> u64 {
         self.restart();
         match &mut self.kind {
-            Kind::Serial { chain: Some(chain), .. } => drop(chain.start_pass(pass)),
-            Kind::Serial { missed, .. } => {
+            SegmentKind::Serial { chain: Some(chain), .. } => drop(chain.start_pass(pass)),
+            SegmentKind::Serial { missed, .. } => {
                 *missed = Some(pass);
                 self.interrupt.iter().for_each(Waker::wake);
             }
-            Kind::Parallel { maps, lane, .. } => {
+            SegmentKind::Parallel { maps, ordered, .. } => {
                 maps.start_pass(pass);
-                lane.start_pass(pass);
+                ordered.start_pass(pass);
             }
         }
         let up = |pass, &rewinds: &bool| if rewinds { pass_of_input(pass, 0) } else { pass };
@@ -191,10 +202,12 @@ impl Segment {
         self.idles = self.keeps;
         self.idle = None;
         match &mut self.kind {
-            Kind::Serial { wants, pending, woken, .. } => (*wants, *pending, *woken) = (None, false, false),
-            Kind::Parallel { taken, turns, .. } => {
+            SegmentKind::Serial { wants, pending, woken, .. } => {
+                (*wants, *pending, *woken) = (None, false, false)
+            }
+            SegmentKind::Parallel { taken, reorder, .. } => {
                 *taken = 0;
-                turns.start_pass();
+                reorder.start_pass();
             }
         }
     }
@@ -202,26 +215,26 @@ impl Segment {
     /// Takes what waits within for its turn.
     pub(super) fn take_done(&mut self) -> Vec<Item> {
         match &mut self.kind {
-            Kind::Serial { .. } => Vec::new(),
-            Kind::Parallel { turns, .. } => turns.clear(),
+            SegmentKind::Serial { .. } => Vec::new(),
+            SegmentKind::Parallel { reorder, .. } => reorder.clear(),
         }
     }
 
     /// Whether it waits to be woken.
     pub(super) fn is_pending(&self) -> bool {
-        matches!(self.kind, Kind::Serial { pending: true, woken: false, .. })
+        matches!(self.kind, SegmentKind::Serial { pending: true, woken: false, .. })
     }
 
     /// Counts how long it could not run, now that it does.
     pub(super) fn note_end_of_wait(&mut self) {
         let Some((since, wait)) = self.idle.take() else { return };
         let ends = match &self.kind {
-            Kind::Serial { chain, .. } => chain.as_ref().and_then(|chain| chain.ends()),
-            Kind::Parallel { maps, .. } => maps.ends(),
+            SegmentKind::Serial { chain, .. } => chain.as_ref().and_then(|chain| chain.ends()),
+            SegmentKind::Parallel { maps, .. } => maps.ends(),
         };
         match (ends, wait) {
-            (Some((first, _)), Wait::Input) => first.waited_for_input(since.elapsed()),
-            (Some((_, last)), Wait::Room) => last.waited_for_room(since.elapsed()),
+            (Some((first, _)), Blocked::Input) => first.waited_for_input(since.elapsed()),
+            (Some((_, last)), Blocked::Room) => last.waited_for_room(since.elapsed()),
             (None, _) => {}
         }
     }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Job, guard::Counts, table::Table, threads::Shared};
+use super::{Job, guard::Counts, table::Table, threads::SharedRun};
 use crate::{
     graph::On,
     host::call::{Callee, Seated},
@@ -83,7 +83,7 @@ impl Consumer {
     }
 }
 
-impl Shared {
+impl SharedRun {
     /// The consumer wants a sample, and there is none.
     pub(super) fn ask(&self, table: &mut Table) {
         if table.ask() {

@@ -1,9 +1,9 @@
 //! The table of segments and edges that workers share; all of it is plain data under one lock.
 
 mod chunks;
+mod dedicated;
 mod output;
 mod ready;
-mod solo;
 mod stall;
 mod wanted;
 
@@ -13,13 +13,13 @@ use forebay_core::{Chunk, Error, Key, Waker};
 
 use self::output::Ahead;
 use super::{
-    Body, Chain, Grain, Job, Parallel,
+    Body, Chain, ChunkSize, Job, Parallel,
     chain::Stop,
-    guard::Fallen,
-    segment::{Edge, Item, Kind, Segment},
+    checkpoint_log::StartPoint,
+    dedicated::Death,
+    guard::CrashedSegment,
+    segment::{EdgeQueue, Item, SegmentKind, SegmentState},
     skew::MostAhead,
-    solo::Death,
-    trail::Origin,
 };
 use crate::{graph::On, host::Host};
 
@@ -27,8 +27,8 @@ use crate::{graph::On, host::Host};
 const MOST_WAITING: usize = 64;
 
 pub(crate) struct Table {
-    segments: Vec<Segment>,
-    edges: Vec<Edge>,
+    segments: Vec<SegmentState>,
+    edges: Vec<EdgeQueue>,
     output: usize,
     budget: usize,
     /// The most samples that wait on an edge.
@@ -62,7 +62,7 @@ pub(crate) struct Table {
     /// Who died with state that was needed, so that the epoch must be started again where the consumer is.
     death: Option<Death>,
     /// The segment that a thread crashed over.
-    fallen: Option<Fallen>,
+    crashed: Option<CrashedSegment>,
 }
 
 /// What a worker has.
@@ -107,14 +107,15 @@ impl Table {
     pub(crate) fn new(job: Job, wakers: Vec<Waker>, workers: usize) -> Self {
         let keeps = job.plan.segments.iter().any(|segment| segment.keeps);
         let bounded = job.plan.is_bounded();
-        let grain = Grain::new(job.chunk).within(job.ahead);
+        let chunk_size = ChunkSize::new(job.chunk).within(job.ahead);
         let bodies = job.plan.segments.into_iter().zip(job.bodies).zip(wakers);
-        let segments = bodies.map(|((plan, body), waker)| Segment::new(plan, body, waker, grain.clone()));
+        let segments =
+            bodies.map(|((plan, body), waker)| SegmentState::new(plan, body, waker, chunk_size.clone()));
         let edges = job.plan.edges.into_iter();
         Self {
             segments: segments.collect(),
             edges: edges
-                .map(|plan| Edge { plan, items: VecDeque::new(), bytes: 0, came: 0, ended: false })
+                .map(|plan| EdgeQueue { plan, items: VecDeque::new(), bytes: 0, came: 0, ended: false })
                 .collect(),
             output: job.output,
             budget: job.budget,
@@ -136,12 +137,12 @@ impl Table {
             stopped: false,
             lost: None,
             death: None,
-            fallen: None,
+            crashed: None,
         }
     }
 
     /// Begins an epoch, of which so many samples are `wanted`, each node at its origin; nothing runs now.
-    pub(crate) fn start(&mut self, epoch: u64, origins: &[Origin], wanted: u64) {
+    pub(crate) fn start(&mut self, epoch: u64, origins: &[StartPoint], wanted: u64) {
         (self.wanted, self.asked) = (wanted, false);
         self.trash.extend(self.ahead.clear());
         for edge in &mut self.edges {
@@ -186,8 +187,8 @@ impl Table {
         }
         let segments = std::mem::take(&mut self.segments);
         let bodies = segments.into_iter().filter_map(|segment| match segment.kind {
-            Kind::Serial { chain, .. } => chain.map(Body::Serial),
-            Kind::Parallel { maps, lane, .. } => Some(Body::Parallel(maps, lane)),
+            SegmentKind::Serial { chain, .. } => chain.map(Body::Serial),
+            SegmentKind::Parallel { maps, ordered, .. } => Some(Body::Parallel(maps, ordered)),
         });
         bodies.collect()
     }
@@ -200,7 +201,7 @@ impl Table {
 
     /// A pipe of this segment may have something now.
     pub(crate) fn wake(&mut self, segment: usize) {
-        if let Some(Kind::Serial { woken, .. }) =
+        if let Some(SegmentKind::Serial { woken, .. }) =
             self.segments.get_mut(segment).map(|segment| &mut segment.kind)
         {
             *woken = true;
@@ -209,18 +210,19 @@ impl Table {
 
     /// The most downstream work there is for who works there, as the thread or process with this number.
     pub(crate) fn take_work(&mut self, on: On, worker: usize) -> Option<Work> {
-        let segment = self.runnable(|segment| segment.on == on && !segment.is_solo())?;
+        let segment = self.runnable(|segment| segment.on == on && !segment.is_dedicated())?;
         Some(self.take_for(segment, worker))
     }
 
     /// Whether more chunks wait for worker processes than there are of them, out of `count`, that have none: those that begin, too.
     pub(crate) fn has_chunks_to_spare(&self, count: usize) -> bool {
-        let crews = |segment: &Segment| segment.on == On::Process && !segment.is_solo();
+        let pooled = |segment: &SegmentState| segment.on == On::Process && !segment.is_dedicated();
         let mut busy = vec![false; count];
-        for hand in self.in_hand.iter().filter(|hand| crews(&self.segments[hand.segment])) {
+        for hand in self.in_hand.iter().filter(|hand| pooled(&self.segments[hand.segment])) {
             busy[hand.worker] = true;
         }
-        let edges = self.segments.iter().filter(|segment| crews(segment)).flat_map(|segment| &segment.inputs);
+        let edges =
+            self.segments.iter().filter(|segment| pooled(segment)).flat_map(|segment| &segment.inputs);
         let waiting: usize = edges.map(|&edge| self.edges[edge].items.len()).sum();
         waiting > busy.iter().filter(|busy| !**busy).count()
     }
@@ -250,7 +252,7 @@ impl Table {
         let segment = &mut self.segments[at];
         segment.note_end_of_wait();
         match &mut segment.kind {
-            Kind::Serial { chain, wants, pending, woken, .. } => {
+            SegmentKind::Serial { chain, wants, pending, woken, .. } => {
                 (*pending, *woken) = (false, false);
                 // Invariant: `obstacle` refuses a segment whose chain is away.
                 let Some(mut chain) = chain.take() else { unreachable!("a segment was taken twice") };
@@ -267,7 +269,7 @@ impl Table {
                 }
                 Work::Serial { segment: at, chain, waker: segment.waker.clone() }
             }
-            Kind::Parallel { .. } => Work::Task(self.take_chunk(at)),
+            SegmentKind::Parallel { .. } => Work::Task(self.take_chunk(at)),
         }
     }
 
@@ -281,7 +283,7 @@ impl Table {
     ) {
         self.put_back(at, None);
         let ended = self.segments[at].ended;
-        if let Kind::Serial { chain, missed, .. } = &mut self.segments[at].kind
+        if let SegmentKind::Serial { chain, missed, .. } = &mut self.segments[at].kind
             && (missed.is_some() || ended)
         {
             // What it did belongs to a pass that was given up, or that nobody reads any more.
@@ -305,7 +307,7 @@ impl Table {
             self.push(outputs[port], Item::Chunk(chunk, bytes));
         }
         let segment = &mut self.segments[at];
-        if let Kind::Serial { chain, wants, pending, .. } = &mut segment.kind {
+        if let SegmentKind::Serial { chain, wants, pending, .. } = &mut segment.kind {
             *chain = Some(returned);
             match apart.map_or_else(Stop::Failed, |()| stop) {
                 Stop::Progress => {}
@@ -359,7 +361,7 @@ impl Table {
 
     /// Drops what waits on an edge, and in its writer for its turn there.
     fn drop_items(&mut self, edge: usize) {
-        let Edge { items, bytes, plan, .. } = &mut self.edges[edge];
+        let EdgeQueue { items, bytes, plan, .. } = &mut self.edges[edge];
         *bytes = 0;
         self.trash.extend(std::mem::take(items));
         self.trash.extend(self.segments[plan.from].take_done());

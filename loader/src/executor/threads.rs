@@ -23,15 +23,15 @@ use forebay_core::{Chunk, Error, Result, Sample, Waker};
 
 use super::{
     Body, Job, Run,
+    checkpoint_log::StartPoint,
     children::Children,
-    crew::Crew,
-    guard::{Counts, Fallen, Guard, Watched},
+    dedicated::{Death, DedicatedWorker},
+    guard::{Counts, CrashedSegment, Guard, Watched},
     remote::Driver,
     segment::Item,
-    solo::{Death, Solo},
     stall::{Consumer, Lookout},
     table::{Table, Work},
-    trail::Origin,
+    worker_pool::WorkerPool,
 };
 use crate::{
     graph::On,
@@ -41,7 +41,7 @@ use crate::{
 
 /// The executor with threads of its own.
 pub(crate) struct Threads {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRun>,
     workers: Vec<JoinHandle<()>>,
     ready: Chunk,
     over: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Threads {
     retired: bool,
 }
 
-pub(super) struct Shared {
+pub(super) struct SharedRun {
     table: Mutex<Table>,
     /// Signalled when there may be work.
     work: Condvar,
@@ -74,11 +74,11 @@ pub(super) struct Shared {
 }
 
 impl Threads {
-    /// Starts threads, and the crew's processes; they wait until an epoch begins.
-    pub(crate) fn new(mut job: Job, counts: Counts, crew: Option<Crew>) -> Result<Self> {
+    /// Starts threads, and the pool's processes; they wait until an epoch begins.
+    pub(crate) fn new(mut job: Job, counts: Counts, worker_pool: Option<WorkerPool>) -> Result<Self> {
         let host = Arc::clone(&job.host);
         let guard = Guard::new(std::mem::take(&mut job.guarded), counts)?;
-        let shared = Arc::new_cyclic(|shared: &Weak<Shared>| {
+        let shared = Arc::new_cyclic(|shared: &Weak<SharedRun>| {
             let wakers = (0..job.plan.segments.len()).map(|segment| {
                 let shared = shared.clone();
                 Waker::new(move || {
@@ -88,20 +88,20 @@ impl Threads {
                     }
                 })
             });
-            let processes = crew.as_ref().map_or(0, |crew| crew.count);
-            let solos = crew.as_ref().map_or(&[][..], |crew| &crew.solos);
+            let processes = worker_pool.as_ref().map_or(0, |worker_pool| worker_pool.count);
+            let dedicated = worker_pool.as_ref().map_or(&[][..], |worker_pool| &worker_pool.dedicated);
             let places = [
                 (On::Threads, counts.threads),
                 (On::OwnThread, counts.own),
-                (On::Process, processes + solos.len()),
+                (On::Process, processes + dedicated.len()),
             ];
             let places = places.into_iter().filter(|(_, count)| *count > 0).map(|(on, _)| on).collect();
             let lookout = Lookout::new(&mut job, counts);
             let mut table = Table::new(job, wakers.collect(), counts.threads + processes);
-            for post in solos {
+            for post in dedicated {
                 table.give_to_solo(post.segment, post.interrupt.waker());
             }
-            Shared {
+            SharedRun {
                 table: Mutex::new(table),
                 work: Condvar::new(),
                 consumer: Consumer::default(),
@@ -127,19 +127,25 @@ impl Threads {
             over: false,
             waited: Duration::ZERO,
             waits: None,
-            count: crew.as_ref().map(|crew| crew.count).filter(|&count| count > 0).unwrap_or(counts.threads),
+            count: worker_pool
+                .as_ref()
+                .map(|worker_pool| worker_pool.count)
+                .filter(|&count| count > 0)
+                .unwrap_or(counts.threads),
             death: None,
             listener: None,
             retired: false,
         };
         threads.spawn(counts)?;
-        if let Some(crew) = crew {
-            let crew = Arc::new(crew);
-            for index in 0..crew.count + crew.solos.len() {
-                let (shared, crew) = (Arc::clone(&threads.shared), Arc::clone(&crew));
+        if let Some(worker_pool) = worker_pool {
+            let worker_pool = Arc::new(worker_pool);
+            for index in 0..worker_pool.count + worker_pool.dedicated.len() {
+                let (shared, worker_pool) = (Arc::clone(&threads.shared), Arc::clone(&worker_pool));
                 let name = format!("forebay-p{index}");
                 threads.workers.push(
-                    thread::Builder::new().name(name).spawn(move || shared.drive_process(crew, index))?,
+                    thread::Builder::new()
+                        .name(name)
+                        .spawn(move || shared.drive_process(worker_pool, index))?,
                 );
             }
         }
@@ -183,7 +189,7 @@ impl Threads {
 }
 
 impl Run for Threads {
-    fn start(&mut self, epoch: u64, origins: &[Origin], wanted: u64) {
+    fn start(&mut self, epoch: u64, origins: &[StartPoint], wanted: u64) {
         self.ready.clear();
         (self.over, self.waits) = (false, None);
         let mut table = self.shared.lock();
@@ -192,7 +198,7 @@ impl Run for Threads {
         table.interrupt();
         while table.running() > 0
             && table.lost().is_none()
-            && table.fallen().is_none()
+            && table.crashed().is_none()
             && !self.shared.host.is_cancelled()
         {
             table = self.shared.consumer.wait(table, None);
@@ -200,7 +206,7 @@ impl Run for Threads {
         self.shared.host.pause(false);
         self.shared.host.start();
         // After a stop whoever worked may not have come back.
-        if table.lost().is_none() && table.fallen().is_none() && !self.shared.host.is_cancelled() {
+        if table.lost().is_none() && table.crashed().is_none() && !self.shared.host.is_cancelled() {
             table.start(epoch, origins, wanted);
         }
         let trash = table.take_trash();
@@ -209,7 +215,7 @@ impl Run for Threads {
         self.shared.work.notify_all();
     }
 
-    fn prepare(&mut self, epoch: u64, origins: Vec<Origin>) {
+    fn prepare(&mut self, epoch: u64, origins: Vec<StartPoint>) {
         self.shared.lock().prepare(epoch, origins);
         self.shared.work.notify_all();
     }
@@ -309,8 +315,8 @@ impl Run for Threads {
         self.shared.children().ids()
     }
 
-    fn fallen(&self) -> Option<Fallen> {
-        self.shared.lock().fallen().cloned()
+    fn crashed(&self) -> Option<CrashedSegment> {
+        self.shared.lock().crashed().cloned()
     }
 
     fn watched(&self) -> Option<Watched> {
@@ -330,7 +336,7 @@ impl Run for Threads {
         self.ready.clear();
         self.stop();
         let mut table = self.shared.lock();
-        let fallen = table.fallen().is_some() || self.shared.has_crashed();
+        let crashed = table.crashed().is_some() || self.shared.has_crashed();
         let (bodies, trash) = (table.take_bodies(), table.take_trash());
         drop(table);
         drop(trash);
@@ -339,7 +345,7 @@ impl Run for Threads {
             let freed = match body {
                 Body::Serial(chain) => chain.free(),
                 // Whoever crashed keeps its maps.
-                Body::Parallel(parallel, _) if fallen && parallel.is_shared() => Ok(()),
+                Body::Parallel(parallel, _) if crashed && parallel.is_shared() => Ok(()),
                 Body::Parallel(parallel, _) => parallel.free(),
             };
             result = result.and(freed);
@@ -359,7 +365,7 @@ impl Drop for Threads {
     }
 }
 
-impl Shared {
+impl SharedRun {
     pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -445,11 +451,11 @@ impl Shared {
     }
 
     /// The life of a thread that looks after a worker process.
-    fn drive_process(self: Arc<Self>, crew: Arc<Crew>, index: usize) {
+    fn drive_process(self: Arc<Self>, worker_pool: Arc<WorkerPool>, index: usize) {
         let alarm = Alarm(&self);
-        let served = match index.checked_sub(crew.count) {
-            Some(solo) => Solo::new(Arc::clone(&self), crew, solo).serve(),
-            None => Driver::new(Arc::clone(&self), crew, index).serve(),
+        let served = match index.checked_sub(worker_pool.count) {
+            Some(dedicated) => DedicatedWorker::new(Arc::clone(&self), worker_pool, dedicated).serve(),
+            None => Driver::new(Arc::clone(&self), worker_pool, index).serve(),
         };
         std::mem::forget(alarm);
         if let Err(error) = served {
@@ -483,7 +489,7 @@ impl Shared {
 }
 
 /// Tells the consumer when a worker's own code panics, which would leave it waiting for ever.
-struct Alarm<'a>(&'a Shared);
+struct Alarm<'a>(&'a SharedRun);
 
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {

@@ -8,10 +8,10 @@ use super::{
     Chain,
     guard::Guards,
     table::{Table, Task},
-    threads::Shared,
+    threads::SharedRun,
 };
 
-impl Shared {
+impl SharedRun {
     pub(super) fn drive(
         &self,
         segment: usize,

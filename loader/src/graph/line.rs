@@ -69,9 +69,9 @@ impl<'a> Parser<'a> {
         loop {
             match self.peek() {
                 None => return Ok(drafts),
-                Some(mark @ ('|' | ';')) => {
+                Some(checkpoint @ ('|' | ';')) => {
                     self.bump();
-                    drafts.push(self.node(mark == ';')?);
+                    drafts.push(self.node(checkpoint == ';')?);
                 }
                 Some(_) => return Err(self.expected("`|`, `;` or the end")),
             }

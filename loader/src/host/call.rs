@@ -154,18 +154,18 @@ pub(super) fn innermost() -> *const Call {
 }
 
 /// What is known of a call, for people.
-pub(super) struct Told<'a> {
+pub(super) struct CallReport<'a> {
     call: &'a Call,
 }
 
-impl Told<'_> {
+impl CallReport<'_> {
     /// Looks at a call.
     ///
     /// # Safety
     /// The call runs on this very thread, or on one that was stopped in it for good.
-    pub(super) unsafe fn new<'a>(call: *const Call) -> Option<Told<'a>> {
+    pub(super) unsafe fn new<'a>(call: *const Call) -> Option<CallReport<'a>> {
         // SAFETY: the caller's promise.
-        unsafe { call.as_ref() }.map(|call| Told { call })
+        unsafe { call.as_ref() }.map(|call| CallReport { call })
     }
 
     fn callee(call: &Call) -> &Callee {
@@ -213,8 +213,8 @@ impl Told<'_> {
 /// Writes an error to standard error from where no memory may be taken: what happened, where, and what to do.
 ///
 /// What may be broken by the plugin comes last, so that the rest was said by then.
-pub(super) fn tell(told: &Told<'_>, what: fmt::Arguments<'_>, next: &str) {
-    let mut line = Line { bytes: [0; LINE], len: 0 };
+pub(super) fn tell(told: &CallReport<'_>, what: fmt::Arguments<'_>, next: &str) {
+    let mut line = StderrLine { bytes: [0; LINE], len: 0 };
     let _ = write!(line, "error: {what}");
     if let Some(pipe) = told.pipe() {
         let _ = write!(line, "\n  pipe: {pipe}");
@@ -234,12 +234,12 @@ pub(super) fn tell(told: &Told<'_>, what: fmt::Arguments<'_>, next: &str) {
 const LINE: usize = 1024;
 
 /// Bytes on their way to standard error.
-struct Line {
+struct StderrLine {
     bytes: [u8; LINE],
     len: usize,
 }
 
-impl Line {
+impl StderrLine {
     fn see_off(&mut self) {
         let mut rest = &self.bytes[..self.len];
         while !rest.is_empty() {
@@ -252,7 +252,7 @@ impl Line {
     }
 }
 
-impl fmt::Write for Line {
+impl fmt::Write for StderrLine {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for &byte in text.as_bytes() {
             if self.len == self.bytes.len() {

@@ -21,7 +21,7 @@ use std::{
 use forebay_core::{Error, Result};
 
 use super::{
-    call::{Call, Told, innermost},
+    call::{Call, CallReport, innermost},
     counter::Counter,
     signals::{Stack, install},
 };
@@ -33,12 +33,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 thread_local! {
     /// Of the thread that a handler runs on.
-    static POST: Cell<*const Post> = const { Cell::new(ptr::null()) };
+    static POST: Cell<*const ThreadRecord> = const { Cell::new(ptr::null()) };
 }
 
 /// The threads of a run, of which any may crash.
 pub(crate) struct Crashes {
-    posts: Vec<Arc<Post>>,
+    posts: Vec<Arc<ThreadRecord>>,
     bell: Arc<Counter>,
     /// Counts the threads that are gone, by their end or by a crash.
     gone: Arc<Counter>,
@@ -49,7 +49,7 @@ pub(crate) struct Crashes {
 }
 
 /// What is known of one thread.
-struct Post {
+struct ThreadRecord {
     /// The segment that it works on, and one more; 0 for none that may crash.
     segment: AtomicUsize,
     /// The signal that it crashed with.
@@ -74,7 +74,7 @@ impl Crash {
     /// Says in an error which sample and decoder it was, as far as is known; and whether the sample is.
     pub(crate) fn on(&self, error: Error) -> (Error, bool) {
         // SAFETY: the thread was stopped in that call for good.
-        let Some(told) = (unsafe { Told::new(self.call) }) else { return (error, false) };
+        let Some(told) = (unsafe { CallReport::new(self.call) }) else { return (error, false) };
         let error = match told.decoder() {
             Some(decoder) => decoder.on(error),
             None => error,
@@ -94,7 +94,7 @@ impl Crashes {
     pub(crate) fn new(threads: usize, patience: Duration) -> Result<Arc<Self>> {
         install()?;
         let (bell, gone) = (Arc::new(Counter::default()), Arc::new(Counter::default()));
-        let post = || Post {
+        let post = || ThreadRecord {
             segment: AtomicUsize::new(0),
             signal: AtomicI32::new(0),
             call: AtomicPtr::default(),
@@ -195,7 +195,7 @@ impl Drop for Watched {
 
 /// A thread whose crash is told.
 pub(crate) struct Enlisted {
-    post: Arc<Post>,
+    post: Arc<ThreadRecord>,
     _stack: Stack,
 }
 

@@ -18,14 +18,14 @@ use forebay_core::{
 use super::call::{Callee, NO_SAMPLES, call};
 
 /// A decoder, and who that is.
-struct Told {
+struct NamedDecoder {
     decoder: Decoder,
     callee: Callee,
 }
 
 /// The same decoder, whose calls are told of.
 pub(crate) fn told(decoder: AnyDecoder, callee: Callee) -> AnyDecoder {
-    let told = Arc::into_raw(Arc::new(Told { decoder: decoder.into_raw(), callee }));
+    let told = Arc::into_raw(Arc::new(NamedDecoder { decoder: decoder.into_raw(), callee }));
     // SAFETY: the table's functions take such an instance, and its one reference is given up.
     AnyDecoder::new(unsafe { Decoder::from_raw(told.cast(), REF) })
 }
@@ -36,17 +36,17 @@ const REF: DecoderTableRef = DecoderTableRef(TABLE.static_as_prefix());
 
 unsafe extern "C" fn retain(this: *const ()) {
     // SAFETY: `this` came from `Arc::into_raw` of this type, and the caller holds a reference.
-    unsafe { Arc::increment_strong_count(this.cast::<Told>()) }
+    unsafe { Arc::increment_strong_count(this.cast::<NamedDecoder>()) }
 }
 
 unsafe extern "C" fn release(this: *const ()) {
     // SAFETY: as above; the caller's reference ends here.
-    drop(unsafe { Arc::from_raw(this.cast::<Told>()) });
+    drop(unsafe { Arc::from_raw(this.cast::<NamedDecoder>()) });
 }
 
 unsafe extern "C" fn probe(this: *const (), head: RSlice<'_, u8>, extension: RStr<'_>) -> Outcome {
     // SAFETY: the table's rule: `this` is a live instance of this type, here and below.
-    let Told { decoder, callee } = unsafe { &*this.cast::<Told>() };
+    let NamedDecoder { decoder, callee } = unsafe { &*this.cast::<NamedDecoder>() };
     // SAFETY: the handle pairs the instance with its table, here and below.
     let probed =
         call(callee, NO_SAMPLES, || unsafe { decoder.table().probe()(decoder.instance(), head, extension) });
@@ -61,7 +61,7 @@ unsafe extern "C" fn decode(
     place: &mut Value,
 ) -> Outcome {
     // SAFETY: as above.
-    let Told { decoder, callee } = unsafe { &*this.cast::<Told>() };
+    let NamedDecoder { decoder, callee } = unsafe { &*this.cast::<NamedDecoder>() };
     // SAFETY: as above.
     let decoded = call(callee, NO_SAMPLES, || unsafe {
         decoder.table().decode()(decoder.instance(), cx, bytes, wanted, place)

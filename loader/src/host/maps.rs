@@ -40,7 +40,7 @@ const TABLE: &WithMetadata<Maps> = &WithMetadata::new(Maps { begin, end, cut });
 pub(crate) const MAPS: MapsRef = MapsRef(TABLE.static_as_prefix());
 
 /// Where the maps are, for the handler, which takes no lock; a block that was made is never freed.
-static SLOTS: [AtomicPtr<Slot>; BLOCKS] = [const { AtomicPtr::new(ptr::null_mut()) }; BLOCKS];
+static SLOTS: [AtomicPtr<MapSlot>; BLOCKS] = [const { AtomicPtr::new(ptr::null_mut()) }; BLOCKS];
 /// How many maps were cut short.
 static CUT: AtomicU64 = AtomicU64::new(0);
 /// All that no handler looks at.
@@ -54,7 +54,7 @@ static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 const TOLD: usize = usize::MAX;
 
 /// One map. Whoever touches it keeps it alive, so it does not change while the handler looks at it.
-struct Slot {
+struct MapSlot {
     /// Its address; 0 for none.
     start: AtomicUsize,
     len: AtomicUsize,
@@ -87,7 +87,7 @@ fn size(block: usize) -> usize {
     FIRST << block.saturating_sub(1)
 }
 
-fn slot(number: usize) -> Option<&'static Slot> {
+fn slot(number: usize) -> Option<&'static MapSlot> {
     let (block, at) = place(number);
     let slots = SLOTS.get(block)?.load(Ordering::Acquire);
     // SAFETY: a block that is there has so many slots and lives for ever.
@@ -108,9 +108,12 @@ impl Book {
         let (block, at) = place(number);
         let there = SLOTS.get(block)?;
         if at == 0 {
-            let new =
-                || Slot { start: AtomicUsize::new(0), len: AtomicUsize::new(0), gone: AtomicUsize::new(0) };
-            let slots: Box<[Slot]> = (0..size(block)).map(|_| new()).collect();
+            let new = || MapSlot {
+                start: AtomicUsize::new(0),
+                len: AtomicUsize::new(0),
+                gone: AtomicUsize::new(0),
+            };
+            let slots: Box<[MapSlot]> = (0..size(block)).map(|_| new()).collect();
             there.store(Box::leak(slots).as_mut_ptr(), Ordering::Release);
         }
         self.paths.push(Box::default());
@@ -118,7 +121,7 @@ impl Book {
     }
 
     /// Makes an error of a map that was cut short, unless there is one.
-    fn note(&mut self, number: usize, slot: &Slot) {
+    fn note(&mut self, number: usize, slot: &MapSlot) {
         let gone = slot.gone.load(Ordering::Acquire);
         let Some(path) = self.paths.get(number).filter(|_| ![0, TOLD].contains(&gone)) else { return };
         slot.gone.store(TOLD, Ordering::Release);
@@ -172,7 +175,7 @@ extern "C" fn cut() -> u64 {
 }
 
 /// A map has no byte at this place any more. The count comes before anybody can see what is there instead.
-fn mark(slot: &Slot, gone: usize) {
+fn mark(slot: &MapSlot, gone: usize) {
     if slot.gone.compare_exchange(0, gone + 1, Ordering::AcqRel, Ordering::Acquire).is_ok() {
         CUT.fetch_add(1, Ordering::SeqCst);
     }

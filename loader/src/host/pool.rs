@@ -24,15 +24,15 @@ const SPARE: usize = 32 << 20;
 /// 64 bytes that begin at a multiple of 64, as tensors are best read.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
-struct Line([u8; 64]);
+struct CacheLine([u8; 64]);
 
 /// A piece of memory.
-enum Block {
-    Heap(Vec<Line>),
+enum PoolBlock {
+    Heap(Vec<CacheLine>),
     Map(memmap2::MmapMut),
 }
 
-impl Block {
+impl PoolBlock {
     /// Fresh memory of so many lines; none when the system has no more.
     fn new(lines: usize) -> Option<Self> {
         let len = lines.checked_mul(64)?;
@@ -44,7 +44,7 @@ impl Block {
         }
         let mut memory = Vec::new();
         memory.try_reserve_exact(lines).ok()?;
-        memory.resize(lines, Line([0; 64]));
+        memory.resize(lines, CacheLine([0; 64]));
         Some(Self::Heap(memory))
     }
 
@@ -102,7 +102,7 @@ struct Books {
 /// Blocks of one size.
 #[derive(Default)]
 struct Shelf {
-    blocks: Vec<Block>,
+    blocks: Vec<PoolBlock>,
     /// When one was last taken or put here.
     used: u64,
 }
@@ -116,7 +116,7 @@ impl Books {
     }
 
     /// Takes a block that waits, and counts it as used, or one that is about to be made.
-    fn take(&mut self, lines: usize) -> Option<Block> {
+    fn take(&mut self, lines: usize) -> Option<PoolBlock> {
         let block = self.shelf(lines).blocks.pop();
         self.kept -= block.as_ref().map_or(0, |_| lines * 64);
         self.tide.take(lines * 64);
@@ -125,7 +125,7 @@ impl Books {
 
     /// Takes out what is more than may be kept, beginning with the sizes that were not used for longest.
     #[must_use]
-    fn excess(&mut self) -> Vec<Block> {
+    fn excess(&mut self) -> Vec<PoolBlock> {
         let mut excess = Vec::new();
         while self.kept > self.tide.room() {
             let waiting = self.shelves.iter().filter(|(_, shelf)| !shelf.blocks.is_empty());
@@ -182,10 +182,10 @@ impl Pool {
         drop(excess); // Before more is taken.
         let counter = if recycled.is_some() { &self.reused } else { &self.fresh };
         counter.fetch_add(1, Ordering::Relaxed);
-        let block = recycled.or_else(|| Block::new(lines));
+        let block = recycled.or_else(|| PoolBlock::new(lines));
         let block = block.or_else(|| {
             self.give_up();
-            Block::new(lines)
+            PoolBlock::new(lines)
         });
         let Some(block) = block else {
             let mut books = self.books();
@@ -193,7 +193,7 @@ impl Pool {
             books.tide.ebb();
             return Err(no_memory(len, books.tide.live()));
         };
-        Ok(BufferMut::from_owner(Slot { block: Some(block), len, pool: Arc::clone(self) }))
+        Ok(BufferMut::from_owner(UsedBlock { block: Some(block), len, pool: Arc::clone(self) }))
     }
 
     /// How many large blocks were taken fresh from the system, and how many were used again.
@@ -210,7 +210,7 @@ impl Pool {
         drop(shelves);
     }
 
-    fn give_back(&self, block: Block) {
+    fn give_back(&self, block: PoolBlock) {
         let mut books = self.books();
         let lines = block.lines();
         books.tide.give_back(lines * 64);
@@ -236,20 +236,20 @@ fn class(lines: usize) -> usize {
 }
 
 /// A block in use.
-struct Slot {
+struct UsedBlock {
     /// Taken by its drop alone.
-    block: Option<Block>,
+    block: Option<PoolBlock>,
     len: usize,
     pool: Arc<Pool>,
 }
 
-impl AsMut<[u8]> for Slot {
+impl AsMut<[u8]> for UsedBlock {
     fn as_mut(&mut self) -> &mut [u8] {
         self.block.as_mut().map_or(&mut [], |block| &mut block.bytes()[..self.len])
     }
 }
 
-impl Drop for Slot {
+impl Drop for UsedBlock {
     fn drop(&mut self) {
         if let Some(block) = self.block.take() {
             self.pool.give_back(block);

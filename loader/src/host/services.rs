@@ -30,7 +30,7 @@ pub(crate) fn node_hash(name: &str) -> u64 {
 }
 
 /// One node's access to the host: its address is what the node's context carries.
-pub(crate) struct Desk {
+pub(crate) struct NodeServices {
     host: Arc<Host>,
     /// The decoders that the node has given options.
     tuned: Arc<Tuned>,
@@ -65,34 +65,39 @@ struct Slots {
     end: u64,
 }
 
-/// A node's context, with the desk that it points to.
+/// A node's context, with the node's services that it points to.
 pub(crate) struct NodeContext {
     cx: Context,
-    desk: Arc<Desk>,
+    services: Arc<NodeServices>,
     /// Whether what it gives is kept, and is the same in every epoch and pass.
     kept: bool,
 }
 
 impl Clone for NodeContext {
     fn clone(&self) -> Self {
-        Self { cx: self.cx.clone(), desk: Arc::clone(&self.desk), kept: self.kept }
+        Self { cx: self.cx.clone(), services: Arc::clone(&self.services), kept: self.kept }
     }
 }
 
 impl NodeContext {
     pub(crate) fn new(host: &Arc<Host>, node: &str, seed: u64, ranks: (u32, u32), kept: bool) -> Self {
         let mut cx = host.context(node, seed, ranks);
-        let desk =
-            Arc::new(Desk { host: Arc::clone(host), node: cx.node, tuned: Arc::default(), slots: None });
-        cx.host = Arc::as_ptr(&desk).cast();
-        Self { cx, desk, kept }
+        let services = Arc::new(NodeServices {
+            host: Arc::clone(host),
+            node: cx.node,
+            tuned: Arc::default(),
+            slots: None,
+        });
+        cx.host = Arc::as_ptr(&services).cast();
+        Self { cx, services, kept }
     }
 
     /// With these options for decoders.
     pub(crate) fn with_decoders(mut self, tuned: Tuned) -> Self {
-        let host = Arc::clone(&self.desk.host);
-        self.desk = Arc::new(Desk { host, node: self.cx.node, tuned: Arc::new(tuned), slots: None });
-        self.cx.host = Arc::as_ptr(&self.desk).cast();
+        let host = Arc::clone(&self.services.host);
+        self.services =
+            Arc::new(NodeServices { host, node: self.cx.node, tuned: Arc::new(tuned), slots: None });
+        self.cx.host = Arc::as_ptr(&self.services).cast();
         self
     }
 
@@ -131,10 +136,15 @@ impl NodeContext {
             next: AtomicU64::new(first),
             end: first + count as u64,
         };
-        let Desk { host, node, tuned, .. } = &*self.desk;
-        let desk = Desk { host: Arc::clone(host), node: *node, tuned: Arc::clone(tuned), slots: Some(slots) };
+        let NodeServices { host, node, tuned, .. } = &*self.services;
+        let services = NodeServices {
+            host: Arc::clone(host),
+            node: *node,
+            tuned: Arc::clone(tuned),
+            slots: Some(slots),
+        };
         let mut cx = self.cx.clone();
-        cx.host = ptr::from_ref(&desk).cast();
+        cx.host = ptr::from_ref(&services).cast();
         call(&cx)
     }
 }
@@ -156,22 +166,22 @@ const TABLE: &WithMetadata<HostServices> =
 pub(super) const SERVICES: HostServicesRef = HostServicesRef(TABLE.static_as_prefix());
 
 /// # Safety
-/// `desk` is the address of a live desk: what `NodeContext` put beside the services.
-unsafe fn of<'a>(desk: *const ()) -> &'a Desk {
+/// `services` is the address of live ones: what `NodeContext` put beside the context.
+unsafe fn of<'a>(services: *const ()) -> &'a NodeServices {
     // SAFETY: the caller's promise.
-    unsafe { &*desk.cast() }
+    unsafe { &*services.cast() }
 }
 
-unsafe extern "C" fn alloc(desk: *const (), len: usize, place: &mut ROption<BufferMut>) -> Outcome {
-    // SAFETY: a context pairs its desk with these services, here and below.
-    let desk = unsafe { of(desk) };
+unsafe extern "C" fn alloc(services: *const (), len: usize, place: &mut ROption<BufferMut>) -> Outcome {
+    // SAFETY: a context carries the address of its services, here and below.
+    let services = unsafe { of(services) };
     guarded(|| {
-        let host = &desk.host;
+        let host = &services.host;
         if len as u64 > host.limits.bytes {
             let message = format!("{len} bytes of output asked for, at most {} allowed", host.limits.bytes);
             return Err(Error::limit(message));
         }
-        if let Some(slot) = desk.slots.as_ref().and_then(|slots| slots.alloc(&host.pool, len)) {
+        if let Some(slot) = services.slots.as_ref().and_then(|slots| slots.alloc(&host.pool, len)) {
             *place = ROption::RSome(slot);
             return Ok(());
         }
@@ -192,12 +202,12 @@ unsafe extern "C" fn cancelled(host: *const ()) -> bool {
 
 unsafe extern "C" fn log(host: *const (), level: u32, line: RStr<'_>) {
     // SAFETY: as above.
-    let desk = unsafe { of(host) };
+    let services = unsafe { of(host) };
     match line.as_str().split_once('\n') {
         Some((what, why)) if level == Level::Info as u32 => {
-            desk.host.count(desk.node, Note { what: what.to_owned(), why: why.to_owned(), times: 1 });
+            services.host.count(services.node, Note { what: what.to_owned(), why: why.to_owned(), times: 1 });
         }
-        _ => desk.host.note(level, line.as_str().to_owned()),
+        _ => services.host.note(level, line.as_str().to_owned()),
     }
 }
 
@@ -209,10 +219,10 @@ unsafe extern "C" fn decoder(
     place: &mut ROption<Decoder>,
 ) -> Outcome {
     // SAFETY: as above.
-    let desk = unsafe { of(host) };
+    let services = unsafe { of(host) };
     guarded(|| {
         let name = (!name.is_empty()).then_some(name.as_str());
-        let (registry, tuned) = (&desk.host.registry, &desk.tuned);
+        let (registry, tuned) = (&services.host.registry, &services.tuned);
         let chosen = registry.choose_tuned((extension.as_str(), head.as_slice()), name, tuned)?;
         *place = ROption::RSome(chosen.into_raw());
         Ok(())

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    call::{self, Told, tell},
+    call::{self, CallReport, tell},
     crash::stop_if_guarded,
     maps,
 };
@@ -62,7 +62,7 @@ pub(crate) fn watch_plugins() {
 /// It runs on the thread that ends the program, and does nothing for one that is in no plugin's call.
 extern "C" fn on_exit() {
     // SAFETY: the call is one of this thread.
-    if let Some(told) = unsafe { Told::new(call::untold()) }.filter(|_| is_program()) {
+    if let Some(told) = unsafe { CallReport::new(call::untold()) }.filter(|_| is_program()) {
         tell(&told, format_args!("a plugin ended the whole program by `exit`"), ON_EXIT);
         // SAFETY: it ends the process, whose other threads may be at anything.
         unsafe { libc::_exit(1) }
@@ -129,7 +129,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
     if !told && is_program() {
         stop_if_guarded(signal);
         // SAFETY: the call is one of this thread.
-        if let Some(call) = unsafe { Told::new(call::untold()) } {
+        if let Some(call) = unsafe { CallReport::new(call::untold()) } {
             tell(
                 &call,
                 format_args!("a plugin crashed with signal {signal}{}", signal_name(signal)),

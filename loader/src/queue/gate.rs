@@ -19,18 +19,18 @@ struct State {
 
 /// The answer to who wants to enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum Admission {
     Open,
     Full,
     ReceiverGone,
 }
 
 impl State {
-    fn entry(&self, more: Load) -> Entry {
+    fn entry(&self, more: Load) -> Admission {
         match self.receiver_gone {
-            true => Entry::ReceiverGone,
-            false if self.bounds.admit(self.held, more) => Entry::Open,
-            false => Entry::Full,
+            true => Admission::ReceiverGone,
+            false if self.bounds.admit(self.held, more) => Admission::Open,
+            false => Admission::Full,
         }
     }
 }
@@ -46,27 +46,27 @@ impl Gate {
     }
 
     /// Counts `more` in, if there is room.
-    pub(super) fn try_enter(&self, more: Load) -> Entry {
+    pub(super) fn try_enter(&self, more: Load) -> Admission {
         let mut state = self.state();
         let entry = state.entry(more);
-        if entry == Entry::Open {
+        if entry == Admission::Open {
             state.held = state.held.plus(more);
         }
         entry
     }
 
-    /// Counts `more` in as soon as there is room; never [`Entry::Full`].
-    pub(super) fn enter(&self, more: Load) -> Entry {
+    /// Counts `more` in as soon as there is room; never [`Admission::Full`].
+    pub(super) fn enter(&self, more: Load) -> Admission {
         let mut state = self.state();
         loop {
             match state.entry(more) {
-                Entry::Full => state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Entry::ReceiverGone => return Entry::ReceiverGone,
-                Entry::Open => break,
+                Admission::Full => state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Admission::ReceiverGone => return Admission::ReceiverGone,
+                Admission::Open => break,
             }
         }
         state.held = state.held.plus(more);
-        Entry::Open
+        Admission::Open
     }
 
     /// Counts `load` out.

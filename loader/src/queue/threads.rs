@@ -7,7 +7,7 @@ use forebay_core::Result;
 
 use super::{
     Bounds, Load, Message, Offer, Received, Receiver, Sender, closed, ended, ending,
-    gate::{Entry, Gate},
+    gate::{Admission, Gate},
     sync::{AtomicU32, Ordering},
     unheard,
 };
@@ -16,12 +16,12 @@ use super::{
 #[must_use]
 pub fn threads(bounds: Bounds) -> (impl Sender + use<>, impl Receiver + use<>) {
     let (give, take) = unbounded();
-    let shared = Arc::new(Shared { gate: Gate::new(bounds), ending: AtomicU32::new(ending::OPEN) });
+    let shared = Arc::new(QueueShared { gate: Gate::new(bounds), ending: AtomicU32::new(ending::OPEN) });
     let sender = ThreadSender { give: Some(give), shared: Arc::clone(&shared) };
     (sender, ThreadReceiver { take, shared })
 }
 
-struct Shared {
+struct QueueShared {
     gate: Gate,
     /// How the sender left; written before its side of the channel goes.
     ending: AtomicU32,
@@ -30,17 +30,17 @@ struct Shared {
 struct ThreadSender {
     /// Gone once the queue is closed. Unbounded, since the gate bounds it.
     give: Option<crossbeam_channel::Sender<(Message, Load)>>,
-    shared: Arc<Shared>,
+    shared: Arc<QueueShared>,
 }
 
 impl ThreadSender {
-    fn offer(&self, message: &mut Message, entry: impl FnOnce(&Gate, Load) -> Entry) -> Result<Offer> {
+    fn offer(&self, message: &mut Message, entry: impl FnOnce(&Gate, Load) -> Admission) -> Result<Offer> {
         let give = self.give.as_ref().ok_or_else(closed)?;
         let load = message.load();
         match entry(&self.shared.gate, load) {
-            Entry::Full => Ok(Offer::Full),
-            Entry::ReceiverGone => Err(unheard()),
-            Entry::Open => {
+            Admission::Full => Ok(Offer::Full),
+            Admission::ReceiverGone => Err(unheard()),
+            Admission::Open => {
                 give.send((message.take(), load)).map_err(|_| unheard())?;
                 Ok(Offer::Taken)
             }
@@ -84,7 +84,7 @@ impl Drop for ThreadSender {
 
 struct ThreadReceiver {
     take: crossbeam_channel::Receiver<(Message, Load)>,
-    shared: Arc<Shared>,
+    shared: Arc<QueueShared>,
 }
 
 impl ThreadReceiver {

@@ -27,7 +27,7 @@ pub(crate) struct Claim {
 
 /// As much of a manifest as says what is claimed: it may be one of another host.
 #[derive(Deserialize)]
-struct Words {
+struct ClaimedManifest {
     name: String,
     #[serde(default)]
     decoders: Vec<Format>,
@@ -92,7 +92,7 @@ impl Claim {
 
 /// What a refused file claims; nothing where its manifest cannot be read.
 fn claims(refusal: &Refusal) -> Vec<Claim> {
-    let Some(Words { name, decoders, pipes }) = words(&refusal.path) else { return Vec::new() };
+    let Some(ClaimedManifest { name, decoders, pipes }) = words(&refusal.path) else { return Vec::new() };
     let formats = decoders.into_iter().chain(pipes.into_iter().filter_map(|pipe| pipe.opens));
     let claim = |format: Format| Claim {
         plugin: name.clone(),
@@ -105,7 +105,7 @@ fn claims(refusal: &Refusal) -> Vec<Claim> {
 }
 
 /// The manifest in a file that may be cut off, and then has no list of its sections: the first bytes that are one.
-fn words(file: &Path) -> Option<Words> {
+fn words(file: &Path) -> Option<ClaimedManifest> {
     // To read a pipe would wait for its other end.
     let bytes = fs::metadata(file).ok().filter(|data| data.is_file()).and_then(|_| fs::read(file).ok())?;
     let mut rest = &bytes[..];

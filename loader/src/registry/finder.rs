@@ -10,14 +10,14 @@ use std::{
 use forebay_core::{Error, ErrorKind, Registrar, Result, StaticPlugin};
 
 use super::{
-    DecoderSlot, Inner, Looked, Manifest, Origin, Own, Record, Refusal, Registry, Search, StoreSlot, Why,
-    opener::OpenerSlot, stamp::Stamp, trust,
+    DecoderSlot, FoundPlugin, Inner, Looked, Manifest, Origin, Own, Refusal, Registry, Search, StoreSlot,
+    Why, opener::OpenerSlot, stamp::Stamp, trust,
 };
 
 /// Collects plugins, in the order of the search.
 #[derive(Default)]
 pub(super) struct Finder {
-    plugins: Vec<Record>,
+    plugins: Vec<FoundPlugin>,
     places: Vec<Looked>,
     refusals: Vec<Refusal>,
 }
@@ -26,7 +26,7 @@ impl Registrar for Finder {
     /// Adds one that is linked into this program alone.
     fn add(&mut self, plugin: StaticPlugin) -> Result<()> {
         let manifest = Manifest::parse(&plugin.manifest)?;
-        self.admit(Record::new(manifest, Origin::Linked { header: plugin.header, own: true }));
+        self.admit(FoundPlugin::new(manifest, Origin::Linked { header: plugin.header, own: true }));
         Ok(())
     }
 }
@@ -37,7 +37,7 @@ pub(super) struct Everywhere<'a>(pub(super) &'a mut Finder);
 impl Registrar for Everywhere<'_> {
     fn add(&mut self, plugin: StaticPlugin) -> Result<()> {
         let manifest = Manifest::parse(&plugin.manifest)?;
-        self.0.admit(Record::new(manifest, Origin::Linked { header: plugin.header, own: false }));
+        self.0.admit(FoundPlugin::new(manifest, Origin::Linked { header: plugin.header, own: false }));
         Ok(())
     }
 }
@@ -110,7 +110,7 @@ impl Finder {
     }
 
     /// Of two plugins with one name the higher version stays, and of equal versions the first; the other is told.
-    fn admit(&mut self, new: Record) {
+    fn admit(&mut self, new: FoundPlugin) {
         let twin = self.plugins.iter_mut().find(|record| record.manifest.name == new.manifest.name);
         let Some(old) = twin else { return self.plugins.push(new) };
         let newer = version(&new.manifest.version) > version(&old.manifest.version);
@@ -183,7 +183,7 @@ impl Finder {
 }
 
 /// Whether a file is a plugin that may be loaded.
-fn judge(path: &Path, search: &Search) -> Result<Record, (Why, Error)> {
+fn judge(path: &Path, search: &Search) -> Result<FoundPlugin, (Why, Error)> {
     let unfit = |reason: Error| match reason.kind() {
         ErrorKind::Unsupported => (Why::Stranger, reason),
         _ => (Why::Unfit, reason),
@@ -197,8 +197,8 @@ fn judge(path: &Path, search: &Search) -> Result<Record, (Why, Error)> {
     }
     let named = search.places.iter().any(|place| place.path == path);
     match search.trust.admit(manifest, path, named) {
-        Ok((manifest, None)) => Ok(Record::new(manifest, Origin::File(stamp))),
-        Ok((manifest, Some(sealed))) => Ok(Record::new(manifest, Origin::Sealed(stamp, sealed))),
+        Ok((manifest, None)) => Ok(FoundPlugin::new(manifest, Origin::File(stamp))),
+        Ok((manifest, Some(sealed))) => Ok(FoundPlugin::new(manifest, Origin::Sealed(stamp, sealed))),
         Err(reason) => Err((Why::Distrusted, trust::distrusted(&reason))),
     }
 }

@@ -5,7 +5,7 @@ use std::{env, fmt, str::FromStr};
 use forebay_core::{Error, Result};
 use serde::Serialize;
 
-use super::{Record, Registry};
+use super::{FoundPlugin, Registry};
 use crate::{
     Executor, Graph, Plan,
     graph::{Node, On},
@@ -18,7 +18,7 @@ const VARIABLE: &str = "FOREBAY_PLUGIN_ISOLATION";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Level {
+pub enum IsolationLevel {
     /// Not at all: where the executor and the graph have it.
     #[default]
     InProcess,
@@ -30,7 +30,7 @@ pub enum Level {
     Sandboxed,
 }
 
-impl Level {
+impl IsolationLevel {
     const ALL: [Self; 4] = [Self::InProcess, Self::OnCrash, Self::Process, Self::Sandboxed];
 
     /// Where it must run; none where the program itself may load it.
@@ -43,7 +43,7 @@ impl Level {
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for IsolationLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::InProcess => "in-process",
@@ -54,7 +54,7 @@ impl fmt::Display for Level {
     }
 }
 
-impl FromStr for Level {
+impl FromStr for IsolationLevel {
     type Err = Error;
 
     /// # Errors
@@ -87,8 +87,8 @@ impl FromStr for Level {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Isolation {
     /// Of all that are not named.
-    others: Level,
-    named: Vec<(String, Level)>,
+    others: IsolationLevel,
+    named: Vec<(String, IsolationLevel)>,
 }
 
 impl FromStr for Isolation {
@@ -139,12 +139,12 @@ impl Isolation {
 
     /// Only these, in a sandbox.
     pub(crate) fn sandboxing(names: &[String]) -> Self {
-        let named = names.iter().map(|name| (name.clone(), Level::Sandboxed)).collect();
-        Self { others: Level::InProcess, named }
+        let named = names.iter().map(|name| (name.clone(), IsolationLevel::Sandboxed)).collect();
+        Self { others: IsolationLevel::InProcess, named }
     }
 
     /// That of a plugin; of several that were said of it by short and by long name the farthest.
-    pub(super) fn of(&self, record: &Record) -> Level {
+    pub(super) fn of(&self, record: &FoundPlugin) -> IsolationLevel {
         let named = self.named.iter().filter(|(name, _)| record.is_called(name));
         named.map(|(_, level)| *level).max().unwrap_or(self.others)
     }
@@ -153,10 +153,13 @@ impl Isolation {
     ///
     /// # Errors
     /// `Invalid`, with the name.
-    pub(super) fn check(&self, plugins: &[Record]) -> Result<()> {
-        let isolated = |record: &&Record| {
+    pub(super) fn check(&self, plugins: &[FoundPlugin]) -> Result<()> {
+        let isolated = |record: &&FoundPlugin| {
             record.is_own()
-                && self.named.iter().any(|(name, level)| record.is_called(name) && *level > Level::InProcess)
+                && self
+                    .named
+                    .iter()
+                    .any(|(name, level)| record.is_called(name) && *level > IsolationLevel::InProcess)
         };
         if let Some(own) = plugins.iter().find(isolated) {
             return Err(Error::invalid(format!(
@@ -183,20 +186,20 @@ impl Registry {
 
     /// The plugins that only workers in a sandbox may load.
     pub(crate) fn sandboxed(&self) -> Vec<String> {
-        let sandboxed = self.0.plugins.iter().filter(|record| record.level == Level::Sandboxed);
+        let sandboxed = self.0.plugins.iter().filter(|record| record.level == IsolationLevel::Sandboxed);
         sandboxed.map(|record| record.manifest.name.clone()).collect()
     }
 
     /// What to look at some samples with: the caller's own thread, or one more where plugins are isolated.
     #[must_use]
     pub fn modest_executor(&self) -> Executor {
-        let isolated = self.0.plugins.iter().any(|record| record.level != Level::InProcess);
+        let isolated = self.0.plugins.iter().any(|record| record.level != IsolationLevel::InProcess);
         if isolated { Executor::Threads(1) } else { Executor::Inline }
     }
 
     /// How far a node is kept away.
-    pub(crate) fn level_of(&self, node: &Node) -> Level {
-        let Some((plugin, pipe)) = self.locate(&node.pipe) else { return Level::InProcess };
+    pub(crate) fn level_of(&self, node: &Node) -> IsolationLevel {
+        let Some((plugin, pipe)) = self.locate(&node.pipe) else { return IsolationLevel::InProcess };
         let record = &self.0.plugins[plugin];
         if !record.manifest.pipes[pipe].decodes {
             return record.level;
@@ -214,10 +217,10 @@ impl Registry {
         for (segment, node) in here.flat_map(|segment| segment.nodes.iter().map(move |&at| (segment, at))) {
             let Some(node) = graph.nodes().get(node) else { continue };
             let level = match node.on() {
-                Some(On::Sandboxed) => Level::Sandboxed,
+                Some(On::Sandboxed) => IsolationLevel::Sandboxed,
                 _ => self.level_of(node),
             };
-            if level.place().is_some() || level > Level::InProcess && segment.on == On::Caller {
+            if level.place().is_some() || level > IsolationLevel::InProcess && segment.on == On::Caller {
                 let message = format!(
                     "`{}` is to be isolated ({level}), and the executor inline runs everything on the caller's thread: \
                      expected threads:N or processes:N",
@@ -230,10 +233,10 @@ impl Registry {
     }
 }
 
-impl Record {
+impl FoundPlugin {
     /// How far it is kept away from the program.
     #[must_use]
-    pub fn level(&self) -> Level {
+    pub fn level(&self) -> IsolationLevel {
         self.level
     }
 

@@ -12,7 +12,7 @@ use forebay_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Manifest, Record, Registry, trust};
+use super::{FoundPlugin, Manifest, Registry, trust};
 
 /// The form of a lock file.
 const FORM: u32 = 1;
@@ -48,7 +48,7 @@ pub struct Locked {
 /// A lock as its file has it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Form {
+struct LockFile {
     version: u32,
     #[serde(default)]
     plugin: Vec<Locked>,
@@ -108,7 +108,7 @@ impl Lock {
             return Err(Error::limit(format!("a lock of {} bytes, at most {LIMIT}", data.len())));
         }
         trust::guard(file, true)?;
-        let form: Form = toml::from_str(&fs::read_to_string(file)?)
+        let form: LockFile = toml::from_str(&fs::read_to_string(file)?)
             .map_err(|error| Error::invalid(format!("no lock of plugins: {}", error.message())))?;
         if form.version != FORM {
             return Err(Error::invalid(format!("a lock of form {}, this host reads {FORM}", form.version)));
@@ -130,8 +130,8 @@ impl Lock {
     ///
     /// # Errors
     /// `Io`, when a file cannot be read.
-    pub fn of<'a>(file: &Path, plugins: impl IntoIterator<Item = &'a Record>) -> Result<Self> {
-        let locked = |record: &Record| {
+    pub fn of<'a>(file: &Path, plugins: impl IntoIterator<Item = &'a FoundPlugin>) -> Result<Self> {
+        let locked = |record: &FoundPlugin| {
             let Manifest { name, version, .. } = record.manifest();
             let (name, version, abi) = (name.clone(), version.clone(), record.manifest().abi_name());
             Ok(record.sha256()?.map(|sha256| Locked { name, version, abi, sha256 }))
@@ -147,7 +147,7 @@ impl Lock {
     /// # Errors
     /// `Bug`, when it cannot be written as TOML.
     pub fn to_toml(&self) -> Result<String> {
-        let form = Form { version: FORM, plugin: self.plugins.clone() };
+        let form = LockFile { version: FORM, plugin: self.plugins.clone() };
         let text = toml::to_string(&form).map_err(|error| Error::bug(error.to_string()))?;
         Ok(format!(
             "# Plugins that may be loaded: written by `forebay plugins lock`, compared by `forebay plugins verify`,\n\

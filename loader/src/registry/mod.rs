@@ -8,6 +8,7 @@ mod choice;
 mod claims;
 mod closures;
 mod finder;
+mod found;
 mod hash;
 mod isolation;
 mod library;
@@ -15,7 +16,6 @@ mod lock;
 mod manifest;
 mod opener;
 mod own;
-mod record;
 mod sealed;
 mod search;
 mod stamp;
@@ -35,11 +35,11 @@ use serde::Serialize;
 pub(crate) use self::{c_plugin::CPlugin, claims::Claim, stamp::Stamp, tuned::Tuned};
 pub use self::{
     choice::{Candidate, HEAD},
-    isolation::{Isolation, Level},
+    isolation::{Isolation, IsolationLevel},
     lock::{Lock, LockState, Locked, Verdict},
     manifest::{DecoderSpec, Manifest, StoreSpec},
     opener::{Opener, OpenerCandidate},
-    search::{Place, Search},
+    search::{Search, SearchPlace},
     trust::Trust,
 };
 use self::{finder::Finder, opener::OpenerSlot, sealed::Sealed};
@@ -63,7 +63,7 @@ struct Own {
 }
 
 struct Inner {
-    plugins: Vec<Record>,
+    plugins: Vec<FoundPlugin>,
     places: Vec<Looked>,
     trust: Trust,
     isolation: Isolation,
@@ -99,10 +99,10 @@ struct StoreSlot {
 }
 
 /// A plugin that was found.
-pub struct Record {
+pub struct FoundPlugin {
     manifest: Manifest,
     origin: Origin,
-    level: Level,
+    level: IsolationLevel,
     loaded: OnceLock<Result<Loaded>>,
     hash: OnceLock<Result<String>>,
 }
@@ -120,7 +120,7 @@ enum Origin {
 #[derive(Debug, Clone)]
 pub struct Looked {
     /// The file or folder.
-    pub place: Place,
+    pub place: SearchPlace,
     /// How many libraries are there; `None` when the place is not.
     pub libraries: Option<usize>,
 }
@@ -182,7 +182,7 @@ impl Registry {
 
     /// The plugins, in the order of the search.
     #[must_use]
-    pub fn plugins(&self) -> &[Record] {
+    pub fn plugins(&self) -> &[FoundPlugin] {
         &self.0.plugins
     }
 
@@ -211,7 +211,7 @@ impl Registry {
 
     /// The plugin that serves a pipe.
     #[must_use]
-    pub fn plugin_of(&self, pipe: &str) -> Option<&Record> {
+    pub fn plugin_of(&self, pipe: &str) -> Option<&FoundPlugin> {
         self.locate(pipe).map(|(plugin, _)| &self.0.plugins[plugin])
     }
 

@@ -3,7 +3,7 @@
 use forebay_core::{Error, Registrar, Result};
 
 use super::{
-    Origin, Record, Registry, Search,
+    FoundPlugin, Origin, Registry, Search,
     finder::{Everywhere, Finder},
 };
 use crate::{
@@ -132,8 +132,8 @@ impl Registry {
 
     /// The plugins that are linked in here and must be in worker processes: name and version.
     pub(crate) fn linked_in_workers(&self) -> Vec<(String, String)> {
-        let everywhere = |record: &&Record| matches!(record.origin, Origin::Linked { own: false, .. });
-        let named = |record: &Record| (record.manifest.name.clone(), record.manifest.version.clone());
+        let everywhere = |record: &&FoundPlugin| matches!(record.origin, Origin::Linked { own: false, .. });
+        let named = |record: &FoundPlugin| (record.manifest.name.clone(), record.manifest.version.clone());
         self.plugins().iter().filter(everywhere).map(named).collect()
     }
 
@@ -178,9 +178,10 @@ impl Registry {
     }
 
     /// A plugin that is linked into this program and has what any pipe may ask for.
-    fn serves_others(&self) -> Option<&Record> {
-        let serves =
-            |record: &&Record| !(record.manifest.decoders.is_empty() && record.manifest.stores.is_empty());
+    fn serves_others(&self) -> Option<&FoundPlugin> {
+        let serves = |record: &&FoundPlugin| {
+            !(record.manifest.decoders.is_empty() && record.manifest.stores.is_empty())
+        };
         self.plugins().iter().filter(|record| record.is_own()).find(serves)
     }
 
@@ -192,7 +193,7 @@ impl Registry {
     }
 }
 
-impl Record {
+impl FoundPlugin {
     /// Whether it is linked into this program alone.
     pub(super) fn is_own(&self) -> bool {
         matches!(self.origin, Origin::Linked { own: true, .. })

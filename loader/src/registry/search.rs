@@ -28,7 +28,7 @@ const PROGRAM_FOLDER: &str = "the program's folder";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Search {
     /// Files and folders, in order.
-    pub places: Vec<Place>,
+    pub places: Vec<SearchPlace>,
     /// Plugins that are left out, by name.
     pub skip: Vec<String>,
     /// Priorities of decoders that were set from outside; `None` leaves the decoder out.
@@ -45,7 +45,7 @@ pub struct Search {
 
 /// One file or folder where plugins are looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SearchPlace {
     /// The file or folder.
     pub path: PathBuf,
     /// Who named it.
@@ -101,7 +101,7 @@ impl Search {
     /// Looks in `path`, a file or a folder, before everywhere else.
     #[must_use]
     pub fn first(mut self, path: impl Into<PathBuf>) -> Self {
-        self.places.insert(0, Place { path: absolute(&path.into()), source: "the caller" });
+        self.places.insert(0, SearchPlace { path: absolute(&path.into()), source: "the caller" });
         self
     }
 
@@ -112,7 +112,7 @@ impl Search {
         match self.places.iter_mut().find(|place| place.source == PROGRAM_FOLDER) {
             Some(place) => place.path = path,
             None if self.none => {}
-            None => self.places.push(Place { path, source: PROGRAM_FOLDER }),
+            None => self.places.push(SearchPlace { path, source: PROGRAM_FOLDER }),
         }
         self
     }
@@ -144,7 +144,7 @@ impl Search {
     fn push(&mut self, path: &Path, source: &'static str) {
         let path = absolute(path);
         if self.places.iter().all(|place| place.path != path) {
-            self.places.push(Place { path, source });
+            self.places.push(SearchPlace { path, source });
         }
     }
 
@@ -155,7 +155,7 @@ impl Search {
     }
 }
 
-impl Place {
+impl SearchPlace {
     /// The files here that could be plugins, by name: a file itself, or the libraries in a folder.
     ///
     /// # Errors

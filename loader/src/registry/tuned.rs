@@ -10,9 +10,9 @@ use crate::graph::{Node, PipeSpec};
 
 /// The decoders that one node has given options; none unless it has.
 #[derive(Default)]
-pub(crate) struct Tuned(Vec<Instance>);
+pub(crate) struct Tuned(Vec<TunedDecoders>);
 
-struct Instance {
+struct TunedDecoders {
     /// The plugin, and the place of the decoder in its manifest.
     decoder: (usize, usize),
     /// A JSON object.
@@ -31,7 +31,7 @@ impl Tuned {
 impl Registry {
     /// The decoders that a node of a checked graph gives options. What is said of one plugin's decoder wins over what is said of all of its name.
     pub(crate) fn tuned(&self, node: &Node, spec: &PipeSpec) -> Tuned {
-        let mut tuned: Vec<Instance> = Vec::new();
+        let mut tuned: Vec<TunedDecoders> = Vec::new();
         let mut given: Vec<(&str, &Map<String, Value>)> = match spec.configures() {
             true => node.decoder_options().collect(),
             false => Vec::new(),
@@ -42,7 +42,7 @@ impl Registry {
                 let decoder = (slot.plugin, slot.index);
                 if tuned.iter().all(|known| known.decoder != decoder) {
                     let options = Value::Object(options.clone()).to_string();
-                    tuned.push(Instance { decoder, options, made: OnceLock::new() });
+                    tuned.push(TunedDecoders { decoder, options, made: OnceLock::new() });
                 }
             }
         }

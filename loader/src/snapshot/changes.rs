@@ -8,19 +8,19 @@ use std::{
 use forebay_core::{Error, Result, without_secrets};
 use serde_json::Value;
 
-use super::{Course, FileMark, NodeMark, Snapshot};
+use super::{FileMark, NodeMark, ResumePlan, Snapshot};
 use crate::{
     Registry,
-    executor::Origin,
+    executor::StartPoint,
     graph::{Fingerprint, Graph, Node, above},
-    registry::Record,
+    registry::FoundPlugin,
 };
 
 /// The most characters of a node that a snapshot quotes.
 const SHOWN: usize = 120;
 
 /// What a snapshot says of a graph whatever its place; made once, since a node may have a list of a million paths.
-pub(crate) struct Words {
+pub(crate) struct GraphSummary {
     /// The graph's fingerprint.
     pub(crate) graph: String,
     pub(super) nodes: Vec<NodeWords>,
@@ -39,7 +39,7 @@ pub(crate) struct NodeWords {
     pub(super) fingerprint: String,
 }
 
-impl Words {
+impl GraphSummary {
     pub(super) fn new(graph: &Graph) -> Self {
         let (whole, nodes) = graph.fingerprints();
         let words = |(node, fingerprint): (&Node, Fingerprint)| {
@@ -108,10 +108,10 @@ fn shown(node: &Node) -> (String, bool) {
 /// What goes on after a snapshot.
 pub(crate) struct Now<'a> {
     pub(crate) graph: &'a Graph,
-    pub(crate) course: &'a Course,
+    pub(crate) resume_plan: &'a ResumePlan,
     pub(crate) registry: &'a Registry,
     /// The plugins that the snapshot names.
-    pub(crate) plugins: &'a BTreeMap<String, &'a Record>,
+    pub(crate) plugins: &'a BTreeMap<String, &'a FoundPlugin>,
     pub(crate) seed: u64,
     /// This rank and how many there are.
     pub(crate) ranks: (u32, u32),
@@ -123,7 +123,7 @@ pub(crate) struct Now<'a> {
 ///
 /// # Errors
 /// `Invalid`, with every difference that is not allowed.
-pub(crate) fn origins(snapshot: &Snapshot, now: &Now<'_>) -> Result<Vec<Origin>> {
+pub(crate) fn origins(snapshot: &Snapshot, now: &Now<'_>) -> Result<Vec<StartPoint>> {
     let mut differences = Vec::new();
     if snapshot.seed != now.seed {
         differences.push(format!("seed: was {}, is {}", snapshot.seed, now.seed));
@@ -137,7 +137,7 @@ pub(crate) fn origins(snapshot: &Snapshot, now: &Now<'_>) -> Result<Vec<Origin>>
         differences.extend(ranks_differ(snapshot, now));
     }
     if differences.is_empty() {
-        return Ok(origins.into_iter().map(|origin| Origin { lenient, ..origin }).collect());
+        return Ok(origins.into_iter().map(|origin| StartPoint { lenient, ..origin }).collect());
     }
     let mut message = String::from("the snapshot does not fit what is to go on:");
     for difference in differences {
@@ -186,11 +186,11 @@ impl Now<'_> {
     }
 
     /// Where each node begins; adds those that are others.
-    fn nodes_differ(&self, snapshot: &Snapshot, differences: &mut Vec<String>) -> Result<Vec<Origin>> {
+    fn nodes_differ(&self, snapshot: &Snapshot, differences: &mut Vec<String>) -> Result<Vec<StartPoint>> {
         let saved: BTreeMap<&str, &NodeMark> =
             snapshot.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
         let mut origins = Vec::new();
-        for (node, stop) in self.course.words(self.graph).nodes.iter().zip(&self.course.stops) {
+        for (node, resume) in self.resume_plan.words(self.graph).nodes.iter().zip(&self.resume_plan.nodes) {
             let NodeWords { name, what, fingerprint, .. } = node;
             let Some(before) = saved.get(name.as_str()) else {
                 differences.push(format!("node {name}: new, is `{what}`"));
@@ -199,19 +199,19 @@ impl Now<'_> {
             if before.fingerprint != *fingerprint && !self.allows(name) {
                 differences.push(format!("node {name}: {}", node.difference(before)));
             }
-            if stop.map && !stop.replaces && before.skip.iter().any(|&count| count > 0) {
+            if resume.map && !resume.replaces && before.skip.iter().any(|&count| count > 0) {
                 differences.push(format!(
                     "node {name}: was `{}`, which made samples again that this map would give twice",
                     before.what
                 ));
             }
-            if stop.arrivals.is_some() != before.order.is_some() {
+            if resume.handoff_log.is_some() != before.order.is_some() {
                 differences.push(format!(
                     "node {name}: was `{}`, is `{what}`: what goes on in order cannot become unordered, nor the reverse",
                     before.what
                 ));
             }
-            let mut origin = before.origin(stop.inputs.len(), stop.outputs, stop.map)?;
+            let mut origin = before.origin(resume.inputs.len(), resume.outputs, resume.map)?;
             // What is allowed to be another file is looked at anew.
             origin.files.retain(|file| !self.allows_file(name, file));
             origins.push(origin);
@@ -249,23 +249,23 @@ impl Now<'_> {
 /// Why this rank cannot go on after a snapshot of another: behind what deals samples out, every node must have given as many as any
 /// other rank's would have, and hold none.
 fn ranks_differ(snapshot: &Snapshot, now: &Now<'_>) -> Option<String> {
-    let Now { graph, course, ranks: (rank, world_size), .. } = now;
+    let Now { graph, resume_plan, ranks: (rank, world_size), .. } = now;
     let (was, of) = (snapshot.rank, snapshot.world_size);
     if (was, of) == (*rank, *world_size) {
         return None;
     }
     let refuse = |why: String| Some(format!("rank: was {was} of {of}, is {rank} of {world_size}: {why}"));
-    if !course.stops.iter().any(|stop| stop.dealt) {
+    if !resume_plan.nodes.iter().any(|resume| resume.dealt) {
         return refuse("nothing deals samples out".to_owned());
     }
-    for (node, stop) in graph.nodes().iter().zip(&course.stops).filter(|(_, stop)| stop.dealt) {
+    for (node, resume) in graph.nodes().iter().zip(&resume_plan.nodes).filter(|(_, resume)| resume.dealt) {
         let Some(mark) = snapshot.nodes.iter().find(|mark| mark.name == node.name) else { continue };
-        let holds = mark.again.iter().any(|&count| count > 0) && !stop.deals;
-        let even = match stop.map {
+        let holds = mark.again.iter().any(|&count| count > 0) && !resume.deals;
+        let even = match resume.map {
             true => mark.taken == mark.given,
-            false => (stop.deals || stop.stacks) && mark.lost == 0,
+            false => (resume.deals || resume.stacks) && mark.lost == 0,
         };
-        if stop.writes {
+        if resume.writes {
             let name = &node.name;
             return refuse(format!(
                 "`{name}` has written other samples on each rank; go on with the ranks that began"
@@ -277,13 +277,13 @@ fn ranks_differ(snapshot: &Snapshot, now: &Now<'_>) -> Option<String> {
                 "after so many samples `{name}` has taken another number on each rank; deal them out after it"
             ));
         }
-        if stop.arrivals.is_some() {
+        if resume.handoff_log.is_some() {
             return refuse(format!(
                 "`{}` is unordered and gave its samples in another order on each rank",
                 node.name
             ));
         }
-        if stop.replaces && mark.taken != [0] {
+        if resume.replaces && mark.taken != [0] {
             return refuse(format!(
                 "what stands in for a sample that `{}` fails on is the one before on the same rank; \
                  put on_error=replace before they are dealt out",

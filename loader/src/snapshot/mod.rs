@@ -1,7 +1,7 @@
 //! The place of a whole graph within an epoch, as data: taken while it runs, resumed anywhere.
 //!
-//! Nothing stops for a snapshot and nothing travels through the graph for it. Nodes with state leave marks as they run
-//! (`executor/trail.rs`); `walk` finds, from the number of samples the consumer has, the mark each node goes on from. So a
+//! Nothing stops for a snapshot and nothing travels through the graph for it. Nodes with state leave checkpoints as they run
+//! (`executor/checkpoint_log.rs`); `walk` finds, from the number of samples the consumer has, the checkpoint each node goes on from. So a
 //! snapshot says the same whatever executor ran, and resumes on any other.
 
 mod changes;
@@ -17,12 +17,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub use self::files::FileMark;
 pub(crate) use self::{
-    changes::{NodeWords, Now, Words, origins},
-    walk::{Course, Stop},
+    changes::{GraphSummary, NodeWords, Now, origins},
+    walk::{NodeResume, ResumePlan},
 };
 use crate::{
-    executor::{MapOrder, Mark, Origin, Place, count},
-    registry::Record,
+    executor::{Checkpoint, MapOrder, Progress, StartPoint, count},
+    registry::FoundPlugin,
 };
 
 /// The version of the form below: since 2 with a checksum, with the files that a place lies in, and with what nodes read.
@@ -269,7 +269,7 @@ impl PluginMark {
     ///
     /// # Errors
     /// `Io`, when its file has to be hashed and cannot be read.
-    pub(crate) fn of(record: &Record) -> Result<Self> {
+    pub(crate) fn of(record: &FoundPlugin) -> Result<Self> {
         let manifest = record.manifest();
         let (version, state_version) = (manifest.version.clone(), manifest.state_version);
         let hash = if state_version.is_some() { String::new() } else { record.hash()? };
@@ -278,8 +278,17 @@ impl PluginMark {
 }
 
 impl NodeMark {
-    fn new(node: &NodeWords, origin: Origin) -> Self {
-        let Origin { mark: Mark { place, state }, skip, again, order, files, last, was, lenient: _ } = origin;
+    fn new(node: &NodeWords, origin: StartPoint) -> Self {
+        let StartPoint {
+            checkpoint: Checkpoint { place, state },
+            skip,
+            again,
+            order,
+            files,
+            last,
+            was,
+            lenient: _,
+        } = origin;
         let NodeWords { name, what, reads, options, fingerprint } = node.clone();
         Self {
             name,
@@ -303,7 +312,7 @@ impl NodeMark {
     }
 
     /// Where the node begins, which has so many inputs and outputs.
-    fn origin(&self, inputs: usize, outputs: usize, map: bool) -> Result<Origin> {
+    fn origin(&self, inputs: usize, outputs: usize, map: bool) -> Result<StartPoint> {
         let order = self.order.as_ref();
         if order.is_some_and(|order| !order.is_sound()) {
             let name = &self.name;
@@ -324,7 +333,7 @@ impl NodeMark {
             numbers.resize(size, 0);
             numbers
         };
-        let place = Place {
+        let place = Progress {
             pass: self.pass,
             rewound: sized(&self.rewound, inputs),
             taken: sized(&self.taken, inputs),
@@ -334,8 +343,8 @@ impl NodeMark {
         let state = self.state.clone().map(State::from);
         let (skip, again) = (sized(&self.skip, outputs), sized(&self.again, inputs));
         let (order, files) = (self.order.clone(), self.files.clone());
-        Ok(Origin {
-            mark: Mark { place, state },
+        Ok(StartPoint {
+            checkpoint: Checkpoint { place, state },
             skip,
             again,
             order,
@@ -399,9 +408,9 @@ pub(crate) fn assemble(
     seed: u64,
     (epoch, delivered, ended): (u64, u64, bool),
     (rank, world_size): (u32, u32),
-    words: &Words,
+    words: &GraphSummary,
     plugins: BTreeMap<String, PluginMark>,
-    origins: Vec<Origin>,
+    origins: Vec<StartPoint>,
 ) -> Snapshot {
     Snapshot {
         version: VERSION,

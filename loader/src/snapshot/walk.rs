@@ -2,25 +2,25 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::Words;
+use super::GraphSummary;
 use crate::{
     Graph,
-    executor::{Arrivals, MapOrder, Mark, Origin, Place, Trail, count, pass_of_input},
+    executor::{Checkpoint, CheckpointLog, HandoffLog, MapOrder, Progress, StartPoint, count, pass_of_input},
 };
 
-/// The nodes of a graph with their marks, as a walk needs them.
-pub(crate) struct Course {
+/// The nodes of a graph with their checkpoints, as a walk needs them.
+pub(crate) struct ResumePlan {
     /// In the graph's order.
-    pub(crate) stops: Vec<Stop>,
+    pub(crate) nodes: Vec<NodeResume>,
     /// So that each node comes after all it reads from.
     pub(crate) order: Vec<usize>,
     /// The output that leads to the consumer: node and port.
     pub(crate) output: (usize, usize),
-    pub(crate) words: OnceLock<Words>,
+    pub(crate) words: OnceLock<GraphSummary>,
 }
 
 /// One node.
-pub(crate) struct Stop {
+pub(crate) struct NodeResume {
     /// Each input: the node it reads, and which of its outputs.
     pub(crate) inputs: Vec<(usize, usize)>,
     pub(crate) outputs: usize,
@@ -43,44 +43,44 @@ pub(crate) struct Stop {
     pub(crate) writes: bool,
     /// A map that gives a sample in place of one that is lost: a copy of the one before.
     pub(crate) replaces: bool,
-    pub(crate) trail: Arc<Trail>,
+    pub(crate) checkpoint_log: Arc<CheckpointLog>,
     /// For a node that begins an unordered segment: in which order that handed its samples on.
-    pub(crate) arrivals: Option<Arc<Arrivals>>,
+    pub(crate) handoff_log: Option<Arc<HandoffLog>>,
 }
 
-impl Course {
-    /// What snapshots say of the graph, of which this is the course.
-    pub(crate) fn words(&self, graph: &Graph) -> &Words {
-        self.words.get_or_init(|| Words::new(graph))
+impl ResumePlan {
+    /// What snapshots say of the graph, of which this is the plan.
+    pub(crate) fn words(&self, graph: &Graph) -> &GraphSummary {
+        self.words.get_or_init(|| GraphSummary::new(graph))
     }
 
     /// The start of an epoch.
-    pub(crate) fn fresh(&self) -> Vec<Origin> {
-        let fresh = |stop: &Stop| Origin {
-            order: stop.arrivals.as_ref().map(|_| MapOrder::default()),
-            ..Origin::fresh(stop.inputs.len(), stop.outputs)
+    pub(crate) fn fresh(&self) -> Vec<StartPoint> {
+        let fresh = |node: &NodeResume| StartPoint {
+            order: node.handoff_log.as_ref().map(|_| MapOrder::default()),
+            ..StartPoint::fresh(node.inputs.len(), node.outputs)
         };
-        self.stops.iter().map(fresh).collect()
+        self.nodes.iter().map(fresh).collect()
     }
 
-    /// Where each node goes on after so many samples of an epoch, and the place of its mark for that.
+    /// Where each node goes on after so many samples of an epoch, and the place of its checkpoint for that.
     ///
-    /// From the end up: a node goes on from its last mark that had given no more than is wanted of it; what it has given
-    /// since is given again, and skipped. Its inputs must then go on from what that mark had taken of them, less what
+    /// From the end up: a node goes on from its last checkpoint that had given no more than is wanted of it; what it has given
+    /// since is given again, and skipped. Its inputs must then go on from what that checkpoint had taken of them, less what
     /// its pipe wants again.
-    fn locate(&self, epoch: u64, delivered: u64) -> Vec<(Place, Origin)> {
-        let mut wanted: Vec<_> = self.stops.iter().map(|stop| vec![(0, 0); stop.outputs]).collect();
-        let mut found = vec![(Place::default(), Origin::default()); self.stops.len()];
+    fn locate(&self, epoch: u64, delivered: u64) -> Vec<(Progress, StartPoint)> {
+        let mut wanted: Vec<_> = self.nodes.iter().map(|node| vec![(0, 0); node.outputs]).collect();
+        let mut found = vec![(Progress::default(), StartPoint::default()); self.nodes.len()];
         if let Some(output) = wanted.get_mut(self.output.0).and_then(|outputs| outputs.get_mut(self.output.1))
         {
             *output = (0, delivered);
         }
         for &at in self.order.iter().rev() {
-            let stop = &self.stops[at];
-            let (marked, origin) = stop.locate(epoch, &wanted[at]);
-            for (input, &(from, port)) in stop.inputs.iter().enumerate() {
-                let place = &origin.mark.place;
-                let pass = match stop.rewinds {
+            let node = &self.nodes[at];
+            let (marked, origin) = node.locate(epoch, &wanted[at]);
+            for (input, &(from, port)) in node.inputs.iter().enumerate() {
+                let place = &origin.checkpoint.place;
+                let pass = match node.rewinds {
                     true => pass_of_input(place.pass, place.rewound[input]),
                     false => place.pass,
                 };
@@ -92,25 +92,26 @@ impl Course {
     }
 
     /// Where each node goes on after so many samples of an epoch.
-    pub(crate) fn origins(&self, epoch: u64, delivered: u64) -> Vec<Origin> {
+    pub(crate) fn origins(&self, epoch: u64, delivered: u64) -> Vec<StartPoint> {
         let mut origins: Vec<_> =
             self.locate(epoch, delivered).into_iter().map(|(_, origin)| origin).collect();
-        for (stop, origin) in self.stops.iter().zip(&mut origins).filter(|(stop, _)| stop.cuts) {
-            let place = &origin.mark.place;
+        for (node, origin) in self.nodes.iter().zip(&mut origins).filter(|(node, _)| node.cuts) {
+            let place = &origin.checkpoint.place;
             let [taken, again, given, skip] = [&place.taken, &origin.again, &place.given, &origin.skip]
                 .map(|numbers| numbers.first().copied().unwrap_or(0));
-            origin.files = stop.trail.files_in((epoch, place.pass), (taken, again), (given, skip));
+            origin.files = node.checkpoint_log.files_in((epoch, place.pass), (taken, again), (given, skip));
         }
-        for (stop, origin) in self.stops.iter().zip(&mut origins).filter(|(stop, _)| stop.inputs.is_empty()) {
-            if let ([given], [skip]) = (&origin.mark.place.given[..], &origin.skip[..])
+        for (node, origin) in self.nodes.iter().zip(&mut origins).filter(|(node, _)| node.inputs.is_empty()) {
+            if let ([given], [skip]) = (&origin.checkpoint.place.given[..], &origin.skip[..])
                 && *skip > 0
             {
-                origin.last = stop.trail.last_of((epoch, origin.mark.place.pass), given + skip);
+                origin.last =
+                    node.checkpoint_log.last_of((epoch, origin.checkpoint.place.pass), given + skip);
             }
         }
-        for (stop, origin) in self.stops.iter().zip(&mut origins).filter(|(stop, _)| stop.counts) {
-            if origin.mark.place.given == [0] {
-                origin.was = stop.trail.saved_behind((epoch, origin.mark.place.pass));
+        for (node, origin) in self.nodes.iter().zip(&mut origins).filter(|(node, _)| node.counts) {
+            if origin.checkpoint.place.given == [0] {
+                origin.was = node.checkpoint_log.saved_behind((epoch, origin.checkpoint.place.pass));
             }
         }
         origins
@@ -118,76 +119,76 @@ impl Course {
 
     /// Forgets the epoch before: the consumer is in the one that runs.
     pub(crate) fn settle(&self) {
-        for stop in &self.stops {
-            stop.trail.settle();
-            stop.arrivals.iter().for_each(|arrivals| arrivals.settle());
+        for node in &self.nodes {
+            node.checkpoint_log.settle();
+            node.handoff_log.iter().for_each(|handoff_log| handoff_log.settle());
         }
     }
 
-    /// Forgets marks that no snapshot will ask for any more.
+    /// Forgets checkpoints that no snapshot will ask for any more.
     pub(crate) fn trim(&self, epoch: u64, delivered: u64) {
         let found = self.locate(epoch, delivered);
         for &at in self.order.iter().rev() {
             let (marked, origin) = &found[at];
-            if let (Some(arrivals), Some(order)) = (&self.stops[at].arrivals, &origin.order) {
-                let place = &origin.mark.place;
-                arrivals.forget((epoch, place.pass), place.taken[0] + count(&order.ahead));
+            if let (Some(handoff_log), Some(order)) = (&self.nodes[at].handoff_log, &origin.order) {
+                let place = &origin.checkpoint.place;
+                handoff_log.forget((epoch, place.pass), place.taken[0] + count(&order.ahead));
             }
-            // A node that has thinned its trail since goes on from an older mark, and so does all above it.
-            if !self.stops[at].trail.forget(epoch, marked) && origin.mark.state.is_some() {
+            // A node that has thinned its log since goes on from an older checkpoint, and so does all above it.
+            if !self.nodes[at].checkpoint_log.forget(epoch, marked) && origin.checkpoint.state.is_some() {
                 return;
             }
         }
     }
 }
 
-impl Stop {
-    fn locate(&self, epoch: u64, wanted: &[(u64, u64)]) -> (Place, Origin) {
+impl NodeResume {
+    fn locate(&self, epoch: u64, wanted: &[(u64, u64)]) -> (Progress, StartPoint) {
         let pass = wanted.first().map_or(0, |(pass, _)| *pass);
         let wanted: Vec<u64> = wanted.iter().map(|(_, count)| *count).collect();
         if self.map {
-            // Between two marks of a map it gives one sample for each.
-            let mark = self.trail.before((epoch, pass), &wanted, 1);
-            let since = wanted[0] - mark.place.given[0];
+            // Between two checkpoints of a map it gives one sample for each.
+            let checkpoint = self.checkpoint_log.before((epoch, pass), &wanted, 1);
+            let since = wanted[0] - checkpoint.place.given[0];
             // The losses just before: the last sample that was not lost is made again, to take the place of the next.
-            let run = match &mark.state {
+            let run = match &checkpoint.state {
                 Some(state) if since == 0 => state.again.first().copied().unwrap_or(0),
                 _ => 0,
             };
             let back = if self.replaces { (run + 1).min(wanted[0]) } else { 0 };
-            let place = Place {
-                taken: vec![mark.place.taken[0] + since - back],
+            let place = Progress {
+                taken: vec![checkpoint.place.taken[0] + since - back],
                 given: vec![wanted[0] - back],
-                lost: mark.place.lost - run,
-                ..mark.place.clone()
+                lost: checkpoint.place.lost - run,
+                ..checkpoint.place.clone()
             };
-            let mut origin = Origin {
-                mark: Mark { place, state: None },
+            let mut origin = StartPoint {
+                checkpoint: Checkpoint { place, state: None },
                 skip: vec![back],
                 again: vec![0],
-                ..Origin::default()
+                ..StartPoint::default()
             };
-            if let Some(arrivals) = &self.arrivals {
+            if let Some(handoff_log) = &self.handoff_log {
                 // So many in the order in which they came; its input goes on at the first place that did not.
-                let taken = &mut origin.mark.place.taken[0];
-                let (low, order) = arrivals.locate((epoch, pass), *taken);
+                let taken = &mut origin.checkpoint.place.taken[0];
+                let (low, order) = handoff_log.locate((epoch, pass), *taken);
                 (*taken, origin.order) = (low, Some(order));
             }
-            return (mark.place, origin);
+            return (checkpoint.place, origin);
         }
-        let just_at = if self.dealt { self.trail.just_at((epoch, pass), &wanted) } else { None };
-        let mut mark =
-            just_at.unwrap_or_else(|| self.trail.before((epoch, pass), &wanted, self.inputs.len()));
-        let skip = wanted.iter().zip(&mark.place.given).map(|(wanted, given)| wanted - given).collect();
-        let marked = mark.place.clone();
+        let just_at = if self.dealt { self.checkpoint_log.just_at((epoch, pass), &wanted) } else { None };
+        let mut checkpoint =
+            just_at.unwrap_or_else(|| self.checkpoint_log.before((epoch, pass), &wanted, self.inputs.len()));
+        let skip = wanted.iter().zip(&checkpoint.place.given).map(|(wanted, given)| wanted - given).collect();
+        let marked = checkpoint.place.clone();
         let mut again = vec![0; self.inputs.len()];
-        if let Some(state) = &mut mark.state {
+        if let Some(state) = &mut checkpoint.state {
             let wanted = std::mem::take(&mut state.again);
-            for ((taken, again), wanted) in mark.place.taken.iter_mut().zip(&mut again).zip(wanted) {
+            for ((taken, again), wanted) in checkpoint.place.taken.iter_mut().zip(&mut again).zip(wanted) {
                 *again = wanted.min(*taken);
                 *taken -= *again;
             }
         }
-        (marked, Origin { mark, skip, again, ..Origin::default() })
+        (marked, StartPoint { checkpoint, skip, again, ..StartPoint::default() })
     }
 }

@@ -1,9 +1,9 @@
 //! A worker process: makes the pipes it is told to, and works on chunks until its loader is gone.
 
+mod dedicated;
 mod program;
 pub(crate) mod protocol;
 pub(crate) mod sandbox;
-mod solo;
 
 use std::{
     collections::BTreeMap,
@@ -16,18 +16,18 @@ use forebay_core::{Chunk, Error, ErrorKind, Registrar, Result};
 
 pub use self::program::{WorkerProgram, worker_program};
 use self::{
-    protocol::{Done, Order, Reply, Setup, SoloSetup, pack, unpack},
+    protocol::{DedicatedSetup, Done, Order, Reply, Setup, pack, unpack},
     sandbox::Sandbox,
 };
 use crate::{
     Executor, Graph, Isolation, Registry, Search,
-    audit::Log,
+    audit::AuditLog,
     executor::{Body, Chain, Lost, Mapped, Parallel},
     graph::{COMMON, Catalog as _, Node, PipeSpec},
     host::{Destination, Host, Lent, call::Seated, maps, signals::leave},
     launch::{Parts, Recipe},
     ledger::Ledger,
-    make::{Maker, course},
+    make::{Maker, resume_plan},
     plan::Plan,
     queue::{Message, Receiver as _, Sender as _, process::Connection},
     record::Records,
@@ -37,15 +37,15 @@ use crate::{
 pub(crate) const WORKER: &str = "FOREBAY_WORKER";
 
 /// What workers are told of a checked graph: those that have maps, or one that has a serial segment to itself.
-pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, solo: Option<SoloSetup>) -> Result<Setup> {
+pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, dedicated: Option<DedicatedSetup>) -> Result<Setup> {
     let Parts { graph, registry, plan, .. } = parts;
     let plugins: Vec<_> = registry.plugins().iter().filter_map(|record| record.stamp().cloned()).collect();
-    let sandboxed = plan.is_sandboxed(solo.as_ref().map(|solo| solo.segment));
+    let sandboxed = plan.is_sandboxed(dedicated.as_ref().map(|dedicated| dedicated.segment));
     let files = plugins.iter().map(crate::registry::Stamp::file);
     let sandbox = sandboxed.then(|| Sandbox::new(graph, files, recipe.workers.memory));
-    let own = |node: &Node, spec: &PipeSpec| match &solo {
+    let own = |node: &Node, spec: &PipeSpec| match &dedicated {
         None => spec.is_parallel(),
-        Some(SoloSetup { segment, .. }) => {
+        Some(DedicatedSetup { segment, .. }) => {
             plan.segments[*segment].nodes.iter().any(|&at| graph.nodes()[at].name == node.name)
         }
     };
@@ -56,7 +56,7 @@ pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, solo: Option<SoloSetup>) 
         COMMON.contains(&option) || spec.is_some_and(|spec| own(node, spec) || cuts(spec))
     };
     Ok(Setup {
-        solo: solo.clone(),
+        dedicated: dedicated.clone(),
         ledger: None,
         withheld: if sandboxed { Vec::new() } else { registry.sandboxed() },
         sandbox: sandbox.transpose()?,
@@ -141,12 +141,12 @@ fn serve(who: &str, register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> 
     let noted = connection.noted_here();
     let _seated = Seated::new(noted.word());
     let registry = registry_of(&setup, register);
-    match registry.and_then(|registry| Worker::new(&setup, registry, &connection, who)) {
+    match registry.and_then(|registry| WorkerPipes::new(&setup, registry, &connection, who)) {
         Err(error) => tell(&mut connection, &Reply::Refused(error.into())),
         Ok(worker) => {
             tell(&mut connection, &Reply::Ready)?;
-            if setup.solo.is_some() {
-                solo::serve(worker, connection)
+            if setup.dedicated.is_some() {
+                dedicated::serve(worker, connection)
             } else {
                 serve_maps(worker, connection)
             }
@@ -155,7 +155,7 @@ fn serve(who: &str, register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> 
 }
 
 /// Works on chunks of maps.
-fn serve_maps(mut worker: Worker, mut connection: Connection) -> Result<()> {
+fn serve_maps(mut worker: WorkerPipes, mut connection: Connection) -> Result<()> {
     let host = Arc::clone(&worker.host);
     let seat = host.ledger().seat_of_worker(host.worker.0 as usize);
     while let Some(message) = heard(connection.receiver.recv())? {
@@ -195,18 +195,18 @@ fn tell(connection: &mut Connection, reply: &Reply) -> Result<()> {
 }
 
 /// A worker's pipes.
-struct Worker {
+struct WorkerPipes {
     graph: Graph,
     registry: Registry,
     plan: Plan,
     host: Arc<Host>,
     setup: Setup,
     /// Those of maps.
-    segments: BTreeMap<usize, Segment>,
+    segments: BTreeMap<usize, WorkerSegment>,
     /// The serial one that is its own.
     chain: Option<Box<Chain>>,
     /// Where its nodes leave word for an audit.
-    audit: Option<Arc<Log>>,
+    audit: Option<Arc<AuditLog>>,
     /// How many plugins the loader was told are loaded.
     loaded: usize,
 }
@@ -247,12 +247,12 @@ fn registry_of(setup: &Setup, register: impl FnOnce(&mut dyn Registrar) -> Resul
 }
 
 /// The maps of one segment, and where their output goes.
-struct Segment {
+struct WorkerSegment {
     maps: Parallel,
     lent: Arc<Lent>,
 }
 
-impl Worker {
+impl WorkerPipes {
     fn new(setup: &Setup, registry: Registry, connection: &Connection, who: (u32, u32)) -> Result<Self> {
         let graph = Graph::from_json(&setup.graph)?;
         let plan = Plan::new(&graph, &registry, setup.executor.parse()?)?;
@@ -274,8 +274,8 @@ impl Worker {
             loaded: 0,
         };
         // Before it is ready, so that no sample waits for it.
-        match &setup.solo {
-            Some(solo) => worker.make(solo.segment, Some(solo))?,
+        match &setup.dedicated {
+            Some(dedicated) => worker.make(dedicated.segment, Some(dedicated))?,
             None => {
                 let here = worker.plan.segments.iter().enumerate();
                 let here = here.filter(|(_, segment)| segment.on.is_elsewhere() && segment.parallel);
@@ -288,11 +288,11 @@ impl Worker {
     }
 
     /// Makes the nodes of a segment.
-    fn make(&mut self, at: usize, solo: Option<&SoloSetup>) -> Result<()> {
-        let dealt = solo.map_or(&[][..], |solo| &solo.dealt);
-        let course = course(&self.graph, &self.registry, &self.plan, dealt)?;
-        if solo.is_some_and(|solo| solo.audited) {
-            self.audit = Some(Arc::new(Log::elsewhere((&self.graph, &self.registry, &course))?));
+    fn make(&mut self, at: usize, dedicated: Option<&DedicatedSetup>) -> Result<()> {
+        let dealt = dedicated.map_or(&[][..], |dedicated| &dedicated.dealt);
+        let resume_plan = resume_plan(&self.graph, &self.registry, &self.plan, dealt)?;
+        if dedicated.is_some_and(|dedicated| dedicated.audited) {
+            self.audit = Some(Arc::new(AuditLog::elsewhere((&self.graph, &self.registry, &resume_plan))?));
         }
         let mut maker = Maker {
             graph: &self.graph,
@@ -301,11 +301,11 @@ impl Worker {
             seed: self.setup.seed,
             ranks: self.setup.ranks,
             identities: &self.setup.identities,
-            chunk: solo.and_then(|solo| solo.chunk),
-            ahead: solo.map_or(usize::MAX, |solo| solo.ahead),
+            chunk: dedicated.and_then(|dedicated| dedicated.chunk),
+            ahead: dedicated.map_or(usize::MAX, |dedicated| dedicated.ahead),
             most: 0,
-            marks: solo.map_or(Duration::MAX, |solo| solo.marks),
-            course: &course,
+            checkpoints: dedicated.map_or(Duration::MAX, |dedicated| dedicated.checkpoints),
+            resume_plan: &resume_plan,
             records: &Records::default(),
             audit: self.audit.as_ref(),
             known: &[],
@@ -321,11 +321,11 @@ impl Worker {
         };
         let lent = Arc::new(Lent::default());
         maps.place_last(Destination::Lent(Arc::clone(&lent)))?;
-        self.segments.insert(at, Segment { maps, lent });
+        self.segments.insert(at, WorkerSegment { maps, lent });
         Ok(())
     }
 
-    fn segment(&mut self, at: usize) -> Result<&mut Segment> {
+    fn segment(&mut self, at: usize) -> Result<&mut WorkerSegment> {
         self.segments
             .get_mut(&at)
             .ok_or_else(|| Error::bug(format!("segment {at} is not one of this worker")))

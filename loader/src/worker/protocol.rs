@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::sandbox::Sandbox;
 use crate::{
     PipeState,
-    executor::{Mark, Origin, Place, Seen, Stop},
+    executor::{Checkpoint, Progress, Seen, StartPoint, Stop},
     graph::PipeSpec,
     host::{LostSample, Note},
     ledger,
@@ -20,11 +20,11 @@ use crate::{
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Setup {
     /// The serial segment that is its own; none for a worker that has maps.
-    pub(crate) solo: Option<SoloSetup>,
+    pub(crate) dedicated: Option<DedicatedSetup>,
     /// What it is kept to.
     pub(crate) sandbox: Option<Sandbox>,
     /// Where it reserves memory, at the seat of its number.
-    pub(crate) ledger: Option<ledger::Place>,
+    pub(crate) ledger: Option<ledger::LedgerPlace>,
     /// The checked graph, as JSON.
     pub(crate) graph: String,
     /// Where it runs, which says how it is cut into segments.
@@ -52,14 +52,14 @@ pub(crate) struct Setup {
 
 /// What a worker is told of the serial segment that is its own.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct SoloSetup {
+pub(crate) struct DedicatedSetup {
     pub(crate) segment: usize,
     /// Pins the chunk size.
     pub(crate) chunk: Option<usize>,
     /// The most samples that wait on an edge.
     pub(crate) ahead: usize,
-    /// How often nodes with state leave marks.
-    pub(crate) marks: Duration,
+    /// How often nodes with state leave checkpoints.
+    pub(crate) checkpoints: Duration,
     /// Of each node of the graph whether it sees one rank's samples; empty when there are no ranks.
     pub(crate) dealt: Vec<bool>,
     /// Whether its nodes leave word of what they take and give.
@@ -99,7 +99,7 @@ pub(crate) enum Request {
 /// Where a node begins, or was.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Spot {
-    place: Place,
+    place: Progress,
     state: Option<PipeState>,
     /// The state's own.
     again: Vec<u64>,
@@ -165,7 +165,7 @@ pub(crate) struct News {
     pub(crate) work: (usize, usize, u64),
     /// Failures that were forgiven.
     pub(crate) lost: u64,
-    pub(crate) marks: Vec<Spot>,
+    pub(crate) checkpoints: Vec<Spot>,
     /// The files that it was given.
     pub(crate) files: Vec<Seen>,
     /// Of a source of files, the samples that it gave: the pass, the number of the first, and their uids.
@@ -224,8 +224,8 @@ impl From<Problem> for Error {
     }
 }
 
-impl From<Mark> for Spot {
-    fn from(Mark { place, state }: Mark) -> Self {
+impl From<Checkpoint> for Spot {
+    fn from(Checkpoint { place, state }: Checkpoint) -> Self {
         let again = state.as_ref().map(|state| state.again.to_vec()).unwrap_or_default();
         let state = state.map(PipeState::from);
         Self {
@@ -241,14 +241,14 @@ impl From<Mark> for Spot {
     }
 }
 
-impl From<Origin> for Spot {
-    fn from(origin: Origin) -> Self {
-        let Origin { mark, skip, again: owed, lenient, last, was, .. } = origin;
-        Self { skip, owed, lenient, last, was: was.map(PipeState::from), ..mark.into() }
+impl From<StartPoint> for Spot {
+    fn from(origin: StartPoint) -> Self {
+        let StartPoint { checkpoint, skip, again: owed, lenient, last, was, .. } = origin;
+        Self { skip, owed, lenient, last, was: was.map(PipeState::from), ..checkpoint.into() }
     }
 }
 
-impl From<Spot> for Mark {
+impl From<Spot> for Checkpoint {
     fn from(Spot { place, state, again, .. }: Spot) -> Self {
         let state = state.map(|state| State {
             version: state.version,
@@ -259,11 +259,11 @@ impl From<Spot> for Mark {
     }
 }
 
-impl From<Spot> for Origin {
+impl From<Spot> for StartPoint {
     fn from(mut spot: Spot) -> Self {
         let [skip, again] = [&mut spot.skip, &mut spot.owed].map(std::mem::take);
         let (lenient, last, was) = (spot.lenient, spot.last, spot.was.take().map(State::from));
-        Self { mark: spot.into(), skip, again, lenient, last, was, ..Self::default() }
+        Self { checkpoint: spot.into(), skip, again, lenient, last, was, ..Self::default() }
     }
 }
 

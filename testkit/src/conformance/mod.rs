@@ -28,7 +28,7 @@ mod subject;
 
 use std::path::PathBuf;
 
-use forebay_loader::{Error, Registrar, Registry, Result, Search, WorkerProgram, registry::Record};
+use forebay_loader::{Error, Registrar, Registry, Result, Search, WorkerProgram, registry::FoundPlugin};
 
 use self::subject::Subject;
 pub use self::{
@@ -80,7 +80,15 @@ impl Kit {
     }
 
     fn new(plugin: Plugin) -> Self {
-        Self { plugin, data: Vec::new(), graphs: Vec::new(), skip: Vec::new(), seconds: SECONDS, worker: None, test: None }
+        Self {
+            plugin,
+            data: Vec::new(),
+            graphs: Vec::new(),
+            skip: Vec::new(),
+            seconds: SECONDS,
+            worker: None,
+            test: None,
+        }
     }
 
     /// Beside another plugin that is linked in, whose pipes the graphs need.
@@ -192,7 +200,7 @@ impl Kit {
     }
 
     /// The one that is tested.
-    fn record<'a>(&self, registry: &'a Registry) -> Result<&'a Record> {
+    fn record<'a>(&self, registry: &'a Registry) -> Result<&'a FoundPlugin> {
         let Plugin::File(library, _) = &self.plugin else {
             return registry.plugins().first().ok_or_else(|| Error::invalid("no plugin was registered"));
         };

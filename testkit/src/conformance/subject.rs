@@ -10,7 +10,7 @@ use forebay_core::scheme_of;
 use forebay_loader::{
     Error, Graph, Registry, Result,
     graph::{Catalog as _, Class, MagicSpec, PipeSpec},
-    registry::{HEAD, Manifest, Record},
+    registry::{FoundPlugin, HEAD, Manifest},
 };
 use serde::Serialize;
 
@@ -83,7 +83,7 @@ impl fmt::Display for Subject {
 ///
 /// # Errors
 /// `Invalid` for data that does not exist, and for data and graphs that nothing of the plugin takes.
-pub(super) fn all(kit: &Kit, registry: &Registry, record: &Record) -> Result<Vec<Subject>> {
+pub(super) fn all(kit: &Kit, registry: &Registry, record: &FoundPlugin) -> Result<Vec<Subject>> {
     let manifest = record.manifest();
     let left_out = |name: &String| kit.skip.contains(name);
     let (urls, paths): (Vec<_>, Vec<_>) = kit.data.iter().partition(|path| path.contains("://"));

@@ -7,8 +7,8 @@ use forebay_core::{Chunk, Error};
 use super::{
     super::{
         parallel::Mapped,
-        segment::{Item, Kind},
-        turns::Done,
+        reorder::FinishedChunk,
+        segment::{Item, SegmentKind},
     },
     Table, Task, recycle,
 };
@@ -32,25 +32,26 @@ impl Table {
         let begin = Instant::now();
         let wanted = self.taken_by(segment);
         // Invariant: who calls this has looked.
-        let Kind::Parallel { maps, lane, grain, taken, running, turns } = &mut self.segments[segment].kind
+        let SegmentKind::Parallel { maps, ordered, chunk_size, taken, running, reorder } =
+            &mut self.segments[segment].kind
         else {
             unreachable!("a chunk of a serial segment")
         };
         *running += 1;
-        let (number, at) = (turns.take(), *taken);
+        let (number, at) = (reorder.take(), *taken);
         // So that places in coming batches are used.
-        let first = at.saturating_sub(lane.missing());
+        let first = at.saturating_sub(ordered.missing());
         // The consumer waits for the first batch of an epoch, so all work on it.
         let (stacked, share) = (maps.stacked(), FIRST_SHARE * self.workers);
         let most = if at < stacked { (stacked as usize / share).max(1) } else { usize::MAX };
         let wanted = usize::try_from(wanted.saturating_sub(at).max(1)).unwrap_or(usize::MAX);
         let most = most.min(left).min(wanted);
-        let (parallel, (size, went)) = (maps.clone(), lane.portion(at, grain.at_most(most)));
+        let (parallel, (size, went)) = (maps.clone(), ordered.portion(at, chunk_size.at_most(most)));
         let cut = self.cut(segment, size, went);
-        if let Kind::Parallel { taken, turns, lane, .. } = &mut self.segments[segment].kind {
-            lane.take(at, &cut.chunk);
+        if let SegmentKind::Parallel { taken, reorder, ordered, .. } = &mut self.segments[segment].kind {
+            ordered.take(at, &cut.chunk);
             *taken += cut.taken;
-            cut.error.into_iter().for_each(|error| turns.fail(number, at, error));
+            cut.error.into_iter().for_each(|error| reorder.fail(number, at, error));
         }
         self.taken += 1;
         Task { segment, number, order: self.taken, at, first, parallel, chunk: cut.chunk, out, begin }
@@ -96,12 +97,16 @@ impl Table {
         let place = self.put_back(at, Some(number));
         recycle(&mut self.spares, spent);
         let (ended, out) = (self.segments[at].ended, self.segments[at].outputs[0]);
-        if let Kind::Parallel { grain, running, turns, .. } = &mut self.segments[at].kind {
+        if let SegmentKind::Parallel { chunk_size, running, reorder, .. } = &mut self.segments[at].kind {
             *running -= 1;
-            grain.learn(mapped.taken, mapped.bytes, busy);
+            chunk_size.learn(mapped.taken, mapped.bytes, busy);
             let bytes = mapped.bytes;
             let item = Item::Chunk(chunk, bytes);
-            let put = if ended { Err(item) } else { turns.put(number, Done { at: place, item, mapped }) };
+            let put = if ended {
+                Err(item)
+            } else {
+                reorder.put(number, FinishedChunk { at: place, item, mapped })
+            };
             match put {
                 Ok(()) => self.edges[out].bytes += bytes, // It waits for its turn on the edge.
                 Err(item) => self.trash.push(item),
@@ -117,12 +122,14 @@ impl Table {
     fn hand_on(&mut self, at: usize) {
         let out = self.segments[at].outputs[0];
         loop {
-            let Kind::Parallel { lane, turns, .. } = &mut self.segments[at].kind else { return };
-            let Some(Done { at: place, item, mapped }) = turns.pop(lane.usher()) else { return };
+            let SegmentKind::Parallel { ordered, reorder, .. } = &mut self.segments[at].kind else { return };
+            let Some(FinishedChunk { at: place, item, mapped }) = reorder.pop(ordered.handoff_order()) else {
+                return;
+            };
             match item {
                 Item::Chunk(mut chunk, bytes) => {
                     self.edges[out].bytes -= bytes;
-                    let error = lane.settle(place, mapped, &mut chunk, &self.host);
+                    let error = ordered.settle(place, mapped, &mut chunk, &self.host);
                     if !chunk.is_empty() {
                         self.push(out, Item::Chunk(chunk, bytes));
                     }
@@ -143,8 +150,10 @@ impl Table {
         if !input.items.is_empty() || !input.ended || segment.ended {
             return;
         }
-        let Kind::Parallel { running: 0, lane, turns, .. } = &mut self.segments[at].kind else { return };
-        let error = turns.failed().or_else(|| lane.end(&self.host));
+        let SegmentKind::Parallel { running: 0, ordered, reorder, .. } = &mut self.segments[at].kind else {
+            return;
+        };
+        let error = reorder.failed().or_else(|| ordered.end(&self.host));
         self.end(at, error);
     }
 }

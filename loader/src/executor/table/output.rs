@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{
-    super::{segment::Item, trail::Origin},
+    super::{checkpoint_log::StartPoint, segment::Item},
     Table,
 };
 
@@ -11,7 +11,7 @@ use super::{
 #[derive(Default)]
 pub(super) struct Ahead {
     /// What to begin once all of this epoch is made.
-    next: Option<(u64, Vec<Origin>)>,
+    next: Option<(u64, Vec<StartPoint>)>,
     /// What was begun.
     begun: Option<u64>,
     /// What is left of the epoch that the consumer is in.
@@ -87,7 +87,7 @@ impl Table {
     }
 
     /// Says what to begin once all of this epoch is made.
-    pub(crate) fn prepare(&mut self, epoch: u64, origins: Vec<Origin>) {
+    pub(crate) fn prepare(&mut self, epoch: u64, origins: Vec<StartPoint>) {
         if self.ahead.begun != Some(epoch) {
             self.ahead.next = Some((epoch, origins));
             self.go_ahead();

@@ -3,7 +3,7 @@
 use crate::graph::On;
 
 use super::{
-    super::segment::{Edge, Item, Kind, Segment, Wait},
+    super::segment::{Blocked, EdgeQueue, Item, SegmentKind, SegmentState},
     MOST_WAITING, Table,
 };
 
@@ -14,7 +14,7 @@ impl Table {
     }
 
     /// The most downstream segment that can run, of those that `fit`.
-    pub(super) fn runnable(&self, fits: impl Fn(&Segment) -> bool) -> Option<usize> {
+    pub(super) fn runnable(&self, fits: impl Fn(&SegmentState) -> bool) -> Option<usize> {
         if self.paused || self.stopped {
             return None;
         }
@@ -25,40 +25,42 @@ impl Table {
 
     /// A segment with a full output, and another one that is empty, which everything waits for.
     fn starving(&self) -> Option<usize> {
-        if self.running() > 0 || self.has_output() || self.segments.iter().any(Segment::is_pending) {
+        if self.running() > 0 || self.has_output() || self.segments.iter().any(SegmentState::is_pending) {
             return None;
         }
         // Somebody may not have looked yet.
         if (0..self.segments.len()).any(|at| self.obstacle(at).is_ok()) {
             return None;
         }
-        let one_empty = |segment: &Segment| {
+        let one_empty = |segment: &SegmentState| {
             segment.outputs.len() > 1 && segment.outputs.iter().any(|&out| self.edges[out].items.is_empty())
         };
         let blocked =
-            |&at: &usize| self.obstacle(at) == Err(Some(Wait::Room)) && one_empty(&self.segments[at]);
+            |&at: &usize| self.obstacle(at) == Err(Some(Blocked::Room)) && one_empty(&self.segments[at]);
         (0..self.segments.len()).rev().find(blocked)
     }
 
     /// Why a segment cannot run: for lack of input, of room, or (`None`) neither.
-    pub(super) fn obstacle(&self, at: usize) -> Result<(), Option<Wait>> {
+    pub(super) fn obstacle(&self, at: usize) -> Result<(), Option<Blocked>> {
         let segment = &self.segments[at];
         if segment.ended {
             return Err(None);
         }
         match &segment.kind {
-            Kind::Serial { chain: None, .. } => Err(None),
-            Kind::Serial { .. } if segment.is_pending() => Err(Some(Wait::Input)),
-            Kind::Serial { wants: Some(port), .. } if !self.edges[segment.inputs[*port]].can_give() => {
-                Err(Some(Wait::Input))
+            SegmentKind::Serial { chain: None, .. } => Err(None),
+            SegmentKind::Serial { .. } if segment.is_pending() => Err(Some(Blocked::Input)),
+            SegmentKind::Serial { wants: Some(port), .. }
+                if !self.edges[segment.inputs[*port]].can_give() =>
+            {
+                Err(Some(Blocked::Input))
             }
-            Kind::Serial { .. } => self.room(segment, false),
-            Kind::Parallel { running, turns, .. } => {
+            SegmentKind::Serial { .. } => self.room(segment, false),
+            SegmentKind::Parallel { running, reorder, .. } => {
                 // If none is worked on, those that are done wait for one that is not yet taken.
-                if *running > 0 && running + turns.len() >= self.window {
+                if *running > 0 && running + reorder.len() >= self.window {
                     Err(None)
                 } else if self.edges[segment.inputs[0]].items.is_empty() {
-                    Err(Some(Wait::Input))
+                    Err(Some(Blocked::Input))
                 } else {
                     self.room(segment, *running > 0)
                 }
@@ -67,10 +69,10 @@ impl Table {
     }
 
     /// Whether all that it makes is for segments that have not asked for it.
-    fn idles(&self, segment: &Segment) -> bool {
+    fn idles(&self, segment: &SegmentState) -> bool {
         let reader = |&out: &usize| self.edges[out].plan.to.map(|to| &self.segments[to]);
         let idles =
-            |reader: Option<&Segment>| reader.is_some_and(|reader| reader.idles || self.idles(reader));
+            |reader: Option<&SegmentState>| reader.is_some_and(|reader| reader.idles || self.idles(reader));
         !segment.outputs.is_empty() && segment.outputs.iter().map(reader).all(idles)
     }
 
@@ -79,10 +81,10 @@ impl Table {
         if self.samples == usize::MAX {
             return usize::MAX;
         }
-        let Edge { items, plan, .. } = &self.edges[edge];
+        let EdgeQueue { items, plan, .. } = &self.edges[edge];
         let in_turn = match &self.segments[plan.from].kind {
-            Kind::Parallel { turns, .. } => turns.samples(),
-            Kind::Serial { .. } => 0,
+            SegmentKind::Parallel { reorder, .. } => reorder.samples(),
+            SegmentKind::Serial { .. } => 0,
         };
         let in_hand = self.in_hand.iter().filter(|hand| hand.segment == plan.from);
         let in_hand: usize = in_hand.map(|hand| hand.samples).sum();
@@ -95,13 +97,13 @@ impl Table {
     /// An empty one always does. Others do while all edges hold less than the budget, and they and all edges before them less
     /// than their part of it: the first of four edges a quarter. So what is cheap to read does not take the room of what is
     /// made from it.
-    fn room(&self, segment: &Segment, coming: bool) -> Result<(), Option<Wait>> {
+    fn room(&self, segment: &SegmentState, coming: bool) -> Result<(), Option<Blocked>> {
         if self.keeps && self.idles(segment) || self.is_sated(segment) {
-            return Err(Some(Wait::Room));
+            return Err(Some(Blocked::Room));
         }
         let full = |out: usize| {
-            let Edge { items, .. } = &self.edges[out];
-            let held = |edges: &[Edge]| edges.iter().map(|edge| edge.bytes).sum::<usize>();
+            let EdgeQueue { items, .. } = &self.edges[out];
+            let held = |edges: &[EdgeQueue]| edges.iter().map(|edge| edge.bytes).sum::<usize>();
             let part = (self.budget / self.edges.len()).saturating_mul(out + 1);
             (coming || !items.is_empty())
                 && (items.len() >= MOST_WAITING
@@ -110,7 +112,7 @@ impl Table {
                     || self.held() >= self.budget)
         };
         match segment.outputs.iter().any(|&out| full(out)) {
-            true => Err(Some(Wait::Room)),
+            true => Err(Some(Blocked::Room)),
             false => Ok(()),
         }
     }

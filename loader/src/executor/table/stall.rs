@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::{super::segment::Segment, Table};
+use super::{super::segment::SegmentState, Table};
 use crate::stall::{AtWork, Stall};
 
 impl Table {
     /// What is being worked on, and what waits to be woken, for people.
     pub(crate) fn stall(&self, waited: Duration, names: &[String]) -> Stall {
-        let names = |segment: &Segment| -> Vec<String> {
+        let names = |segment: &SegmentState| -> Vec<String> {
             segment.nodes.iter().filter_map(|&at| names.get(at).cloned()).collect()
         };
         let at_work = self.in_hand.iter().map(|hand| AtWork {

@@ -3,8 +3,8 @@
 
 use super::{
     super::{
-        segment::{Kind, Segment},
-        trail::Origin,
+        checkpoint_log::StartPoint,
+        segment::{SegmentKind, SegmentState},
     },
     Table,
 };
@@ -18,10 +18,11 @@ impl Table {
     }
 
     /// What comes on each edge is counted from here on.
-    pub(super) fn count_from(&mut self, origins: &[Origin]) {
+    pub(super) fn count_from(&mut self, origins: &[StartPoint]) {
         for segment in &self.segments {
             let Some(origin) = segment.nodes.last().map(|&node| &origins[node]) else { continue };
-            let given = origin.mark.place.given.iter().zip(&origin.skip).map(|(given, skip)| given + skip);
+            let given =
+                origin.checkpoint.place.given.iter().zip(&origin.skip).map(|(given, skip)| given + skip);
             for (&out, given) in segment.outputs.iter().zip(given) {
                 self.edges[out].came = given;
             }
@@ -29,7 +30,7 @@ impl Table {
     }
 
     /// Whether all that is wanted of a segment in this pass was made, or is being made.
-    pub(super) fn is_sated(&self, segment: &Segment) -> bool {
+    pub(super) fn is_sated(&self, segment: &SegmentState) -> bool {
         self.is_bounded() && self.demand(segment).1
     }
 
@@ -51,17 +52,17 @@ impl Table {
     }
 
     /// How many samples of its input a segment takes in this pass for those that are wanted of it, and whether it has made all of those.
-    fn demand(&self, segment: &Segment) -> (u64, bool) {
+    fn demand(&self, segment: &SegmentState) -> (u64, bool) {
         let (wanted, came) = match segment.outputs[..] {
             [out] => (self.wanted_on(out), self.edges[out].came),
             _ => (u64::MAX, 0),
         };
         let up = |wanted: u64| segment.takes.iter().rev().fold(wanted, |wanted, takes| takes.from(wanted));
         match &segment.kind {
-            Kind::Serial { .. } => (up(wanted), came >= wanted),
-            Kind::Parallel { lane, taken, .. } => {
+            SegmentKind::Serial { .. } => (up(wanted), came >= wanted),
+            SegmentKind::Parallel { ordered, taken, .. } => {
                 // For each that was lost another one is taken.
-                let takes = up(wanted.saturating_add(lane.missing()));
+                let takes = up(wanted.saturating_add(ordered.missing()));
                 (takes, *taken >= takes)
             }
         }
@@ -75,7 +76,7 @@ impl Table {
             Some(reader) => {
                 let (takes, sated) = self.demand(reader);
                 let asks = match &reader.kind {
-                    Kind::Serial { wants: Some(port), .. } => reader.inputs.get(*port) == Some(&edge),
+                    SegmentKind::Serial { wants: Some(port), .. } => reader.inputs.get(*port) == Some(&edge),
                     _ => false,
                 };
                 (takes, asks && !sated)

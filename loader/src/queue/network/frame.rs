@@ -15,12 +15,12 @@ const ENDING: u32 = 16;
 
 /// What a frame begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Header {
+pub(super) enum FrameHeader {
     Message { parts: u32, head: u64, flat: u64, load: Load },
     Ending(u32),
 }
 
-impl Header {
+impl FrameHeader {
     pub(super) fn to_bytes(self) -> [u8; HEADER] {
         let (kind, parts, words) = match self {
             Self::Message { parts, head, flat, load } => {
@@ -87,19 +87,19 @@ mod tests {
     #[test]
     fn headers_come_back_and_greedy_ones_are_refused() {
         let load = Load { items: 3, bytes: 1 << 40 };
-        let header = Header::Message { parts: 2, head: 100, flat: 200, load };
+        let header = FrameHeader::Message { parts: 2, head: 100, flat: 200, load };
         let bytes = header.to_bytes();
-        assert_eq!(Header::from_bytes(&bytes, 300 + 2 * LARGE).unwrap(), header);
-        assert!(Header::from_bytes(&bytes, 299 + 2 * LARGE).is_err());
-        let ended = Header::Ending(ending::DROPPED);
-        assert_eq!(Header::from_bytes(&ended.to_bytes(), 0).unwrap(), ended);
+        assert_eq!(FrameHeader::from_bytes(&bytes, 300 + 2 * LARGE).unwrap(), header);
+        assert!(FrameHeader::from_bytes(&bytes, 299 + 2 * LARGE).is_err());
+        let ended = FrameHeader::Ending(ending::DROPPED);
+        assert_eq!(FrameHeader::from_bytes(&ended.to_bytes(), 0).unwrap(), ended);
         for kind in [0, 2, 15, 16, 20, u32::MAX] {
             let mut bytes = bytes;
             bytes[..4].copy_from_slice(&kind.to_le_bytes());
-            assert!(Header::from_bytes(&bytes, 1 << 20).is_err());
+            assert!(FrameHeader::from_bytes(&bytes, 1 << 20).is_err());
         }
-        let greedy = Header::Message { parts: u32::MAX, head: u64::MAX, flat: u64::MAX, load };
-        assert!(Header::from_bytes(&greedy.to_bytes(), usize::MAX >> 1).is_err());
+        let greedy = FrameHeader::Message { parts: u32::MAX, head: u64::MAX, flat: u64::MAX, load };
+        assert!(FrameHeader::from_bytes(&greedy.to_bytes(), usize::MAX >> 1).is_err());
         assert_eq!(from_answer(answer(load)), load);
     }
 }

@@ -32,7 +32,7 @@ use forebay_core::Result;
 pub use self::{
     receiver::NetworkReceiver,
     sender::NetworkSender,
-    stream::{Link, Listener, Secret, connect},
+    stream::{Listener, NetworkLink, Secret, connect},
 };
 use super::Bounds;
 
@@ -40,8 +40,8 @@ use super::Bounds;
 ///
 /// # Errors
 /// When the other end is no receiver, or the connection breaks.
-pub fn sender(link: Link, bounds: Bounds) -> Result<NetworkSender> {
-    link.agree(stream::Role::Sender)?;
+pub fn sender(link: NetworkLink, bounds: Bounds) -> Result<NetworkSender> {
+    link.agree(stream::QueueEnd::Sender)?;
     NetworkSender::new(link, bounds)
 }
 
@@ -49,7 +49,7 @@ pub fn sender(link: Link, bounds: Bounds) -> Result<NetworkSender> {
 ///
 /// # Errors
 /// When the other end is no sender, or the connection breaks.
-pub fn receiver(link: Link, limit: usize) -> Result<NetworkReceiver> {
-    link.agree(stream::Role::Receiver)?;
+pub fn receiver(link: NetworkLink, limit: usize) -> Result<NetworkReceiver> {
+    link.agree(stream::QueueEnd::Receiver)?;
     Ok(NetworkReceiver::new(link, limit))
 }

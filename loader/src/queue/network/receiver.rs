@@ -10,8 +10,8 @@ use rustix::{
 };
 
 use super::{
-    frame::{ANSWER, HEADER, Header, answer, within},
-    stream::Link,
+    frame::{ANSWER, FrameHeader, HEADER, answer, within},
+    stream::NetworkLink,
 };
 use crate::queue::{Load, Message, Received, Receiver, ended, lost};
 
@@ -20,23 +20,23 @@ const AHEAD: usize = 32 << 10;
 
 /// The receiving end of a queue over a socket.
 pub struct NetworkReceiver {
-    link: Link,
+    link: NetworkLink,
     limit: usize,
     decoder: Decoder,
-    frame: Frame,
+    frame: IncomingFrame,
     /// What was read and not looked at: from `at` to `end`.
     ahead: Box<[u8]>,
     at: usize,
     end: usize,
     taken: Load,
-    answers: Answers,
+    answers: PendingAnswers,
     /// How the sender said that it leaves.
     left: Option<u32>,
     failed: Option<Error>,
 }
 
 /// A frame as far as it came: the piece that is being read, and those before it.
-struct Frame {
+struct IncomingFrame {
     stage: Stage,
     piece: Vec<u8>,
     filled: usize,
@@ -51,23 +51,23 @@ struct Frame {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    Header,
+    FrameHeader,
     Lengths,
     Text,
     Part,
 }
 
-/// Answers that did not leave yet. Only the latest matters, but one that left in part must be completed.
+/// PendingAnswers that did not leave yet. Only the latest matters, but one that left in part must be completed.
 #[derive(Default)]
-struct Answers {
+struct PendingAnswers {
     leaving: Vec<u8>,
     is_news: bool,
 }
 
-impl Frame {
+impl IncomingFrame {
     fn new() -> Self {
         Self {
-            stage: Stage::Header,
+            stage: Stage::FrameHeader,
             piece: vec![0; HEADER],
             filled: 0,
             parts: 0,
@@ -91,7 +91,7 @@ impl Frame {
     /// Goes on after a piece that is whole; says whether the frame is.
     fn advance(&mut self, limit: usize) -> Result<bool> {
         match self.stage {
-            Stage::Header => self.expect(Stage::Lengths, self.parts as usize * 8),
+            Stage::FrameHeader => self.expect(Stage::Lengths, self.parts as usize * 8),
             Stage::Lengths => {
                 let words = self.piece.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
                 let text = (self.head + self.flat) as u64;
@@ -122,17 +122,17 @@ impl Frame {
 }
 
 impl NetworkReceiver {
-    pub(super) fn new(link: Link, limit: usize) -> Self {
+    pub(super) fn new(link: NetworkLink, limit: usize) -> Self {
         Self {
             link,
             limit,
             decoder: Decoder::default(),
-            frame: Frame::new(),
+            frame: IncomingFrame::new(),
             ahead: vec![0; AHEAD].into(),
             at: 0,
             end: 0,
             taken: Load::default(),
-            answers: Answers::default(),
+            answers: PendingAnswers::default(),
             left: None,
             failed: None,
         }
@@ -172,13 +172,13 @@ impl NetworkReceiver {
     /// Goes on after a whole piece.
     fn advance(&mut self) -> Result<Option<Message>> {
         let frame = &mut self.frame;
-        if frame.stage == Stage::Header {
-            match Header::from_bytes(&frame.piece, self.limit)? {
-                Header::Ending(how) => {
+        if frame.stage == Stage::FrameHeader {
+            match FrameHeader::from_bytes(&frame.piece, self.limit)? {
+                FrameHeader::Ending(how) => {
                     self.left = Some(how);
                     return Ok(None);
                 }
-                Header::Message { parts, head, flat, load } => {
+                FrameHeader::Message { parts, head, flat, load } => {
                     // Both are within the limit, which is a usize.
                     (frame.parts, frame.head, frame.flat, frame.load) =
                         (parts, head as usize, flat as usize, load);
@@ -188,7 +188,7 @@ impl NetworkReceiver {
         if !frame.advance(self.limit)? {
             return Ok(None);
         }
-        let frame = std::mem::replace(frame, Frame::new());
+        let frame = std::mem::replace(frame, IncomingFrame::new());
         let (head, flat) = frame.text.split_at_checked(frame.head).unwrap_or_default();
         let chunk = self.decoder.decode(flat, &frame.buffers)?;
         let head = head.to_vec();
@@ -226,7 +226,7 @@ impl NetworkReceiver {
 }
 
 /// Reads what is there: `None` when that is nothing.
-fn receive(link: &Link, to: &mut [u8]) -> Result<Option<usize>> {
+fn receive(link: &NetworkLink, to: &mut [u8]) -> Result<Option<usize>> {
     loop {
         match rustix::net::recv(link, &mut *to, RecvFlags::DONTWAIT) {
             Ok((_, 0)) | Err(Errno::CONNRESET) => {
@@ -240,9 +240,9 @@ fn receive(link: &Link, to: &mut [u8]) -> Result<Option<usize>> {
     }
 }
 
-impl Answers {
+impl PendingAnswers {
     /// Sends what can be sent without a wait. That nobody hears it shows when the next frame is read.
-    fn leave(&mut self, link: &Link, taken: Load) {
+    fn leave(&mut self, link: &NetworkLink, taken: Load) {
         loop {
             if self.leaving.is_empty() && std::mem::take(&mut self.is_news) {
                 self.leaving.extend_from_slice(&answer(taken));

@@ -13,8 +13,8 @@ use rustix::{
 };
 
 use super::{
-    frame::{ANSWER, Header, from_answer},
-    stream::Link,
+    frame::{ANSWER, FrameHeader, from_answer},
+    stream::NetworkLink,
 };
 use crate::queue::{Bounds, Load, Message, Offer, Sender, closed, ending, lost};
 
@@ -23,9 +23,9 @@ use crate::queue::{Bounds, Load, Message, Offer, Sender, closed, ending, lost};
 /// Dropped after [`close`](Sender::close) it goes on in the background until the receiver has everything; a program
 /// that is about to exit waits for that with [`finish`](NetworkSender::finish).
 pub struct NetworkSender {
-    shared: Arc<Shared>,
+    shared: Arc<SenderShared>,
     /// To the thread that writes; gone once the queue is closed. Bounded by what the receiver has not taken.
-    frames: Option<crossbeam_channel::Sender<Frame>>,
+    frames: Option<crossbeam_channel::Sender<OutgoingFrame>>,
     writer: Option<JoinHandle<()>>,
     bounds: Bounds,
     sent: Load,
@@ -33,8 +33,8 @@ pub struct NetworkSender {
 }
 
 /// What the sender and its writing thread share.
-struct Shared {
-    link: Link,
+struct SenderShared {
+    link: NetworkLink,
     /// Held while an answer that is there is read, never for longer.
     answers: Mutex<Answers>,
 }
@@ -49,15 +49,15 @@ struct Answers {
 }
 
 /// What is written at once.
-struct Frame {
+struct OutgoingFrame {
     bytes: Vec<u8>,
     parts: Vec<Buffer>,
 }
 
 impl NetworkSender {
-    pub(super) fn new(link: Link, bounds: Bounds) -> Result<Self> {
+    pub(super) fn new(link: NetworkLink, bounds: Bounds) -> Result<Self> {
         let (frames, waiting) = crossbeam_channel::unbounded();
-        let shared = Arc::new(Shared { link, answers: Mutex::default() });
+        let shared = Arc::new(SenderShared { link, answers: Mutex::default() });
         let writers = Arc::clone(&shared);
         let writer = std::thread::Builder::new().name("queue writer".to_owned());
         let writer = writer.spawn(move || writers.write_all(&waiting))?;
@@ -92,7 +92,7 @@ impl NetworkSender {
             self.shared.wait_for_answers()?;
         }
         self.encoder.encode(&message.chunk)?;
-        let frame = Frame::of(message, load, &mut self.encoder)?;
+        let frame = OutgoingFrame::of(message, load, &mut self.encoder)?;
         frames.send(frame).map_err(|_| lost("the thread that writes is gone"))?;
         self.sent = self.sent.plus(load);
         message.head.clear();
@@ -106,21 +106,21 @@ impl NetworkSender {
 
     fn leave(&mut self, how: u32) {
         if let Some(frames) = self.frames.take() {
-            let bytes = Header::Ending(how).to_bytes().to_vec();
+            let bytes = FrameHeader::Ending(how).to_bytes().to_vec();
             // The thread is gone when the connection is.
-            let _ = frames.send(Frame { bytes, parts: Vec::new() });
+            let _ = frames.send(OutgoingFrame { bytes, parts: Vec::new() });
             drop(self.writer.take());
         }
     }
 }
 
-impl Frame {
+impl OutgoingFrame {
     fn of(message: &Message, load: Load, encoder: &mut Encoder) -> Result<Self> {
         let parts = std::mem::take(&mut encoder.parts);
         let count = u32::try_from(parts.len());
         let count = count.map_err(|_| Error::limit("a message holds at most 2^32 - 1 large buffers"))?;
         let (head, flat) = (message.head.len() as u64, encoder.flat.len() as u64);
-        let mut bytes = Header::Message { parts: count, head, flat, load }.to_bytes().to_vec();
+        let mut bytes = FrameHeader::Message { parts: count, head, flat, load }.to_bytes().to_vec();
         parts.iter().for_each(|part| bytes.extend_from_slice(&(part.len() as u64).to_le_bytes()));
         bytes.extend_from_slice(&message.head);
         bytes.extend_from_slice(&encoder.flat);
@@ -129,7 +129,7 @@ impl Frame {
     }
 }
 
-impl Shared {
+impl SenderShared {
     fn answers(&self) -> MutexGuard<'_, Answers> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -153,7 +153,7 @@ impl Shared {
 
     /// The thread that writes: all frames, and then it listens until the receiver has what it wants, since a
     /// socket that is closed with answers unread takes back what was sent.
-    fn write_all(&self, frames: &crossbeam_channel::Receiver<Frame>) {
+    fn write_all(&self, frames: &crossbeam_channel::Receiver<OutgoingFrame>) {
         for frame in frames {
             let pieces =
                 std::iter::once(frame.bytes.as_slice()).chain(frame.parts.iter().map(|part| &**part));
@@ -171,7 +171,7 @@ impl Shared {
     }
 }
 
-fn write(link: &Link, mut bytes: &[u8]) -> Result<()> {
+fn write(link: &NetworkLink, mut bytes: &[u8]) -> Result<()> {
     while !bytes.is_empty() {
         match rustix::net::send(link, bytes, SendFlags::NOSIGNAL) {
             Ok(sent) => bytes = bytes.get(sent..).unwrap_or_default(),
@@ -188,7 +188,7 @@ fn gone() -> Error {
 }
 
 impl Answers {
-    fn read(&mut self, link: &Link) -> Result<()> {
+    fn read(&mut self, link: &NetworkLink) -> Result<()> {
         loop {
             let missing = self.piece.get_mut(self.filled..).unwrap_or_default();
             match rustix::net::recv(link, missing, RecvFlags::DONTWAIT) {

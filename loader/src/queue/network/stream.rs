@@ -59,22 +59,22 @@ impl FromStr for Secret {
 /// Which end of a queue this is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Role {
+pub(super) enum QueueEnd {
     Sender = 1,
     Receiver = 2,
 }
 
 /// Two programs, connected; [`sender`](super::sender) and [`receiver`](super::receiver) make it a queue.
-pub struct Link(Socket);
+pub struct NetworkLink(Socket);
 
 enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-impl Link {
+impl NetworkLink {
     /// Says which end this is, and hears that the other is the other.
-    pub(super) fn agree(&self, role: Role) -> Result<()> {
+    pub(super) fn agree(&self, role: QueueEnd) -> Result<()> {
         self.write(&[role as u8])?;
         let mut other = [0];
         self.read(&mut other)?;
@@ -121,7 +121,7 @@ impl Link {
     }
 }
 
-impl AsFd for Link {
+impl AsFd for NetworkLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.0 {
             Socket::Tcp(stream) => stream.as_fd(),
@@ -130,7 +130,7 @@ impl AsFd for Link {
     }
 }
 
-impl From<TcpStream> for Link {
+impl From<TcpStream> for NetworkLink {
     fn from(stream: TcpStream) -> Self {
         // Without it small messages only wait a little for company.
         let _ = stream.set_nodelay(true);
@@ -138,7 +138,7 @@ impl From<TcpStream> for Link {
     }
 }
 
-impl From<UnixStream> for Link {
+impl From<UnixStream> for NetworkLink {
     fn from(stream: UnixStream) -> Self {
         Self(Socket::Unix(stream))
     }
@@ -192,9 +192,9 @@ impl Listener {
     ///
     /// # Errors
     /// When the system refuses to listen on.
-    pub fn accept(self) -> Result<Link> {
+    pub fn accept(self) -> Result<NetworkLink> {
         loop {
-            let link: Link = match &self.socket {
+            let link: NetworkLink = match &self.socket {
                 Listening::Tcp(socket) => socket.accept()?.0.into(),
                 Listening::Unix(socket, _) => socket.accept()?.0.into(),
             };
@@ -218,10 +218,10 @@ impl Drop for Listener {
 ///
 /// # Errors
 /// When nobody listens at `address`, or the secret is another.
-pub fn connect(address: &str, secret: Secret) -> Result<Link> {
+pub fn connect(address: &str, secret: Secret) -> Result<NetworkLink> {
     let link = match Address::parse(address)? {
-        Address::Tcp(host) => TcpStream::connect(host).map(Link::from),
-        Address::Unix(path) => UnixStream::connect(path).map(Link::from),
+        Address::Tcp(host) => TcpStream::connect(host).map(NetworkLink::from),
+        Address::Unix(path) => UnixStream::connect(path).map(NetworkLink::from),
     };
     let link = link.map_err(|error| Error::from(error).context("address", address))?;
     link.write(&[HELLO.as_slice(), &secret.0].concat())?;

@@ -42,23 +42,23 @@ pub struct Loan {
 struct Shares {
     /// The memory's descriptor, in the process that made it.
     memory: Option<OwnedFd>,
-    parts: Mutex<Parts>,
-    loans: Mutex<BTreeMap<usize, Lent>>,
+    parts: Mutex<ArenaParts>,
+    loans: Mutex<BTreeMap<usize, Loaned>>,
 }
 
 #[derive(Default)]
-struct Parts {
+struct ArenaParts {
     /// Unused parts: start and end.
     free: BTreeMap<usize, usize>,
-    /// Parts that are not in use here, but maybe still in the process at the socket's other end.
+    /// ArenaParts that are not in use here, but maybe still in the process at the socket's other end.
     limbo: Vec<(Range<usize>, Arc<OwnedFd>)>,
     /// In a process that attached: its lanes.
     attached: Vec<Range<usize>>,
 }
 
 /// What was lent away, or borrowed.
-enum Lent {
-    /// Lent to another process, which has not answered.
+enum Loaned {
+    /// Loaned to another process, which has not answered.
     Out(BufferMut),
     /// Written by the other process, and in use.
     Back(Buffer),
@@ -85,7 +85,7 @@ impl Arena {
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         rustix::fs::fcntl_add_seals(&memory, seals).map_err(|error| system(error, "seal"))?;
         let map = Arc::new(Map::new(memory.as_fd(), len)?);
-        let parts = Parts { free: BTreeMap::from([(0, len)]), ..Parts::default() };
+        let parts = ArenaParts { free: BTreeMap::from([(0, len)]), ..ArenaParts::default() };
         Ok(Self { map, shares: Arc::new(Shares::new(Some(memory), parts)) })
     }
 
@@ -101,7 +101,7 @@ impl Arena {
         let size = rustix::fs::fstat(fd).map_err(|error| system(error, "measure"))?.st_size;
         let len = usize::try_from(size).map_err(|_| Error::invalid("the shared memory has no size"))?;
         let map = Arc::new(Map::new(fd, len)?);
-        Ok(Self { map, shares: Arc::new(Shares::new(None, Parts::default())) })
+        Ok(Self { map, shares: Arc::new(Shares::new(None, ArenaParts::default())) })
     }
 
     /// The descriptor, to be handed to another process; only the process that made the arena has it.
@@ -186,7 +186,7 @@ impl Arena {
         if memory.is_empty() || overlaps(&loans, place, memory.len()) {
             return Err(memory);
         }
-        loans.insert(place, Lent::Out(memory));
+        loans.insert(place, Loaned::Out(memory));
         Ok(loan)
     }
 
@@ -196,7 +196,7 @@ impl Arena {
     #[must_use]
     pub fn reclaim(&self, loan: Loan) -> Option<BufferMut> {
         match lock(&self.shares.loans).remove(&usize::try_from(loan.offset).ok()?) {
-            Some(Lent::Out(memory)) => Some(memory),
+            Some(Loaned::Out(memory)) => Some(memory),
             _ => None,
         }
     }
@@ -224,7 +224,7 @@ impl Arena {
         if is_lane || overlaps(&loans, start, end - start) {
             return Err(Error::invalid(format!("{loan:?} is in use already")));
         }
-        loans.insert(start, Lent::In(end - start));
+        loans.insert(start, Loaned::In(end - start));
         drop(loans);
         let registered = Registered { shares: Arc::clone(&self.shares), start };
         Ok(Borrowed::memory(Arc::clone(&self.map), start..end, registered))
@@ -234,7 +234,7 @@ impl Arena {
     pub(super) fn borrowed(&self, bytes: &[u8]) -> Option<Loan> {
         let place = self.map.place_of(bytes)?;
         let loans = lock(&self.shares.loans);
-        let (start, Lent::In(len)) = loans.range(..=place).next_back()? else { return None };
+        let (start, Loaned::In(len)) = loans.range(..=place).next_back()? else { return None };
         (place + bytes.len() <= start + len).then_some(Loan { offset: place as u64, len: bytes.len() as u64 })
     }
 
@@ -245,11 +245,11 @@ impl Arena {
         let mut loans = lock(&self.shares.loans);
         let (start, lent) = loans.range_mut(..=place).next_back()?;
         let whole = match lent {
-            Lent::In(_) => return None,
-            Lent::Back(whole) => whole.clone(),
-            Lent::Out(memory) => {
+            Loaned::In(_) => return None,
+            Loaned::Back(whole) => whole.clone(),
+            Loaned::Out(memory) => {
                 let whole = std::mem::replace(memory, BufferMut::zeroed(0)).freeze();
-                *lent = Lent::Back(whole.clone());
+                *lent = Loaned::Back(whole.clone());
                 whole
             }
         };
@@ -259,12 +259,12 @@ impl Arena {
 }
 
 impl Shares {
-    fn new(memory: Option<OwnedFd>, parts: Parts) -> Self {
+    fn new(memory: Option<OwnedFd>, parts: ArenaParts) -> Self {
         Self { memory, parts: Mutex::new(parts), loans: Mutex::default() }
     }
 }
 
-impl Parts {
+impl ArenaParts {
     /// The first part that is long enough.
     fn take(&mut self, len: usize) -> Option<Range<usize>> {
         let (&start, &end) = self.free.iter().find(|(start, end)| **end - **start >= len)?;
@@ -330,11 +330,11 @@ impl Drop for Registered {
     }
 }
 
-fn overlaps(loans: &BTreeMap<usize, Lent>, start: usize, len: usize) -> bool {
-    let length = |lent: &Lent| match lent {
-        Lent::Out(memory) => memory.len(),
-        Lent::Back(buffer) => buffer.len(),
-        Lent::In(len) => *len,
+fn overlaps(loans: &BTreeMap<usize, Loaned>, start: usize, len: usize) -> bool {
+    let length = |lent: &Loaned| match lent {
+        Loaned::Out(memory) => memory.len(),
+        Loaned::Back(buffer) => buffer.len(),
+        Loaned::In(len) => *len,
     };
     let before = loans.range(..start + len).next_back();
     before.is_some_and(|(at, lent)| at + length(lent) > start)

@@ -9,7 +9,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"FBQ1");
 
 /// The first packet of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct PacketHeader {
     pub(super) items: u64,
     pub(super) bytes: u64,
     /// How long the control bytes at the start of the body are.
@@ -17,12 +17,12 @@ pub(super) struct Header {
     /// How many places follow them.
     pub(super) parts: u32,
     /// Where the body is; within this packet if there is none.
-    pub(super) body: Option<Place>,
+    pub(super) body: Option<BytesAt>,
 }
 
 /// Where bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum BytesAt {
     /// In a block of the sender's lane: the block's number, where it begins and ends in the arena, and the part of it.
     Block { slot: u32, start: u64, end: u64, offset: u64, len: u64 },
     /// As `Block`, in the receiver's own lane: it comes back from where it was sent.
@@ -38,7 +38,7 @@ pub(super) const HEADER: usize = 29;
 /// The length of a written place.
 pub(super) const PLACE: usize = 37;
 
-impl Header {
+impl PacketHeader {
     pub(super) fn write(&self, to: &mut Vec<u8>) {
         to.extend_from_slice(&MAGIC.to_le_bytes());
         to.extend_from_slice(&self.items.to_le_bytes());
@@ -64,7 +64,7 @@ impl Header {
         let parts = u32::from_le_bytes(take(&mut rest)?);
         let body = match take(&mut rest)? {
             [0] => None,
-            [1] => Some(Place::read(&mut rest)?),
+            [1] => Some(BytesAt::read(&mut rest)?),
             [other] => {
                 return Err(Error::corrupt(format!("a message's body is of the unknown kind {other}")));
             }
@@ -73,7 +73,7 @@ impl Header {
     }
 }
 
-impl Place {
+impl BytesAt {
     pub(super) fn write(&self, to: &mut Vec<u8>) {
         let (kind, slot, words) = match *self {
             Self::Block { slot, start, end, offset, len } => (0, slot, [start, end, offset, len]),
@@ -117,21 +117,21 @@ mod tests {
     fn headers_and_places_come_back_and_cut_ones_are_refused() {
         let places = [
             None,
-            Some(Place::Block { slot: 7, start: 4096, end: 8192, offset: 64, len: 100 }),
-            Some(Place::Back { slot: 7, start: 4096, end: 8192, offset: 64, len: 100 }),
-            Some(Place::Loan { offset: 1 << 40, len: 3 }),
-            Some(Place::Stream { len: u64::MAX }),
+            Some(BytesAt::Block { slot: 7, start: 4096, end: 8192, offset: 64, len: 100 }),
+            Some(BytesAt::Back { slot: 7, start: 4096, end: 8192, offset: 64, len: 100 }),
+            Some(BytesAt::Loan { offset: 1 << 40, len: 3 }),
+            Some(BytesAt::Stream { len: u64::MAX }),
         ];
         for body in places {
-            let header = Header { items: 3, bytes: 1 << 33, head: 4, parts: 5, body };
+            let header = PacketHeader { items: 3, bytes: 1 << 33, head: 4, parts: 5, body };
             let mut written = Vec::new();
             header.write(&mut written);
             assert_eq!(written.len(), HEADER + body.map_or(0, |_| PLACE));
-            let (read, rest) = Header::read(&written).unwrap();
+            let (read, rest) = PacketHeader::read(&written).unwrap();
             assert_eq!((read, rest.len()), (header, 0));
-            assert!((0..written.len()).all(|len| Header::read(&written[..len]).is_err()));
+            assert!((0..written.len()).all(|len| PacketHeader::read(&written[..len]).is_err()));
             written[0] ^= 1;
-            assert!(Header::read(&written).is_err());
+            assert!(PacketHeader::read(&written).is_err());
         }
     }
 }

@@ -18,7 +18,7 @@ use rustix::{
 use super::{
     arena::{Arena, Loan},
     lane::Lane,
-    packet::{Header, PACKET, PLACE, Place},
+    packet::{BytesAt, PACKET, PLACE, PacketHeader},
     shared::Block,
 };
 use crate::queue::{Message, Received, Receiver, ended, ending, lost};
@@ -40,10 +40,10 @@ pub struct ProcessReceiver {
 
 /// A message of which the rest has not come yet.
 struct Coming {
-    header: Header,
+    header: PacketHeader,
     body: Option<Buffer>,
     /// The places not looked at yet, the next one last.
-    places: Vec<Place>,
+    places: Vec<BytesAt>,
     parts: Vec<Buffer>,
     /// The whole of each block in this message, by whose it is and its number.
     blocks: HashMap<(bool, u32), (Range<usize>, Buffer)>,
@@ -114,7 +114,7 @@ impl ProcessReceiver {
             return Ok(None);
         }
         let Some(coming) = self.coming.take() else { return Ok(None) };
-        let Header { items, bytes, head, parts, .. } = coming.header;
+        let PacketHeader { items, bytes, head, parts, .. } = coming.header;
         let body = coming.body.as_deref().unwrap_or_default();
         let (head, rest) = body.split_at_checked(head as usize).ok_or_else(short)?;
         let flat = rest.get(parts as usize * PLACE..).ok_or_else(short)?;
@@ -173,7 +173,7 @@ fn part_of(block: &Buffer, offset: u64, len: u64) -> Result<Buffer> {
 
 impl Coming {
     fn start(packet: &[u8]) -> Result<Self> {
-        let (header, rest) = Header::read(packet)?;
+        let (header, rest) = PacketHeader::read(packet)?;
         let mut coming = Self {
             header,
             body: None,
@@ -196,7 +196,7 @@ impl Coming {
             return Err(short());
         }
         for _ in 0..self.header.parts {
-            self.places.push(Place::read(&mut rest)?);
+            self.places.push(BytesAt::read(&mut rest)?);
         }
         self.places.reverse();
         self.body = Some(body);
@@ -225,22 +225,22 @@ impl Coming {
             }
             match self.places.pop() {
                 None => return Ok(true),
-                Some(Place::Stream { len }) => {
+                Some(BytesAt::Stream { len }) => {
                     let len = usize::try_from(len).map_err(|_| short())?;
                     // More is taken only as it comes.
                     let bytes = Vec::with_capacity(len.min(64 << 20));
                     self.stream = Some(Stream { bytes, len });
                 }
-                Some(Place::Loan { offset, len }) => {
+                Some(BytesAt::Loan { offset, len }) => {
                     let loan = Loan { offset, len };
                     let found = arena.returned(loan);
                     self.found(found.ok_or_else(|| Error::corrupt(format!("{loan:?} was not lent")))?)?;
                 }
-                Some(Place::Block { slot, start, end, offset, len }) => {
+                Some(BytesAt::Block { slot, start, end, offset, len }) => {
                     let block = self.block(lane, false, slot, [start, end])?;
                     self.found(part_of(&block, offset, len)?)?;
                 }
-                Some(Place::Back { slot, start, end, offset, len }) => {
+                Some(BytesAt::Back { slot, start, end, offset, len }) => {
                     let block = self.block(own, true, slot, [start, end])?;
                     self.found(part_of(&block, offset, len)?)?;
                 }
@@ -355,7 +355,7 @@ mod tests {
         first
     }
 
-    fn written(header: Header, places: &[Place], rest: &[u8]) -> Vec<u8> {
+    fn written(header: PacketHeader, places: &[BytesAt], rest: &[u8]) -> Vec<u8> {
         let mut packet = Vec::new();
         header.write(&mut packet);
         places.iter().for_each(|place| place.write(&mut packet));
@@ -365,7 +365,7 @@ mod tests {
 
     /// A chunk without samples.
     const EMPTY: [u8; 4] = [0; 4];
-    const PLAIN: Header = Header { items: 1, bytes: 4, head: 0, parts: 0, body: None };
+    const PLAIN: PacketHeader = PacketHeader { items: 1, bytes: 4, head: 0, parts: 0, body: None };
 
     #[track_caller]
     fn is_corrupt(packets: &[&[u8]]) {
@@ -375,14 +375,14 @@ mod tests {
     #[test]
     fn forged_headers_and_places_are_refused() {
         assert!(forged(&[&written(PLAIN, &[], &EMPTY)]).unwrap().is_some());
-        is_corrupt(&[&written(Header { head: 5, ..PLAIN }, &[], &EMPTY)]);
-        is_corrupt(&[&written(Header { parts: 1, ..PLAIN }, &[], &EMPTY)]);
-        is_corrupt(&[&written(Header { head: u32::MAX, parts: u32::MAX, ..PLAIN }, &[], &EMPTY)]);
+        is_corrupt(&[&written(PacketHeader { head: 5, ..PLAIN }, &[], &EMPTY)]);
+        is_corrupt(&[&written(PacketHeader { parts: 1, ..PLAIN }, &[], &EMPTY)]);
+        is_corrupt(&[&written(PacketHeader { head: u32::MAX, parts: u32::MAX, ..PLAIN }, &[], &EMPTY)]);
         is_corrupt(&[&written(PLAIN, &[], &[7; 60])]);
         is_corrupt(&[&[0; HEADER]]);
         is_corrupt(&[&[1; PACKET + 1]]);
         let lane = 1 << 20;
-        let block = |slot, start, end, offset, len| Place::Block { slot, start, end, offset, len };
+        let block = |slot, start, end, offset, len| BytesAt::Block { slot, start, end, offset, len };
         for place in [
             block(0, 0, 4096, 0, 1),
             block(0, lane + 8192, u64::MAX, 0, 1),
@@ -391,19 +391,19 @@ mod tests {
             block(64, lane + 12288, lane + 16384, 0, 1),
             block(0, lane + 12288, lane + 16384, 1, 4096),
             block(0, lane + 12288, lane + 16384, u64::MAX, 2),
-            Place::Back { slot: 0, start: lane + 12288, end: lane + 16384, offset: 0, len: 1 },
-            Place::Back { slot: 0, start: 12288, end: 16384, offset: 4096, len: 1 },
-            Place::Loan { offset: lane, len: 1 },
-            Place::Loan { offset: u64::MAX, len: u64::MAX },
+            BytesAt::Back { slot: 0, start: lane + 12288, end: lane + 16384, offset: 0, len: 1 },
+            BytesAt::Back { slot: 0, start: 12288, end: 16384, offset: 4096, len: 1 },
+            BytesAt::Loan { offset: lane, len: 1 },
+            BytesAt::Loan { offset: u64::MAX, len: u64::MAX },
         ] {
-            is_corrupt(&[&written(Header { parts: 1, ..PLAIN }, &[place], &EMPTY)]);
-            is_corrupt(&[&written(Header { body: Some(place), ..PLAIN }, &[], &[])]);
+            is_corrupt(&[&written(PacketHeader { parts: 1, ..PLAIN }, &[place], &EMPTY)]);
+            is_corrupt(&[&written(PacketHeader { body: Some(place), ..PLAIN }, &[], &[])]);
         }
     }
 
     #[test]
     fn forged_streams_are_refused() {
-        let stream = |len| written(Header { body: Some(Place::Stream { len }), ..PLAIN }, &[], &[]);
+        let stream = |len| written(PacketHeader { body: Some(BytesAt::Stream { len }), ..PLAIN }, &[], &[]);
         assert!(forged(&[&stream(4), &EMPTY]).unwrap().is_some());
         is_corrupt(&[&stream(3), &EMPTY]);
         // It never came.
@@ -416,8 +416,8 @@ mod tests {
     fn noise_is_an_error() {
         let mut random = Rng::new(5, 6);
         let place =
-            Place::Block { slot: 1, start: 12288 + (1 << 20), end: (1 << 20) + 20000, offset: 4, len: 100 };
-        let good = written(Header { parts: 1, ..PLAIN }, &[place], &EMPTY);
+            BytesAt::Block { slot: 1, start: 12288 + (1 << 20), end: (1 << 20) + 20000, offset: 4, len: 100 };
+        let good = written(PacketHeader { parts: 1, ..PLAIN }, &[place], &EMPTY);
         for _ in 0..2000 {
             let mut packet = good.clone();
             for _ in 0..1 + random.below(6) {

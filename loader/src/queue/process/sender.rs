@@ -16,7 +16,7 @@ use super::{
     arena::{Arena, Loan},
     heap::Heap,
     lane::Lane,
-    packet::{HEADER, Header, PACKET, Place},
+    packet::{BytesAt, HEADER, PACKET, PacketHeader},
     shared::Block,
 };
 use crate::{
@@ -44,7 +44,7 @@ pub struct ProcessSender {
 /// The places of one message, with the holds that go over to the receiver when it is sent.
 #[derive(Default)]
 struct Placed {
-    places: Vec<Place>,
+    places: Vec<BytesAt>,
     holds: Vec<Block>,
     /// What goes through the socket, in order: no shared memory was left for it.
     stream: Vec<Buffer>,
@@ -130,7 +130,7 @@ impl ProcessSender {
         self.body.extend_from_slice(&message.head);
         placed.places.iter().for_each(|place| place.write(&mut self.body));
         self.body.extend_from_slice(&self.encoder.flat);
-        let mut header = Header { items: load.items, bytes: load.bytes, head, parts, body: None };
+        let mut header = PacketHeader { items: load.items, bytes: load.bytes, head, parts, body: None };
         if HEADER + self.body.len() > PACKET {
             let body = Buffer::from(std::mem::take(&mut self.body));
             let Some(first) = self.place_all(std::slice::from_ref(&body), wait)? else { return Ok(false) };
@@ -164,7 +164,7 @@ impl ProcessSender {
         let mut placed = Placed::default();
         for part in parts {
             let Some((place, hold)) = self.place(part, wait)? else { return Ok(None) };
-            if matches!(place, Place::Stream { .. }) {
+            if matches!(place, BytesAt::Stream { .. }) {
                 placed.stream.push(part.clone());
             }
             placed.places.push(place);
@@ -174,28 +174,28 @@ impl ProcessSender {
     }
 
     /// Where one part lies, or is copied to, with the hold that the receiver gets.
-    fn place(&self, part: &Buffer, wait: bool) -> Result<Option<(Place, Option<Block>)>> {
+    fn place(&self, part: &Buffer, wait: bool) -> Result<Option<(BytesAt, Option<Block>)>> {
         let len = part.len() as u64;
         if let Some(Loan { offset, len }) = self.arena.borrowed(part) {
-            return Ok(Some((Place::Loan { offset, len }, None)));
+            return Ok(Some((BytesAt::Loan { offset, len }, None)));
         }
         let at = self.lane().map().place_of(part).unwrap_or_default();
         if let Some(block) = self.heap.hold(part) {
             let offset = (at - block.range().start) as u64;
             let [start, end] = block.ends();
-            return Ok(Some((Place::Block { slot: block.slot(), start, end, offset, len }, Some(block))));
+            return Ok(Some((BytesAt::Block { slot: block.slot(), start, end, offset, len }, Some(block))));
         }
         if let Some(block) = self.hold_back(part) {
             let offset = (at - block.range().start) as u64;
             let [start, end] = block.ends();
-            return Ok(Some((Place::Back { slot: block.slot(), start, end, offset, len }, Some(block))));
+            return Ok(Some((BytesAt::Back { slot: block.slot(), start, end, offset, len }, Some(block))));
         }
         match self.copy(part, wait)? {
             Some(block) => {
                 let [start, end] = block.ends();
-                Ok(Some((Place::Block { slot: block.slot(), start, end, offset: 0, len }, Some(block))))
+                Ok(Some((BytesAt::Block { slot: block.slot(), start, end, offset: 0, len }, Some(block))))
             }
-            None if wait => Ok(Some((Place::Stream { len }, None))),
+            None if wait => Ok(Some((BytesAt::Stream { len }, None))),
             None => Ok(None),
         }
     }

@@ -31,7 +31,7 @@ mod words;
 use loom::{sync::Arc, thread};
 
 use self::{
-    gate::{Entry, Gate},
+    gate::{Admission, Gate},
     sync::{AtomicU32, Ordering},
     words::{Control, Slot},
 };
@@ -48,7 +48,7 @@ fn the_gate_lets_everything_in_once_and_never_too_much() {
             let (gate, inside) = (Arc::clone(&gate), Arc::clone(&inside));
             thread::spawn(move || {
                 for _ in 0..2 {
-                    assert_eq!(gate.enter(ONE), Entry::Open);
+                    assert_eq!(gate.enter(ONE), Admission::Open);
                     assert_eq!(inside.fetch_add(1, Ordering::AcqRel), 0, "two in a queue for one");
                 }
             })
@@ -61,8 +61,8 @@ fn the_gate_lets_everything_in_once_and_never_too_much() {
             gate.leave(ONE);
         }
         sender.join().unwrap();
-        assert_eq!(gate.try_enter(ONE), Entry::Open);
-        assert_eq!(gate.try_enter(ONE), Entry::Full);
+        assert_eq!(gate.try_enter(ONE), Admission::Open);
+        assert_eq!(gate.try_enter(ONE), Admission::Full);
     });
 }
 
@@ -71,7 +71,7 @@ fn whoever_waits_at_the_gate_learns_that_the_receiver_left_or_the_bounds_grew() 
     for grows in [false, true] {
         loom::model(move || {
             let gate = Arc::new(Gate::new(Bounds { items: 1, bytes: 10 }));
-            assert_eq!(gate.try_enter(ONE), Entry::Open);
+            assert_eq!(gate.try_enter(ONE), Admission::Open);
             let other = Arc::clone(&gate);
             let receiver = thread::spawn(move || {
                 if grows {
@@ -80,7 +80,7 @@ fn whoever_waits_at_the_gate_learns_that_the_receiver_left_or_the_bounds_grew() 
                     other.receiver_leaves();
                 }
             });
-            assert_eq!(gate.enter(ONE), if grows { Entry::Open } else { Entry::ReceiverGone });
+            assert_eq!(gate.enter(ONE), if grows { Admission::Open } else { Admission::ReceiverGone });
             receiver.join().unwrap();
         });
     }

@@ -8,13 +8,13 @@ use forebay_core::{Buffer, BufferMut, Context, DType, Error, ErrorKind, Result, 
 const DEPTH: u32 = 128;
 
 /// The values of one call. Each has the number of its place here, and stands behind the one that it is in.
-pub(super) struct Builder {
-    nodes: Vec<Node>,
+pub(super) struct CallValues {
+    nodes: Vec<ValueNode>,
     /// Memory that was asked for.
     blocks: Vec<BufferMut>,
 }
 
-struct Node {
+struct ValueNode {
     depth: u32,
     held: Held,
 }
@@ -23,20 +23,20 @@ enum Held {
     /// Not set yet.
     Nothing,
     Value(Value),
-    Data(Place, Form),
+    Data(CBytes, BytesKind),
     List(Vec<usize>),
     Struct(Vec<Str>, Vec<usize>),
 }
 
 /// Where bytes are.
-pub(super) enum Place {
+pub(super) enum CBytes {
     Buffer(Buffer),
     /// In one of the blocks, which nobody may share before the call is over.
     Block(usize, Range<usize>),
 }
 
 /// What bytes are.
-pub(super) enum Form {
+pub(super) enum BytesKind {
     Bytes,
     Tensor(DType, Vec<usize>),
 }
@@ -46,9 +46,9 @@ pub(super) fn broken(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Abi, message)
 }
 
-impl Builder {
+impl CallValues {
     pub(super) fn new() -> Self {
-        Self { nodes: vec![Node { depth: 0, held: Held::Nothing }], blocks: Vec::new() }
+        Self { nodes: vec![ValueNode { depth: 0, held: Held::Nothing }], blocks: Vec::new() }
     }
 
     /// Keeps memory that the plugin is to fill, and gives its place.
@@ -59,20 +59,20 @@ impl Builder {
     }
 
     /// The bytes at this address, where they lie in memory that was asked for.
-    pub(super) fn find(&self, address: usize, len: usize) -> Option<Place> {
+    pub(super) fn find(&self, address: usize, len: usize) -> Option<CBytes> {
         // What was asked for last is what is given, most of the time.
         self.blocks
             .iter()
             .enumerate()
             .rev()
-            .find_map(|(at, block)| Some(Place::Block(at, within(block, address, len)?)))
+            .find_map(|(at, block)| Some(CBytes::Block(at, within(block, address, len)?)))
     }
 
     pub(super) fn put(&mut self, at: u32, value: Value) -> Result<()> {
         self.set(at, Held::Value(value))
     }
 
-    pub(super) fn put_data(&mut self, at: u32, place: Place, form: Form) -> Result<()> {
+    pub(super) fn put_data(&mut self, at: u32, place: CBytes, form: BytesKind) -> Result<()> {
         self.set(at, Held::Data(place, form))
     }
 
@@ -109,7 +109,7 @@ impl Builder {
         self.add(fields, number)
     }
 
-    fn node(&mut self, at: u32) -> Result<&mut Node> {
+    fn node(&mut self, at: u32) -> Result<&mut ValueNode> {
         self.nodes.get_mut(at as usize).ok_or_else(|| broken(format!("there is no value {at} in this call")))
     }
 
@@ -123,7 +123,7 @@ impl Builder {
     }
 
     /// The value that one is added to, and the place and the number of the new one.
-    fn inside(&mut self, at: u32) -> Result<(&mut Node, usize, u32)> {
+    fn inside(&mut self, at: u32) -> Result<(&mut ValueNode, usize, u32)> {
         let new = self.nodes.len();
         let number = u32::try_from(new).ok().filter(|number| *number != c::FOREBAY_NONE);
         let node = self.node(at)?;
@@ -136,7 +136,7 @@ impl Builder {
 
     fn add(&mut self, parent: u32, number: u32) -> Result<u32> {
         let depth = self.node(parent)?.depth + 1;
-        self.nodes.push(Node { depth, held: Held::Nothing });
+        self.nodes.push(ValueNode { depth, held: Held::Nothing });
         Ok(number)
     }
 
@@ -167,8 +167,8 @@ impl Builder {
             built[at] = match node.held {
                 Held::Nothing => None,
                 Held::Value(value) => Some(value),
-                Held::Data(Place::Buffer(buffer), form) => Some(form.over(buffer, cx)?),
-                Held::Data(Place::Block(block, range), form) => {
+                Held::Data(CBytes::Buffer(buffer), form) => Some(form.over(buffer, cx)?),
+                Held::Data(CBytes::Block(block, range), form) => {
                     let buffer = blocks.get(block).and_then(|block| block.get(range));
                     Some(form.over(buffer.ok_or_else(|| Error::bug("a block of memory is gone"))?, cx)?)
                 }
@@ -204,7 +204,7 @@ fn take_fields(built: &mut [Option<Value>], names: &[Str], at: &[usize]) -> Resu
     take(built, at, |index| format!("field `{}`", names[index]))
 }
 
-impl Form {
+impl BytesKind {
     fn over(self, data: Buffer, cx: &Context) -> Result<Value> {
         let Self::Tensor(dtype, shape) = self else { return Ok(data.into()) };
         // Readers of tensors may count on aligned elements; a part of a file lies anywhere.

@@ -14,15 +14,15 @@ use forebay_core::{
     },
 };
 
-use super::builder::{Builder, Form, Place, broken, within};
+use super::builder::{BytesKind, CBytes, CallValues, broken, within};
 
 /// What one call has: the face that C sees comes first, so that a pointer to it is one to all.
 #[repr(C)]
-pub(super) struct Host<'a> {
+pub(super) struct CHost<'a> {
     face: ForebayHost,
     cx: Context<'a>,
     input: Option<&'a Buffer>,
-    builder: Builder,
+    builder: CallValues,
     key: Option<Key>,
     number: Option<u64>,
     /// The first failure.
@@ -30,14 +30,14 @@ pub(super) struct Host<'a> {
 }
 
 /// What a call of `next` gave.
-pub(super) struct Given {
+pub(super) struct NextResult {
     pub(super) names: Vec<Str>,
     pub(super) values: Vec<Value>,
     pub(super) key: Option<Key>,
     pub(super) number: Option<u64>,
 }
 
-impl<'a> Host<'a> {
+impl<'a> CHost<'a> {
     pub(super) fn new(cx: &Context<'a>, input: Option<&'a Buffer>) -> Self {
         let face = ForebayHost {
             size: size_of::<ForebayHost>(),
@@ -65,7 +65,7 @@ impl<'a> Host<'a> {
             set_key,
             set_number,
         };
-        Self { face, cx: *cx, input, builder: Builder::new(), key: None, number: None, failed: None }
+        Self { face, cx: *cx, input, builder: CallValues::new(), key: None, number: None, failed: None }
     }
 
     /// What C is given. The host is reached by nothing else until the call is over.
@@ -85,13 +85,13 @@ impl<'a> Host<'a> {
         self.builder.value(&self.cx)
     }
 
-    pub(super) fn into_sample(self) -> Result<Given> {
+    pub(super) fn into_sample(self) -> Result<NextResult> {
         let (names, values) = self.builder.fields(&self.cx)?;
-        Ok(Given { names, values, key: self.key, number: self.number })
+        Ok(NextResult { names, values, key: self.key, number: self.number })
     }
 
     /// Where the bytes of `data` are, and who gives them back.
-    fn place(&self, data: ForebayData) -> Result<Place> {
+    fn place(&self, data: ForebayData) -> Result<CBytes> {
         // First of all: from here on they are given back whatever happens.
         let owned = Owned::new(data);
         if owned.data.bytes.is_null() && owned.data.len > 0 {
@@ -101,14 +101,14 @@ impl<'a> Host<'a> {
             return Err(broken(format!("gave {} bytes, more than there can be", owned.data.len)));
         }
         if owned.data.len == 0 {
-            return Ok(Place::Buffer(Buffer::EMPTY));
+            return Ok(CBytes::Buffer(Buffer::EMPTY));
         }
         if owned.data.release.is_some() {
-            return Ok(Place::Buffer(Buffer::from_owner(owned)));
+            return Ok(CBytes::Buffer(Buffer::from_owner(owned)));
         }
         let (address, len) = (owned.data.bytes.addr(), owned.data.len);
         let part = |input: &Buffer| input.get(within(input, address, len)?);
-        self.input.and_then(part).map(Place::Buffer).or_else(|| self.builder.find(address, len)).ok_or_else(
+        self.input.and_then(part).map(CBytes::Buffer).or_else(|| self.builder.find(address, len)).ok_or_else(
             || broken("gave bytes without a release, which are neither the input's nor of `alloc`"),
         )
     }
@@ -181,16 +181,16 @@ impl Drop for Owned {
 }
 
 /// Runs `work` with the host behind a face, and keeps its failure.
-fn with<T>(host: *mut ForebayHost, otherwise: T, work: impl FnOnce(&mut Host<'_>) -> Result<T>) -> T {
+fn with<T>(host: *mut ForebayHost, otherwise: T, work: impl FnOnce(&mut CHost<'_>) -> Result<T>) -> T {
     // SAFETY: null, or what `face` gave, which is reached by nothing else during a call of the plugin.
-    let Some(host) = (unsafe { host.cast::<Host<'_>>().as_mut() }) else { return otherwise };
+    let Some(host) = (unsafe { host.cast::<CHost<'_>>().as_mut() }) else { return otherwise };
     work(host).unwrap_or_else(|error| {
         host.failed.get_or_insert(error);
         otherwise
     })
 }
 
-fn done(host: *mut ForebayHost, work: impl FnOnce(&mut Host<'_>) -> Result<()>) -> i32 {
+fn done(host: *mut ForebayHost, work: impl FnOnce(&mut CHost<'_>) -> Result<()>) -> i32 {
     with(host, c::FOREBAY_BUG, |host| work(host).map(|()| c::FOREBAY_OK))
 }
 
@@ -275,7 +275,7 @@ unsafe extern "C" fn put_text(host: *mut ForebayHost, at: u32, text: *const c_ch
 unsafe extern "C" fn put_bytes(host: *mut ForebayHost, at: u32, data: ForebayData) -> i32 {
     done(host, |host| {
         let place = host.place(data)?;
-        host.builder.put_data(at, place, Form::Bytes)
+        host.builder.put_data(at, place, BytesKind::Bytes)
     })
 }
 
@@ -304,7 +304,7 @@ unsafe extern "C" fn put_tensor(
             .map(axis)
             .collect::<Result<_, _>>()
             .map_err(|_| broken(format!("gave a tensor with a negative axis: {shape:?}")))?;
-        host.builder.put_data(at, place, Form::Tensor(dtype, shape))
+        host.builder.put_data(at, place, BytesKind::Tensor(dtype, shape))
     })
 }
 

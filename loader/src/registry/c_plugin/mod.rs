@@ -15,7 +15,7 @@ use forebay_core::{
     State, Str, Value, Wanted, abi::Pipe, shim,
 };
 
-use self::{options::Options, tables::Tables};
+use self::{options::COptions, tables::Tables};
 use super::Manifest;
 use crate::graph::OptionSpec;
 
@@ -55,7 +55,7 @@ impl CPlugin {
         let inner = &self.0;
         let at = inner.tables.decoders.iter().position(|decoder| decoder.name == name);
         let (at, specs) = find(at, &inner.decoders)?;
-        let opened = inner.tables.decoders[at].open(&Options::new(options, specs)?)?;
+        let opened = inner.tables.decoders[at].open(&COptions::new(options, specs)?)?;
         let place = format!("{name} of {}", inner.label);
         Ok(AnyDecoder::new(shim::decoder(CDecoder { opened, place })))
     }
@@ -68,7 +68,7 @@ impl CPlugin {
         let inner = &self.0;
         let at = inner.tables.sources.iter().position(|source| source.name == name);
         let (at, specs) = find(at, &inner.sources)?;
-        let opened = inner.tables.sources[at].open(&Options::new(options, specs)?)?;
+        let opened = inner.tables.sources[at].open(&COptions::new(options, specs)?)?;
         let (origin, schema) = (Str::from(name), Schema::empty());
         Ok(shim::source(CSource { opened, origin, schema, calls: 0 }))
     }

@@ -15,7 +15,7 @@ use crate::graph::OptionSpec;
 
 /// The options of one thing. The face that C sees comes first, so that a pointer to it is one to all.
 #[repr(C)]
-pub(super) struct Options {
+pub(super) struct COptions {
     face: ForebayOptions,
     values: Map<String, Value>,
     texts: BTreeMap<String, CString>,
@@ -23,7 +23,7 @@ pub(super) struct Options {
     _json: CString,
 }
 
-impl Options {
+impl COptions {
     /// The options in a JSON object, and the defaults of those that are not in there.
     pub(super) fn new(json: &str, specs: &[OptionSpec]) -> Result<Self> {
         let mut values: Map<String, Value> = serde_json::from_str(json)
@@ -65,10 +65,10 @@ impl Options {
 fn with<T>(
     options: *const ForebayOptions,
     name: *const c_char,
-    find: impl FnOnce(&Options, &str) -> Option<T>,
+    find: impl FnOnce(&COptions, &str) -> Option<T>,
 ) -> Option<T> {
     // SAFETY: null, or what `face` gave, which lives as long as the call of `open`.
-    let given = unsafe { options.cast::<Options>().as_ref() }?;
+    let given = unsafe { options.cast::<COptions>().as_ref() }?;
     // SAFETY: the header asks for text that ends with a zero.
     find(given, unsafe { text(name, "name of an option") }.ok()?)
 }

@@ -18,8 +18,8 @@ use forebay_core::{
 
 use super::{
     builder::broken,
-    host::{self, Host, no_error, verdict},
-    options::Options,
+    host::{self, CHost, no_error, verdict},
+    options::COptions,
 };
 use crate::registry::{Manifest, library};
 
@@ -41,34 +41,34 @@ pub(super) struct Entry<T> {
 }
 
 // SAFETY: tables are functions and names that live for ever and never change.
-unsafe impl<T: Table> Send for Entry<T> {}
+unsafe impl<T: CTable> Send for Entry<T> {}
 // SAFETY: as above.
-unsafe impl<T: Table> Sync for Entry<T> {}
+unsafe impl<T: CTable> Sync for Entry<T> {}
 
 /// A table that begins with its size in bytes, and for which all zeros are a value: numbers, pointers and functions or null.
 ///
 /// # Safety
 /// The type is just that.
-unsafe trait Table: Copy {
+unsafe trait CTable: Copy {
     const NAME: &'static str;
     /// Its bytes in version 1.0.
     const FIRST: usize;
 }
 
 // SAFETY: as asked for, here and below; the test `layout` of the ABI holds what they have.
-unsafe impl Table for ForebayPlugin {
+unsafe impl CTable for ForebayPlugin {
     const NAME: &'static str = "ForebayPlugin";
     const FIRST: usize = 40;
 }
 
 // SAFETY: as above.
-unsafe impl Table for ForebayDecoder {
+unsafe impl CTable for ForebayDecoder {
     const NAME: &'static str = "ForebayDecoder";
     const FIRST: usize = 48;
 }
 
 // SAFETY: as above.
-unsafe impl Table for ForebaySource {
+unsafe impl CTable for ForebaySource {
     const NAME: &'static str = "ForebaySource";
     const FIRST: usize = 72;
 }
@@ -77,7 +77,7 @@ unsafe impl Table for ForebaySource {
 ///
 /// # Safety
 /// Null, or a table of the plugin, whose first word is its size in bytes.
-unsafe fn read<T: Table>(at: *const T) -> Result<T> {
+unsafe fn read<T: CTable>(at: *const T) -> Result<T> {
     if at.is_null() || !at.is_aligned() {
         return Err(broken(format!("its {} is at {at:?}", T::NAME)));
     }
@@ -92,7 +92,7 @@ unsafe fn read<T: Table>(at: *const T) -> Result<T> {
         )));
     }
     let mut table = MaybeUninit::<T>::zeroed();
-    // SAFETY: so many bytes are there on both sides, and all zeros are a value of the type (`Table`).
+    // SAFETY: so many bytes are there on both sides, and all zeros are a value of the type (`CTable`).
     Ok(unsafe {
         ptr::copy_nonoverlapping(at.cast::<u8>(), table.as_mut_ptr().cast(), size.min(size_of::<T>()));
         table.assume_init()
@@ -122,7 +122,7 @@ impl Tables {
 }
 
 /// A table that stands in a list under its name.
-trait Listed: Table {
+trait Listed: CTable {
     fn name(&self) -> *const c_char;
     /// A function that it must have and has not.
     fn lacks(&self) -> Option<&'static str>;
@@ -215,7 +215,7 @@ type Open = unsafe extern "C" fn(*const ForebayOptions, *mut *mut c_void, *mut F
 fn open(
     open: Option<Open>,
     close: Option<unsafe extern "C" fn(*mut c_void)>,
-    options: &Options,
+    options: &COptions,
 ) -> Result<Instance> {
     let mut place = ptr::null_mut();
     let Some(open) = open else { return Ok(Instance { place, close: None }) };
@@ -247,7 +247,7 @@ unsafe impl Send for OpenDecoder {}
 unsafe impl Sync for OpenDecoder {}
 
 impl Entry<ForebayDecoder> {
-    pub(super) fn open(&self, options: &Options) -> Result<OpenDecoder> {
+    pub(super) fn open(&self, options: &COptions) -> Result<OpenDecoder> {
         let instance = open(self.table.open, self.table.close, options)?;
         Ok(OpenDecoder { table: self.table, instance })
     }
@@ -274,7 +274,7 @@ impl OpenDecoder {
             extension: extension.as_ptr(),
             dtype: if wanted.dtype == DType::ANY { 0 } else { u32::from_le_bytes([code, bits, low, high]) },
         };
-        let (mut host, mut error) = (Host::new(cx, Some(bytes)), no_error());
+        let (mut host, mut error) = (CHost::new(cx, Some(bytes)), no_error());
         // SAFETY: as for `probe`.
         let status = unsafe { decode(self.instance.place, &raw const input, host.face(), &raw mut error) };
         refuse_end("decode", host.verdict("decode", status, &error)?)?;
@@ -292,7 +292,7 @@ pub(super) struct OpenSource {
 unsafe impl Send for OpenSource {}
 
 impl Entry<ForebaySource> {
-    pub(super) fn open(&self, options: &Options) -> Result<OpenSource> {
+    pub(super) fn open(&self, options: &COptions) -> Result<OpenSource> {
         let instance = open(self.table.open, self.table.close, options)?;
         Ok(OpenSource { table: self.table, instance })
     }
@@ -307,7 +307,7 @@ impl OpenSource {
     }
 
     /// The next sample, or nothing at the end.
-    pub(super) fn next(&mut self, cx: &Context) -> Result<Option<host::Given>> {
+    pub(super) fn next(&mut self, cx: &Context) -> Result<Option<host::NextResult>> {
         let (host, is_end) = self.call("next", self.table.next, cx)?;
         if is_end { Ok(None) } else { host.into_sample().map(Some) }
     }
@@ -317,9 +317,9 @@ impl OpenSource {
         name: &'static str,
         call: Option<InContext>,
         cx: &Context<'a>,
-    ) -> Result<(Host<'a>, bool)> {
+    ) -> Result<(CHost<'a>, bool)> {
         let Some(call) = call else { return Err(broken(format!("has no function {name}"))) };
-        let (mut host, mut error) = (Host::new(cx, None), no_error());
+        let (mut host, mut error) = (CHost::new(cx, None), no_error());
         // SAFETY: the instance is of this table, `&mut` keeps other calls away, and all arguments live through the call.
         let status = unsafe { call(self.instance.place, host.face(), &raw mut error) };
         let is_end = host.verdict(name, status, &error)?;
@@ -367,7 +367,7 @@ impl OpenSource {
         let Some(restore) = self.table.restore else {
             return Err(Error::unsupported("this source does not save its position"));
         };
-        let (mut host, mut error) = (Host::new(cx, None), no_error());
+        let (mut host, mut error) = (CHost::new(cx, None), no_error());
         // SAFETY: as for `call`.
         let status = unsafe {
             restore(self.instance.place, bytes.as_ptr().cast(), bytes.len(), host.face(), &raw mut error)

@@ -126,7 +126,7 @@ pub(super) const STATE: Check = Check {
         let loader = |executor| {
             // Each pipe says where it is after every call, and is called for one sample at a time, or for three.
             let chunk = if executor == Executor::Inline { 1 } else { 3 };
-            bench.builder(executor)?.chunk(chunk).marks(Duration::ZERO).build(&registry)
+            bench.builder(executor)?.chunk(chunk).checkpoint_every(Duration::ZERO).build(&registry)
         };
         let executors = [Executor::Inline, Executor::Threads(2)];
         let mut places = 0;

@@ -5,31 +5,31 @@ use std::collections::BTreeMap;
 use forebay_core::Error;
 
 use super::{
+    handoff_order::{HandoffOrder, Turn},
     parallel::Mapped,
     segment::Item,
-    usher::{Turn, Usher},
 };
 
 /// Chunks by number, in the order in which they were taken.
 #[derive(Default)]
-pub(super) struct Turns {
+pub(super) struct ReorderBuffer {
     next: u64,
     /// The number of the first of this pass.
     begun: u64,
     /// That number, and how many of this pass went on. In an ordered segment it is whose turn it is.
     due: u64,
-    done: BTreeMap<u64, Done>,
+    done: BTreeMap<u64, FinishedChunk>,
 }
 
 /// A chunk that waits for its turn.
-pub(super) struct Done {
+pub(super) struct FinishedChunk {
     /// The place of its first sample in the input.
     pub(super) at: u64,
     pub(super) item: Item,
     pub(super) mapped: Mapped,
 }
 
-impl Turns {
+impl ReorderBuffer {
     /// Begins a pass; chunks taken before belong to none any more.
     pub(super) fn start_pass(&mut self) {
         (self.begun, self.due) = (self.next, self.next);
@@ -52,7 +52,7 @@ impl Turns {
     }
 
     /// Takes a chunk that is done, or gives it back: it may be of a pass that was given up, or an error holds its number.
-    pub(super) fn put(&mut self, number: u64, done: Done) -> Result<(), Item> {
+    pub(super) fn put(&mut self, number: u64, done: FinishedChunk) -> Result<(), Item> {
         if number < self.begun || self.done.contains_key(&number) {
             return Err(done.item);
         }
@@ -62,7 +62,7 @@ impl Turns {
 
     /// An error from upstream takes a number like a chunk, so that it stays in its place.
     pub(super) fn fail(&mut self, number: u64, at: u64, error: Error) {
-        self.done.insert(number, Done { at, item: Item::Failed(error), mapped: Mapped::default() });
+        self.done.insert(number, FinishedChunk { at, item: Item::Failed(error), mapped: Mapped::default() });
     }
 
     /// The error that waits for chunks taken before it.
@@ -74,11 +74,11 @@ impl Turns {
     }
 
     /// Takes what goes on next, if it is there. An error goes after all chunks that were taken before it.
-    pub(super) fn pop(&mut self, usher: Option<&Usher>) -> Option<Done> {
-        let number = match usher.map(Usher::turn) {
+    pub(super) fn pop(&mut self, handoff_order: Option<&HandoffOrder>) -> Option<FinishedChunk> {
+        let number = match handoff_order.map(HandoffOrder::turn) {
             None => self.due,
             Some(turn) => {
-                let goes = |(number, done): &(&u64, &Done)| match (&done.item, turn) {
+                let goes = |(number, done): &(&u64, &FinishedChunk)| match (&done.item, turn) {
                     (Item::Failed(_), _) => **number == self.due,
                     (Item::Chunk(..), Turn::Any) => true,
                     // One that holds nothing is in nobody's way.

@@ -3,7 +3,7 @@
 use forebay_core::{Key, Waker};
 
 use super::{
-    super::{Chain, Fallen, chain::Stop, segment::Kind, solo::Death},
+    super::{Chain, CrashedSegment, chain::Stop, dedicated::Death, segment::SegmentKind},
     Table, Work,
 };
 
@@ -26,7 +26,7 @@ impl Table {
     /// nothing else runs before the next start.
     pub(crate) fn hand_in_dead(&mut self, at: usize, returned: Box<Chain>, death: Death) {
         let segment = &self.segments[at];
-        let given_up = segment.ended || matches!(segment.kind, Kind::Serial { missed: Some(_), .. });
+        let given_up = segment.ended || matches!(segment.kind, SegmentKind::Serial { missed: Some(_), .. });
         self.hand_in_chain(at, returned, Stop::Progress, Vec::new());
         if !given_up {
             self.pause();
@@ -36,15 +36,15 @@ impl Table {
 
     /// A thread crashed over this segment, and keeps all that it had. What waits for the consumer is still delivered, and nothing else runs
     /// before the segment runs elsewhere.
-    pub(crate) fn fall(&mut self, fallen: Fallen) {
+    pub(crate) fn fall(&mut self, crashed: CrashedSegment) {
         self.pause();
-        self.death.get_or_insert_with(|| Death { error: fallen.error.clone(), crashed: true });
-        self.fallen.get_or_insert(fallen);
+        self.death.get_or_insert_with(|| Death { error: crashed.error.clone(), crashed: true });
+        self.crashed.get_or_insert(crashed);
     }
 
     /// The segment that a thread crashed over, which is lost with it.
-    pub(crate) fn fallen(&self) -> Option<&Fallen> {
-        self.fallen.as_ref()
+    pub(crate) fn crashed(&self) -> Option<&CrashedSegment> {
+        self.crashed.as_ref()
     }
 
     /// What a worker was given: of how many samples which was the first.

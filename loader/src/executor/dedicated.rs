@@ -5,7 +5,7 @@
 //! back at once may follow. So no two ends ever wait for each other's room.
 //!
 //! Nothing is kept for a worker that dies. What it held is lost, and the epoch goes on where the consumer is, as after a
-//! snapshot: each node from its last mark before that.
+//! snapshot: each node from its last checkpoint before that.
 
 use std::{
     os::fd::{AsFd as _, OwnedFd},
@@ -22,9 +22,9 @@ use rustix::{
 use super::{
     Blame, Chain,
     chain::Stop,
-    crew::{Crew, Post, Worker},
     table::Table,
-    threads::Shared,
+    threads::SharedRun,
+    worker_pool::{DedicatedWorkerSpec, Worker, WorkerPool},
 };
 use crate::{
     queue::{Message, Sender as _},
@@ -63,7 +63,7 @@ impl Interrupt {
 }
 
 /// The thread of a worker that has a serial segment.
-pub(super) struct Solo {
+pub(super) struct DedicatedWorker {
     worker: Worker,
     segment: usize,
     interrupt: Interrupt,
@@ -71,12 +71,12 @@ pub(super) struct Solo {
     last: Option<Key>,
 }
 
-impl Solo {
-    pub(super) fn new(shared: Arc<Shared>, crew: Arc<Crew>, at: usize) -> Self {
-        let Post { segment, interrupt, .. } = &crew.solos[at];
+impl DedicatedWorker {
+    pub(super) fn new(shared: Arc<SharedRun>, worker_pool: Arc<WorkerPool>, at: usize) -> Self {
+        let DedicatedWorkerSpec { segment, interrupt, .. } = &worker_pool.dedicated[at];
         let (segment, interrupt) = (*segment, interrupt.clone());
-        let index = crew.count + at;
-        Self { worker: Worker::new(shared, crew, index), segment, interrupt, last: None }
+        let index = worker_pool.count + at;
+        Self { worker: Worker::new(shared, worker_pool, index), segment, interrupt, last: None }
     }
 
     /// Starts the worker and runs the segment in it, until the run is stopped; an error is one of the whole run.
@@ -91,7 +91,7 @@ impl Solo {
                     shared.hand_in_solo(|table| table.hand_in_chain(self.segment, chain, stop, given));
                 }
                 Err(error) if error.kind() == ErrorKind::Worker => {
-                    let death = self.bury(&chain, &error)?;
+                    let death = self.replace_dead(&chain, &error)?;
                     if begins {
                         chain.begin_again(); // Nothing was lost.
                     }
@@ -183,7 +183,7 @@ impl Solo {
         back.log.into_iter().for_each(|(level, line)| host.note(level, line));
         back.notes.into_iter().for_each(|(node, note)| host.count(node, note));
         back.lost.into_iter().for_each(|lost| host.add_lost(lost.into()));
-        chain.note_lines(&back.audit); // Before the marks behind them.
+        chain.note_lines(&back.audit); // Before the checkpoints behind them.
         if chain.note_news(back.news) {
             host.ask_for_trim();
         }
@@ -191,8 +191,8 @@ impl Solo {
     }
 
     /// The worker is dead: starts another, and says what it was.
-    fn bury(&mut self, chain: &Chain, error: &Error) -> Result<Death> {
-        let (how, crashed) = self.worker.mourn(error).map_err(|error| chain.blame().on(error))?;
+    fn replace_dead(&mut self, chain: &Chain, error: &Error) -> Result<Death> {
+        let (how, crashed) = self.worker.reap(error).map_err(|error| chain.blame().on(error))?;
         let last = self.last.take();
         let mut error = Error::new(ErrorKind::Worker, &how);
         if let Some(last) = last {
@@ -201,7 +201,8 @@ impl Solo {
         let error = self.worker.in_decoder(error);
         let error = chain.blame().on(error);
         if !self.worker.shared.is_stopped() {
-            let note = format!("{how}; another takes its place, and the epoch goes on from its last marks");
+            let note =
+                format!("{how}; another takes its place, and the epoch goes on from its last checkpoints");
             self.worker.shared.host().note(2, note);
             self.worker.start()?;
         }
@@ -218,7 +219,7 @@ pub(crate) fn unsendable(error: &Error, blame: &Blame) -> Error {
     blame.on(error)
 }
 
-impl Shared {
+impl SharedRun {
     /// Waits until this segment can run, which a worker of its own does; none once the run is stopped.
     fn take_solo(&self, segment: usize, worker: usize) -> Option<Box<Chain>> {
         let mut table = self.lock();

@@ -8,11 +8,11 @@ use std::{
 use forebay_core::{Chunk, Error, ErrorKind, Result, Waker};
 
 use super::{
-    Worker, heard,
+    WorkerPipes, heard,
     protocol::{Back, News, Reply, Request, Spot, pack, unpack},
 };
 use crate::{
-    executor::{Bell, Chain, Origin, Stop, unsendable},
+    executor::{Bell, Chain, StartPoint, Stop, unsendable},
     host::{Host, maps},
     queue::{
         Message, Receiver as _, Sender as _,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Runs the chain of `worker` until its loader is gone.
-pub(super) fn serve(mut worker: Worker, connection: Connection) -> Result<()> {
+pub(super) fn serve(mut worker: WorkerPipes, connection: Connection) -> Result<()> {
     let chain = worker.chain.take().ok_or_else(|| Error::bug("the worker has no serial segment"))?;
     let bell = Arc::new(Bell::default());
     let Connection { sender, receiver, .. } = connection;
@@ -32,10 +32,10 @@ pub(super) fn serve(mut worker: Worker, connection: Connection) -> Result<()> {
             let _ = give.send(Err(error)); // It fails when the process ends.
         }
     })?;
-    let mut solo = Solo { worker, chain, bell, sender };
+    let mut dedicated = ServedChain { worker, chain, bell, sender };
     for request in requests {
         let (request, chunk) = request?;
-        match solo.work(request, chunk) {
+        match dedicated.work(request, chunk) {
             Err(error) if error.kind() == ErrorKind::Worker => return Ok(()), // The loader is gone.
             worked => worked?,
         }
@@ -68,25 +68,25 @@ fn listen(
 }
 
 /// The chain, and who hears of it.
-struct Solo {
-    worker: Worker,
+struct ServedChain {
+    worker: WorkerPipes,
     chain: Box<Chain>,
     /// Rung by pipes that waited, and to come back.
     bell: Arc<Bell>,
     sender: ProcessSender,
 }
 
-impl Solo {
+impl ServedChain {
     fn work(&mut self, request: Request, mut chunk: Chunk) -> Result<()> {
         match request {
             Request::Start(epoch, spots) => {
-                let mut origins = vec![Origin::default(); self.worker.graph.nodes().len()];
+                let mut origins = vec![StartPoint::default(); self.worker.graph.nodes().len()];
                 for (link, spot) in self.chain.links().iter().zip(spots) {
                     origins[link.node] = spot.into();
                 }
                 self.chain.start(epoch, &origins);
                 // The loader has those that it begins at.
-                self.chain.links().iter().for_each(|link| drop(link.trail.take()));
+                self.chain.links().iter().for_each(|link| drop(link.checkpoint_log.take()));
             }
             Request::Give(port, ended) => {
                 let input = self.chain.ports.get_mut(port);
@@ -131,9 +131,15 @@ impl Solo {
             News {
                 work: (now.0.0 - before.0, now.0.1 - before.1, now.0.2 - before.2),
                 lost: now.1 - lost,
-                marks: link.trail.take().into_iter().filter(|_| !is_cut).map(Spot::from).collect(),
-                files: link.trail.take_files(),
-                uids: link.trail.take_uids(),
+                checkpoints: link
+                    .checkpoint_log
+                    .take()
+                    .into_iter()
+                    .filter(|_| !is_cut)
+                    .map(Spot::from)
+                    .collect(),
+                files: link.checkpoint_log.take_files(),
+                uids: link.checkpoint_log.take_uids(),
             }
         });
         let host = &self.worker.host;

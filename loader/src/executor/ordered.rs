@@ -5,12 +5,12 @@ use std::sync::Arc;
 use forebay_core::{Chunk, Error, Sample, State, StateExt as _};
 
 use super::{
+    checkpoint_log::{Checkpoint, CheckpointLog, Progress, StartPoint},
+    handoff_order::HandoffOrder,
     link::{Blame, Link, ends_early},
     order::Span,
     parallel::{Lost, Mapped},
     seen::Field,
-    trail::{Mark, Origin, Place, Trail},
-    usher::Usher,
 };
 use crate::{
     audit::Tap,
@@ -22,12 +22,12 @@ use crate::{
 /// A segment's chunks in order, after any thread has worked on them.
 ///
 /// Maps give one sample for each, so how far one is says how far all are, except where samples were lost: there, and
-/// nowhere else, they leave marks. A flat map, which is alone, leaves one after each chunk; see `expand`.
-pub(crate) struct Lane {
-    pub(super) maps: Vec<Place1>,
+/// nowhere else, they leave checkpoints. A flat map, which is alone, leaves one after each chunk; see `expand`.
+pub(crate) struct OrderedOutput {
+    pub(super) maps: Vec<MapProgress>,
     /// Whether the only one is a flat map.
     pub(super) expands: bool,
-    /// Whether it gives one sample for each that it takes none the less: then it leaves marks where samples were lost, too.
+    /// Whether it gives one sample for each that it takes none the less: then it leaves checkpoints where samples were lost, too.
     pub(super) even: bool,
     /// For the last map, if others take the place of its losses.
     stand_in: Option<StandIn>,
@@ -37,7 +37,7 @@ pub(crate) struct Lane {
     /// For a flat map: where its input names files.
     pub(super) field: Box<Field>,
     /// For an unordered segment: whose turn it is.
-    usher: Option<Box<Usher>>,
+    handoff_order: Option<Box<HandoffOrder>>,
 }
 
 /// What takes the place of lost samples.
@@ -50,25 +50,25 @@ struct StandIn {
 }
 
 /// How far one map is.
-pub(super) struct Place1 {
+pub(super) struct MapProgress {
     node: usize,
     pub(super) on_error: OnError,
     pub(super) blame: Blame,
     pub(super) counters: Arc<Counters>,
-    pub(super) trail: Arc<Trail>,
-    pub(super) place: Place,
+    pub(super) checkpoint_log: Arc<CheckpointLog>,
+    pub(super) place: Progress,
     pub(super) tap: Option<Tap>,
 }
 
-impl Lane {
-    pub(super) fn new(links: &[Link], usher: Option<Box<Usher>>) -> Self {
-        let map = |link: &Link| Place1 {
+impl OrderedOutput {
+    pub(super) fn new(links: &[Link], handoff_order: Option<Box<HandoffOrder>>) -> Self {
+        let map = |link: &Link| MapProgress {
             node: link.node,
             on_error: link.on_error,
             blame: link.blame.clone(),
             counters: Arc::clone(&link.counters),
-            trail: Arc::clone(&link.trail),
-            place: Place::start(0, 1, 1),
+            checkpoint_log: Arc::clone(&link.checkpoint_log),
+            place: Progress::start(0, 1, 1),
             tap: link.tap.clone(),
         };
         let replaces = links.last().is_some_and(|link| link.on_error.action == Action::Replace);
@@ -83,24 +83,28 @@ impl Lane {
             skip: 0,
             lenient: false,
             field: Box::default(),
-            usher,
+            handoff_order,
         }
     }
 
     /// Starts an epoch; gives the place in the input that it goes on from.
-    pub(super) fn start(&mut self, epoch: u64, origins: &[Origin]) -> u64 {
+    pub(super) fn start(&mut self, epoch: u64, origins: &[StartPoint]) -> u64 {
         let first = self.maps.first().map(|map| &origins[map.node]);
-        let begin = first.map_or(0, |origin| origin.mark.place.taken[0]);
+        let begin = first.map_or(0, |origin| origin.checkpoint.place.taken[0]);
         // What an unordered segment gave may not have been the first of its input.
-        let mut had = self.usher.as_mut().zip(first).map(|(usher, origin)| usher.start(epoch, origin));
+        let mut had = self
+            .handoff_order
+            .as_mut()
+            .zip(first)
+            .map(|(handoff_order, origin)| handoff_order.start(epoch, origin));
         for map in &mut self.maps {
-            map.place = origins[map.node].mark.place.clone();
+            map.place = origins[map.node].checkpoint.place.clone();
             map.place.taken[0] = had.take().unwrap_or(map.place.taken[0]);
-            map.trail.start(epoch, &origins[map.node]);
+            map.checkpoint_log.start(epoch, &origins[map.node]);
             map.tap.iter_mut().for_each(Tap::start);
             // Only of maps that lost nothing does the number given say what was taken.
             if self.expands || map.place.taken != map.place.given || map.place.lost > 0 {
-                map.mark(0);
+                map.checkpoint(0);
             }
         }
         self.stand_in = self.stand_in.take().map(|_| StandIn::default());
@@ -111,28 +115,28 @@ impl Lane {
             let (mut place, run) = (map.place.clone(), self.skip - 1);
             (place.taken[0], place.given[0], place.lost) =
                 (place.taken[0] + self.skip, place.given[0] + self.skip, place.lost + run);
-            map.trail.keep(Mark { place, state: Some(State::default().again(0, run)) });
+            map.checkpoint_log.keep(Checkpoint { place, state: Some(State::default().again(0, run)) });
         }
         begin
     }
 
     /// Starts another pass.
     pub(super) fn start_pass(&mut self, pass: u64) {
-        self.maps.iter_mut().for_each(|map| map.place = Place::start(pass, 1, 1));
+        self.maps.iter_mut().for_each(|map| map.place = Progress::start(pass, 1, 1));
         self.stand_in = self.stand_in.take().map(|_| StandIn::default());
         self.skip = 0;
-        self.usher.iter_mut().for_each(|usher| usher.start_pass(pass));
+        self.handoff_order.iter_mut().for_each(|handoff_order| handoff_order.start_pass(pass));
     }
 
     /// How many of up to `size` samples from this place on the next chunk may hold, and whether they were handed on before
     /// a resume.
     pub(super) fn portion(&self, place: u64, size: usize) -> (usize, bool) {
-        self.usher.as_ref().map_or((size, false), |usher| usher.portion(place, size))
+        self.handoff_order.as_ref().map_or((size, false), |handoff_order| handoff_order.portion(place, size))
     }
 
     /// Who says whose turn it is, if that is not by number.
-    pub(super) fn usher(&self) -> Option<&Usher> {
-        self.usher.as_deref()
+    pub(super) fn handoff_order(&self) -> Option<&HandoffOrder> {
+        self.handoff_order.as_deref()
     }
 
     /// Notes that all was handed on of an input that has ended; gives an error if more was to come by a known order, or if more
@@ -148,10 +152,10 @@ impl Lane {
         if let Some(error) = self.maps.iter().find_map(|map| map.judge(self.expands)) {
             return Some(error);
         }
-        if self.usher.is_none() && !self.expands {
+        if self.handoff_order.is_none() && !self.expands {
             return None;
         }
-        let error = self.usher.as_ref().and_then(|usher| usher.unfulfilled());
+        let error = self.handoff_order.as_ref().and_then(|handoff_order| handoff_order.unfulfilled());
         if let (Some(map), None) = (self.maps.last(), &error)
             && let Some(tap) = &map.tap
         {
@@ -162,7 +166,7 @@ impl Lane {
 
     /// How many samples went in and did not come out in this pass, of those seen here.
     pub(super) fn missing(&self) -> u64 {
-        self.maps.iter().map(Place1::missing).sum()
+        self.maps.iter().map(MapProgress::missing).sum()
     }
 
     /// Takes the chunk whose turn it is, of samples from the place `at` on, and counts what it lost. Gives the error that
@@ -174,8 +178,8 @@ impl Lane {
         if self.stand_in.is_some() {
             return self.settle_replacing(done, chunk, host);
         }
-        let Some(usher) = &mut self.usher else { return self.count(done, chunk, host) };
-        if usher.pass_on(Span(at, done.taken as u64)) {
+        let Some(handoff_order) = &mut self.handoff_order else { return self.count(done, chunk, host) };
+        if handoff_order.pass_on(Span(at, done.taken as u64)) {
             host.ask_for_trim();
         }
         let given = self.maps.last().map_or(0, |map| map.place.given[0]);
@@ -215,7 +219,7 @@ impl Lane {
         }
     }
 
-    /// As [`settle`](Lane::settle), where what the last map lost is replaced.
+    /// As [`settle`](OrderedOutput::settle), where what the last map lost is replaced.
     fn settle_replacing(&mut self, done: Mapped, chunk: &mut Chunk, host: &Host) -> Option<Error> {
         let (mut whole, mut at, mut failed) = (Chunk::new(), 0, done.failed);
         for lost in done.lost {
@@ -272,12 +276,12 @@ impl Lane {
         }
         map.place.taken[0] += 1;
         let many = match stand_in {
-            None => map.mark(0),
+            None => map.checkpoint(0),
             Some(stand_in) => {
                 map.place.lost += 1;
                 map.place.given[0] += u64::from(replaced);
                 stand_in.run += u64::from(replaced);
-                !known && map.mark(stand_in.run) // `start` left one for those that are known.
+                !known && map.checkpoint(stand_in.run) // `start` left one for those that are known.
             }
         };
         if many {
@@ -292,7 +296,7 @@ impl Lane {
     }
 }
 
-impl Place1 {
+impl MapProgress {
     fn missing(&self) -> u64 {
         self.place.taken[0].saturating_sub(self.place.given[0])
     }
@@ -310,8 +314,9 @@ impl Place1 {
         self.on_error.error_at_end(lost, seen).map(|error| self.blame.on(error))
     }
 
-    /// Leaves a mark after a loss, the last of a `run` that were replaced; says whether old ones should be forgotten.
-    fn mark(&self, run: u64) -> bool {
-        self.trail.keep(Mark { place: self.place.clone(), state: Some(State::default().again(0, run)) })
+    /// Leaves a checkpoint after a loss, the last of a `run` that were replaced; says whether old ones should be forgotten.
+    fn checkpoint(&self, run: u64) -> bool {
+        self.checkpoint_log
+            .keep(Checkpoint { place: self.place.clone(), state: Some(State::default().again(0, run)) })
     }
 }

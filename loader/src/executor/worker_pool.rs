@@ -12,8 +12,8 @@ use forebay_core::{Chunk, Error, ErrorKind, Result};
 
 use super::{
     children::{describe, is_crash},
-    solo::Interrupt,
-    threads::Shared,
+    dedicated::Interrupt,
+    threads::SharedRun,
 };
 use crate::{
     host::call::Callee,
@@ -41,13 +41,13 @@ const GENERATIONS: usize = 64;
 pub(crate) const BATCHES: usize = 4 << 30;
 
 /// What all workers of a loader have in common.
-pub(crate) struct Crew {
+pub(crate) struct WorkerPool {
     /// How many share the maps.
     pub(crate) count: usize,
     /// What those are told.
     pub(crate) setup: Setup,
     /// Those that have a serial segment each, behind the others by number.
-    pub(crate) solos: Vec<Post>,
+    pub(crate) dedicated: Vec<DedicatedWorkerSpec>,
     /// The program, which calls [`serve_if_worker`](crate::serve_if_worker).
     pub(crate) program: WorkerProgram,
     pub(crate) arena: Arena,
@@ -56,14 +56,14 @@ pub(crate) struct Crew {
 }
 
 /// A serial segment that has a worker of its own.
-pub(crate) struct Post {
+pub(crate) struct DedicatedWorkerSpec {
     pub(crate) segment: usize,
     pub(crate) setup: Setup,
     /// Has the worker's chain come back.
     pub(crate) interrupt: Interrupt,
 }
 
-impl Crew {
+impl WorkerPool {
     /// The memory that `count` workers share with their loader; pages are taken as they are used.
     pub(crate) fn arena(count: usize) -> Result<Arena> {
         Arena::create(BATCHES + GENERATIONS * count * (LANES.0 + LANES.1) + (64 << 20))
@@ -72,10 +72,10 @@ impl Crew {
 
 /// One worker as its thread here sees it: when its process dies, another takes its place.
 pub(super) struct Worker {
-    pub(super) shared: Arc<Shared>,
-    pub(super) crew: Arc<Crew>,
+    pub(super) shared: Arc<SharedRun>,
+    pub(super) worker_pool: Arc<WorkerPool>,
     pub(super) index: usize,
-    line: Option<Line>,
+    line: Option<Connected>,
     /// Deaths since one last worked, those by a crash counted as many.
     fruitless: usize,
     /// Whether the process is to be ended because it took too long.
@@ -85,26 +85,26 @@ pub(super) struct Worker {
 }
 
 /// A living process's connection.
-struct Line {
+struct Connected {
     connection: Connection,
     /// Whether it said that it is ready.
     ready: bool,
 }
 
 impl Worker {
-    pub(super) fn new(shared: Arc<Shared>, crew: Arc<Crew>, index: usize) -> Self {
-        Self { shared, crew, index, line: None, fruitless: 0, overdue: false, decoder: None }
+    pub(super) fn new(shared: Arc<SharedRun>, worker_pool: Arc<WorkerPool>, index: usize) -> Self {
+        Self { shared, worker_pool, index, line: None, fruitless: 0, overdue: false, decoder: None }
     }
 
     /// Starts a process, and tells it what to be. One that dies at once is found dead by who listens to it.
     pub(super) fn start(&mut self) -> Result<()> {
         let bounds = Bounds { items: u64::MAX, bytes: u64::MAX }; // What is asked at once is the bound.
         let sizes = Sizes { to_worker: LANES.0, from_worker: LANES.1, bounds };
-        let (mut connection, ends) = Connection::open(&self.crew.arena, sizes)?;
-        let mut command = Command::new(&self.crew.program.path);
-        command.args(&self.crew.program.args);
+        let (mut connection, ends) = Connection::open(&self.worker_pool.arena, sizes)?;
+        let mut command = Command::new(&self.worker_pool.program.path);
+        command.args(&self.worker_pool.program.args);
         // In a group of its own: what the terminal sends is for the loader.
-        let all = self.crew.count + self.crew.solos.len();
+        let all = self.worker_pool.count + self.worker_pool.dedicated.len();
         let who = format!("{}/{all}", self.index);
         command.env(WORKER, &who).process_group(0);
         if let Some(home) = self.shared.host().home() {
@@ -116,11 +116,11 @@ impl Worker {
             command.env_clear().envs(KEPT.iter().filter_map(|name| Some((name, env::var_os(name)?))));
             command.env(WORKER, &who);
         }
-        command.envs(self.crew.program.envs.iter().map(|(name, value)| (name, value)));
+        command.envs(self.worker_pool.program.envs.iter().map(|(name, value)| (name, value)));
         let child = ends.spawn(command)?;
         self.shared.adopt(self.index, child, connection.noted_there());
         let told = connection.sender.send(&mut Message::new(pack(self.setup())?, Chunk::new()));
-        self.line = Some(Line { connection, ready: false });
+        self.line = Some(Connected { connection, ready: false });
         match told {
             Err(error) if error.kind() == ErrorKind::Worker => Ok(()),
             other => other,
@@ -128,11 +128,12 @@ impl Worker {
     }
 
     fn setup(&self) -> &Setup {
-        let post = self.index.checked_sub(self.crew.count).and_then(|at| self.crew.solos.get(at));
-        post.map_or(&self.crew.setup, |post| &post.setup)
+        let post =
+            self.index.checked_sub(self.worker_pool.count).and_then(|at| self.worker_pool.dedicated.get(at));
+        post.map_or(&self.worker_pool.setup, |post| &post.setup)
     }
 
-    fn line(&mut self) -> Result<&mut Line> {
+    fn line(&mut self) -> Result<&mut Connected> {
         self.line.as_mut().ok_or_else(|| Error::bug("a worker has no connection"))
     }
 
@@ -156,7 +157,7 @@ impl Worker {
                 Ok(())
             }
             (Reply::Refused(problem), _) => {
-                let program = self.crew.program.path.display().to_string();
+                let program = self.worker_pool.program.path.display().to_string();
                 let error = Error::from(problem).context("worker", program);
                 // Not one that another try would mend.
                 Err(if error.kind() == ErrorKind::Worker { Error::bug(error.to_string()) } else { error })
@@ -167,7 +168,7 @@ impl Worker {
 
     /// How long it may take.
     fn limit(&self) -> Option<Duration> {
-        self.crew.timeout.or(self.setup().sandbox.as_ref().map(|_| PATIENT))
+        self.worker_pool.timeout.or(self.setup().sandbox.as_ref().map(|_| PATIENT))
     }
 
     /// As [`limit`](Self::limit), for a serial segment: only in a sandbox, since others may wait as long as they like.
@@ -210,9 +211,9 @@ impl Worker {
     }
 
     /// How the worker ended, and whether by itself; an error when too many have, and none began to work.
-    pub(super) fn mourn(&mut self, error: &Error) -> Result<(String, bool)> {
+    pub(super) fn reap(&mut self, error: &Error) -> Result<(String, bool)> {
         let status = self.shared.wait_for(self.index);
-        if self.index < self.crew.count {
+        if self.index < self.worker_pool.count {
             let ledger = self.shared.host().ledger();
             ledger.leave(ledger.seat_of_worker(self.index));
         }
@@ -228,7 +229,7 @@ impl Worker {
         self.fruitless += if crashed { PATIENCE / FRUITLESS } else { 1 };
         if self.fruitless >= PATIENCE && !self.shared.is_stopped() {
             let message = format!("{how}, and others before it, none of which began to work");
-            let program = self.crew.program.path.display().to_string();
+            let program = self.worker_pool.program.path.display().to_string();
             let error = Error::new(ErrorKind::Worker, message).context("worker", program);
             return Err(
                 error.context("expected", "a program that calls serve_if_worker first thing in its main")

@@ -4,7 +4,7 @@ use std::{fs::File, path::Path, sync::OnceLock};
 
 use forebay_core::{Error, Result};
 
-use super::{CPlugin, Level, Manifest, Origin, Record, Stamp, hash, library, lock};
+use super::{CPlugin, FoundPlugin, IsolationLevel, Manifest, Origin, Stamp, hash, library, lock};
 use crate::{
     handles::Loaded,
     host::{
@@ -14,9 +14,15 @@ use crate::{
     },
 };
 
-impl Record {
+impl FoundPlugin {
     pub(super) fn new(manifest: Manifest, origin: Origin) -> Self {
-        Self { manifest, origin, level: Level::default(), loaded: OnceLock::new(), hash: OnceLock::new() }
+        Self {
+            manifest,
+            origin,
+            level: IsolationLevel::default(),
+            loaded: OnceLock::new(),
+            hash: OnceLock::new(),
+        }
     }
 
     /// What it says of itself.

@@ -11,12 +11,12 @@ const BYTES: usize = 16 << 20;
 
 /// A node's chunk size; it adapts, and never changes what comes out.
 #[derive(Debug, Clone)]
-pub(crate) struct Grain {
+pub(crate) struct ChunkSize {
     size: usize,
     most: usize,
 }
 
-impl Grain {
+impl ChunkSize {
     /// Starts with one sample; `fixed` pins it, which tests use to show that it changes nothing.
     pub(crate) fn new(fixed: Option<usize>) -> Self {
         match fixed {
@@ -35,7 +35,7 @@ impl Grain {
         self.size
     }
 
-    /// As [`size`](Grain::size), and no more than `most` unless it is pinned.
+    /// As [`size`](ChunkSize::size), and no more than `most` unless it is pinned.
     pub(crate) fn at_most(&self, most: usize) -> usize {
         if self.most == 0 { self.size } else { self.size.min(most) }
     }

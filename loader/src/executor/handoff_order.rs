@@ -5,28 +5,28 @@ use std::{collections::VecDeque, sync::Arc};
 use forebay_core::Error;
 
 use super::{
-    arrivals::Arrivals,
-    order::{Places, Span, after, count},
-    trail::Origin,
+    checkpoint_log::StartPoint,
+    handoff_log::HandoffLog,
+    order::{PlaceSet, Span, after, count},
 };
 use crate::record::Records;
 
 /// Says whose turn it is, and notes who went.
-pub(crate) struct Usher {
+pub(crate) struct HandoffOrder {
     /// The first node of the segment.
     node: usize,
     name: String,
-    arrivals: Arc<Arrivals>,
+    handoff_log: Arc<HandoffLog>,
     records: Records,
     epoch: u64,
     pass: u64,
     /// What went before this start: it is dropped when it is taken again.
-    before: Places,
+    before: PlaceSet,
     /// What went so far.
-    gone: Places,
+    gone: PlaceSet,
     /// What goes next, as far as that is known.
     coming: VecDeque<Span>,
-    /// How much of it `arrivals` has already.
+    /// How much of it `handoff_log` has already.
     noted: u64,
     /// Where spans of it begin and end, in order: no chunk reaches across.
     cuts: Vec<u64>,
@@ -41,17 +41,17 @@ pub(super) enum Turn {
     At(u64),
 }
 
-impl Usher {
-    pub(crate) fn new((node, name): (usize, &str), arrivals: &Arc<Arrivals>, records: &Records) -> Self {
+impl HandoffOrder {
+    pub(crate) fn new((node, name): (usize, &str), handoff_log: &Arc<HandoffLog>, records: &Records) -> Self {
         Self {
             node,
             name: name.to_owned(),
-            arrivals: Arc::clone(arrivals),
+            handoff_log: Arc::clone(handoff_log),
             records: records.clone(),
             epoch: 0,
             pass: 0,
-            before: Places::default(),
-            gone: Places::default(),
+            before: PlaceSet::default(),
+            gone: PlaceSet::default(),
             coming: VecDeque::new(),
             noted: 0,
             cuts: Vec::new(),
@@ -59,18 +59,22 @@ impl Usher {
     }
 
     /// Starts an epoch; gives how many samples went before.
-    pub(super) fn start(&mut self, epoch: u64, origin: &Origin) -> u64 {
+    pub(super) fn start(&mut self, epoch: u64, origin: &StartPoint) -> u64 {
         self.epoch = epoch;
-        let place = &origin.mark.place;
+        let place = &origin.checkpoint.place;
         let nothing = super::order::MapOrder::default();
-        self.arrivals.start((epoch, place.pass), place.taken[0], origin.order.as_ref().unwrap_or(&nothing));
+        self.handoff_log.start(
+            (epoch, place.pass),
+            place.taken[0],
+            origin.order.as_ref().unwrap_or(&nothing),
+        );
         self.start_pass(place.pass);
         self.before.count()
     }
 
     /// Starts a pass.
     pub(super) fn start_pass(&mut self, pass: u64) {
-        let (before, mut coming) = self.arrivals.begin(pass);
+        let (before, mut coming) = self.handoff_log.begin(pass);
         self.pass = pass;
         self.noted = count(&coming);
         if let Some(replayed) = &self.records.followed {
@@ -121,7 +125,7 @@ impl Usher {
             self.noted = self.noted.saturating_sub(len);
             return false;
         }
-        self.arrivals.push(self.pass, span)
+        self.handoff_log.push(self.pass, span)
     }
 
     /// Why the input, which has ended, cannot be followed.

@@ -15,20 +15,20 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     epochs::Epochs,
-    names::Uids,
+    names::UidRun,
     order::MapOrder,
     seen::{Field, Files, Seen},
 };
 use crate::snapshot::FileMark;
 
-/// The most marks that are kept; beyond, every second one is forgotten.
+/// The most checkpoints that are kept; beyond, every second one is forgotten.
 const MOST: usize = 64;
 /// A state may take this share of a node's time to save.
 const SHARE: u32 = 50;
 
 /// How far a node is within an epoch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct Progress {
     /// Which pass it is in, by the number its context carries.
     pub(crate) pass: u64,
     /// How often it started each input over in this pass.
@@ -42,7 +42,7 @@ pub(crate) struct Place {
     pub(crate) lost: u64,
 }
 
-impl Place {
+impl Progress {
     /// The start of a pass.
     pub(crate) fn start(pass: u64, inputs: usize, outputs: usize) -> Self {
         Self { pass, rewound: vec![0; inputs], taken: vec![0; inputs], given: vec![0; outputs], lost: 0 }
@@ -59,15 +59,15 @@ pub(crate) fn pass_of_input(pass: u64, rewound: u64) -> u64 {
 
 /// A place, and the state that goes with it; none at the start of a pass.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Mark {
-    pub(crate) place: Place,
+pub(crate) struct Checkpoint {
+    pub(crate) place: Progress,
     pub(crate) state: Option<State>,
 }
 
 /// Where a node begins to run.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Origin {
-    pub(crate) mark: Mark,
+pub(crate) struct StartPoint {
+    pub(crate) checkpoint: Checkpoint,
     /// How many of the samples it will give to each output were delivered before.
     pub(crate) skip: Vec<u64>,
     /// How many of the samples it will take from each input it had taken before, and held.
@@ -84,12 +84,12 @@ pub(crate) struct Origin {
     pub(crate) lenient: bool,
 }
 
-impl Origin {
+impl StartPoint {
     /// The start of an epoch.
     pub(crate) fn fresh(inputs: usize, outputs: usize) -> Self {
-        let place = Place::start(0, inputs, outputs);
+        let place = Progress::start(0, inputs, outputs);
         Self {
-            mark: Mark { place, state: None },
+            checkpoint: Checkpoint { place, state: None },
             skip: vec![0; outputs],
             again: vec![0; inputs],
             ..Self::default()
@@ -97,23 +97,23 @@ impl Origin {
     }
 }
 
-/// The marks of one node, in the order it made them: of the epoch it is in, and of the one before while the consumer may
+/// The checkpoints of one node, in the order it made them: of the epoch it is in, and of the one before while the consumer may
 /// still be there.
 #[derive(Debug, Default)]
-pub(crate) struct Trail {
-    marks: Mutex<Epochs<VecDeque<Mark>>>,
+pub(crate) struct CheckpointLog {
+    checkpoints: Mutex<Epochs<VecDeque<Checkpoint>>>,
     /// Of a flat map: the files that it was given.
     files: Mutex<Epochs<Files>>,
     /// Of a source of files: the samples that it gave.
-    uids: Mutex<Epochs<Uids>>,
+    uids: Mutex<Epochs<UidRun>>,
 }
 
-impl Trail {
-    fn marks(&self) -> MutexGuard<'_, Epochs<VecDeque<Mark>>> {
-        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+impl CheckpointLog {
+    fn checkpoints(&self) -> MutexGuard<'_, Epochs<VecDeque<Checkpoint>>> {
+        self.checkpoints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn uids(&self) -> MutexGuard<'_, Epochs<Uids>> {
+    fn uids(&self) -> MutexGuard<'_, Epochs<UidRun>> {
         self.uids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -122,13 +122,13 @@ impl Trail {
     }
 
     /// The node starts an epoch at its origin.
-    pub(crate) fn start(&self, epoch: u64, origin: &Origin) {
-        self.marks().start(epoch, VecDeque::new());
+    pub(crate) fn start(&self, epoch: u64, origin: &StartPoint) {
+        self.checkpoints().start(epoch, VecDeque::new());
         let mut files = Files::default();
-        let place = &origin.mark.place;
+        let place = &origin.checkpoint.place;
         files.begin((place.pass, place.taken.first().copied().unwrap_or(0)), &origin.files);
         self.files().start(epoch, files);
-        let mut uids = Uids::default();
+        let mut uids = UidRun::default();
         if let (Some(last), [given]) = (origin.last, &place.given[..]) {
             uids.add((place.pass, (given + origin.skip[0]).saturating_sub(1)), std::iter::once(last));
         }
@@ -137,14 +137,14 @@ impl Trail {
 
     /// Forgets all before the epoch that the node is in.
     pub(crate) fn settle(&self) {
-        self.marks().settle();
+        self.checkpoints().settle();
         self.files().settle();
         self.uids().settle();
     }
 
-    /// Takes all marks, for another process that keeps them.
-    pub(crate) fn take(&self) -> VecDeque<Mark> {
-        std::mem::take(self.marks().now())
+    /// Takes all checkpoints, for another process that keeps them.
+    pub(crate) fn take(&self) -> VecDeque<Checkpoint> {
+        std::mem::take(self.checkpoints().now())
     }
 
     /// Takes all files, as above.
@@ -174,8 +174,9 @@ impl Trail {
 
     /// What a node saved behind its only sample of a pass.
     pub(crate) fn saved_behind(&self, (epoch, pass): (u64, u64)) -> Option<State> {
-        let behind = |mark: &&Mark| mark.place.pass == pass && mark.place.given == [1];
-        self.marks().of(epoch)?.iter().find(behind)?.state.clone()
+        let behind =
+            |checkpoint: &&Checkpoint| checkpoint.place.pass == pass && checkpoint.place.given == [1];
+        self.checkpoints().of(epoch)?.iter().find(behind)?.state.clone()
     }
 
     /// Notes which samples a source gave, from this place on: pass and number.
@@ -203,7 +204,7 @@ impl Trail {
     }
 
     /// The files that a place lies in: those of the samples from `low` on that come again, and, where so many more samples than the
-    /// mark had `given` are made again, those up to the next mark behind that.
+    /// checkpoint had `given` are made again, those up to the next checkpoint behind that.
     pub(crate) fn files_in(
         &self,
         (epoch, pass): (u64, u64),
@@ -211,68 +212,74 @@ impl Trail {
         (given, skip): (u64, u64),
     ) -> Vec<FileMark> {
         let wanted = given.saturating_add(skip);
-        let behind = |mark: &&Mark| mark.place.pass == pass && mark.place.given.first() >= Some(&wanted);
+        let behind = |checkpoint: &&Checkpoint| {
+            checkpoint.place.pass == pass && checkpoint.place.given.first() >= Some(&wanted)
+        };
         let high = match skip {
             0 => low.saturating_add(again),
             _ => {
-                let mut marks = self.marks();
-                let next = marks.of(epoch).and_then(|marks| marks.iter().find(behind));
-                next.and_then(|mark| mark.place.taken.first().copied()).unwrap_or(u64::MAX)
+                let mut checkpoints = self.checkpoints();
+                let next = checkpoints.of(epoch).and_then(|checkpoints| checkpoints.iter().find(behind));
+                next.and_then(|checkpoint| checkpoint.place.taken.first().copied()).unwrap_or(u64::MAX)
             }
         };
         self.files().of(epoch).map_or_else(Vec::new, |files| files.between(pass, low, high))
     }
 
-    /// Adds a mark that must not be lost: between two of them the node gives one sample for each it takes.
-    pub(crate) fn keep(&self, mark: Mark) -> bool {
-        let mut marks = self.marks();
-        let marks = marks.now();
-        marks.push_back(mark);
-        marks.len() > MOST
+    /// Adds a checkpoint that must not be lost: between two of them the node gives one sample for each it takes.
+    pub(crate) fn keep(&self, checkpoint: Checkpoint) -> bool {
+        let mut checkpoints = self.checkpoints();
+        let checkpoints = checkpoints.now();
+        checkpoints.push_back(checkpoint);
+        checkpoints.len() > MOST
     }
 
-    /// Adds a mark; says whether there are so many that old ones should be [forgotten](Trail::forget).
-    pub(crate) fn push(&self, mark: Mark) -> bool {
-        let mut marks = self.marks();
-        let marks = marks.now();
-        if marks.len() >= MOST {
+    /// Adds a checkpoint; says whether there are so many that old ones should be [forgotten](CheckpointLog::forget).
+    pub(crate) fn push(&self, checkpoint: Checkpoint) -> bool {
+        let mut checkpoints = self.checkpoints();
+        let checkpoints = checkpoints.now();
+        if checkpoints.len() >= MOST {
             // The first may be the one that is needed now.
             let mut at = 0;
-            marks.retain(|_| (at += 1, at == 1 || at % 2 == 0).1);
+            checkpoints.retain(|_| (at += 1, at == 1 || at % 2 == 0).1);
         }
-        marks.push_back(mark);
-        marks.len() > MOST / 2
+        checkpoints.push_back(checkpoint);
+        checkpoints.len() > MOST / 2
     }
 
-    /// The last mark in this pass of the epoch that had given no more than `wanted` to any output; the start of the pass if
+    /// The last checkpoint in this pass of the epoch that had given no more than `wanted` to any output; the start of the pass if
     /// there is none.
-    pub(crate) fn before(&self, (epoch, pass): (u64, u64), wanted: &[u64], inputs: usize) -> Mark {
-        let fits = |mark: &&Mark| {
-            mark.place.pass == pass
-                && mark.place.given.iter().zip(wanted).all(|(given, wanted)| given <= wanted)
+    pub(crate) fn before(&self, (epoch, pass): (u64, u64), wanted: &[u64], inputs: usize) -> Checkpoint {
+        let fits = |checkpoint: &&Checkpoint| {
+            checkpoint.place.pass == pass
+                && checkpoint.place.given.iter().zip(wanted).all(|(given, wanted)| given <= wanted)
         };
-        let found = self.marks().of(epoch).and_then(|marks| marks.iter().rev().find(fits).cloned());
-        found.unwrap_or_else(|| Mark { place: Place::start(pass, inputs, wanted.len()), state: None })
+        let found =
+            self.checkpoints().of(epoch).and_then(|checkpoints| checkpoints.iter().rev().find(fits).cloned());
+        found
+            .unwrap_or_else(|| Checkpoint { place: Progress::start(pass, inputs, wanted.len()), state: None })
     }
 
-    /// The first mark in this pass of the epoch that had given just this: the one at which a pipe holds least of what comes
+    /// The first checkpoint in this pass of the epoch that had given just this: the one at which a pipe holds least of what comes
     /// after.
-    pub(crate) fn just_at(&self, (epoch, pass): (u64, u64), wanted: &[u64]) -> Option<Mark> {
-        let fits = |mark: &&Mark| mark.place.pass == pass && mark.place.given == wanted;
-        self.marks().of(epoch)?.iter().find(fits).cloned()
+    pub(crate) fn just_at(&self, (epoch, pass): (u64, u64), wanted: &[u64]) -> Option<Checkpoint> {
+        let fits =
+            |checkpoint: &&Checkpoint| checkpoint.place.pass == pass && checkpoint.place.given == wanted;
+        self.checkpoints().of(epoch)?.iter().find(fits).cloned()
     }
 
-    /// Forgets what lies before a mark of this epoch: nobody will ask for it any more. Says whether the mark itself is still
+    /// Forgets what lies before a checkpoint of this epoch: nobody will ask for it any more. Says whether the checkpoint itself is still
     /// there.
-    pub(crate) fn forget(&self, epoch: u64, before: &Place) -> bool {
-        let mut marks = self.marks();
-        let Some(marks) = marks.of(epoch) else { return false };
-        let at = marks.iter().position(|mark| mark.place == *before);
-        marks.drain(..at.unwrap_or(0));
-        if let (Some(mark), Some(&taken)) = (marks.front().filter(|_| at.is_some()), before.taken.first())
+    pub(crate) fn forget(&self, epoch: u64, before: &Progress) -> bool {
+        let mut checkpoints = self.checkpoints();
+        let Some(checkpoints) = checkpoints.of(epoch) else { return false };
+        let at = checkpoints.iter().position(|checkpoint| checkpoint.place == *before);
+        checkpoints.drain(..at.unwrap_or(0));
+        if let (Some(checkpoint), Some(&taken)) =
+            (checkpoints.front().filter(|_| at.is_some()), before.taken.first())
             && let Some(files) = self.files().of(epoch)
         {
-            let again = mark.state.as_ref().and_then(|state| state.again.first().copied());
+            let again = checkpoint.state.as_ref().and_then(|state| state.again.first().copied());
             files.forget(before.pass, taken.saturating_sub(again.unwrap_or(0)));
         }
         if let (Some(_), Some(&given)) = (at, before.given.first())
@@ -284,11 +291,11 @@ impl Trail {
     }
 }
 
-/// Decides when a node makes its next mark.
+/// Decides when a node makes its next checkpoint.
 #[derive(Debug)]
 pub(crate) struct Pace {
     every: Duration,
-    /// Keeps a mark for every sample given, until it is forgotten.
+    /// Keeps a checkpoint for every sample given, until it is forgotten.
     exact: bool,
     /// What the last of those had given.
     given: Vec<u64>,
@@ -301,37 +308,37 @@ impl Pace {
         Self { every, exact: false, given: Vec::new(), due: Instant::now().checked_add(every) }
     }
 
-    /// A mark for every sample given, and none is forgotten before its time.
+    /// A checkpoint for every sample given, and none is forgotten before its time.
     pub(crate) fn exact(every: Duration) -> Self {
         Self { exact: true, ..Self::new(every) }
     }
 
-    /// Whether a mark is due.
-    pub(crate) fn is_due(&self, now: Instant, place: &Place) -> bool {
+    /// Whether a checkpoint is due.
+    pub(crate) fn is_due(&self, now: Instant, place: &Progress) -> bool {
         if self.exact { place.given != self.given } else { self.due.is_some_and(|due| now >= due) }
     }
 
-    /// Goes back to marks now and then: a pipe that holds samples can be exact in no other way.
+    /// Goes back to checkpoints now and then: a pipe that holds samples can be exact in no other way.
     pub(crate) fn relax(&mut self) {
         self.exact = false;
     }
 
-    /// Adds a mark that the node made in another process; says whether marks should be forgotten.
-    pub(crate) fn note(&self, trail: &Trail, mark: Mark) -> bool {
-        if self.exact { trail.keep(mark) } else { trail.push(mark) }
+    /// Adds a checkpoint that the node made in another process; says whether checkpoints should be forgotten.
+    pub(crate) fn note(&self, checkpoint_log: &CheckpointLog, checkpoint: Checkpoint) -> bool {
+        if self.exact { checkpoint_log.keep(checkpoint) } else { checkpoint_log.push(checkpoint) }
     }
 
-    /// Makes a mark with the state that `save` gives, if it gives one; says whether marks should be forgotten.
-    pub(crate) fn mark(
+    /// Makes a checkpoint with the state that `save` gives, if it gives one; says whether checkpoints should be forgotten.
+    pub(crate) fn checkpoint(
         &mut self,
-        trail: &Trail,
-        place: &Place,
+        checkpoint_log: &CheckpointLog,
+        place: &Progress,
         save: impl FnOnce() -> Option<State>,
     ) -> bool {
         let begin = Instant::now();
         let full = save().is_some_and(|state| {
-            let mark = Mark { place: place.clone(), state: Some(state) };
-            self.note(trail, mark)
+            let checkpoint = Checkpoint { place: place.clone(), state: Some(state) };
+            self.note(checkpoint_log, checkpoint)
         });
         if self.exact {
             self.given.clone_from(&place.given);
@@ -348,46 +355,46 @@ impl Pace {
 mod tests {
     use super::*;
 
-    fn mark(pass: u64, given: u64) -> Mark {
-        let place = Place { given: vec![given], ..Place::start(pass, 0, 1) };
-        Mark { place, state: Some(State::default()) }
+    fn checkpoint(pass: u64, given: u64) -> Checkpoint {
+        let place = Progress { given: vec![given], ..Progress::start(pass, 0, 1) };
+        Checkpoint { place, state: Some(State::default()) }
     }
 
     #[test]
     fn the_latest_mark_that_is_not_too_far_is_found() {
-        let trail = Trail::default();
+        let checkpoint_log = CheckpointLog::default();
         for (pass, given) in [(0, 5), (0, 9), (1, 2), (1, 7)] {
-            trail.push(mark(pass, given));
+            checkpoint_log.push(checkpoint(pass, given));
         }
-        let found = |pass, wanted| trail.before((0, pass), &[wanted], 0).place.given[0];
+        let found = |pass, wanted| checkpoint_log.before((0, pass), &[wanted], 0).place.given[0];
         assert_eq!([found(0, 4), found(0, 8), found(0, 100), found(1, 6), found(2, 6)], [0, 5, 9, 2, 0]);
-        assert!(trail.forget(0, &mark(1, 2).place));
+        assert!(checkpoint_log.forget(0, &checkpoint(1, 2).place));
         assert_eq!([found(0, 100), found(1, 6), found(1, 7)], [0, 2, 7]);
     }
 
     #[test]
     fn the_epoch_before_is_remembered_until_it_is_settled() {
-        let trail = Trail::default();
-        let found = |epoch| trail.before((epoch, 0), &[100], 0).place.given[0];
-        trail.push(mark(0, 5));
-        trail.start(1, &Origin::default());
-        trail.push(mark(0, 7));
+        let checkpoint_log = CheckpointLog::default();
+        let found = |epoch| checkpoint_log.before((epoch, 0), &[100], 0).place.given[0];
+        checkpoint_log.push(checkpoint(0, 5));
+        checkpoint_log.start(1, &StartPoint::default());
+        checkpoint_log.push(checkpoint(0, 7));
         assert_eq!([found(0), found(1), found(2)], [5, 7, 0]);
-        trail.settle();
+        checkpoint_log.settle();
         assert_eq!([found(0), found(1)], [0, 7]);
-        trail.start(1, &Origin::default());
+        checkpoint_log.start(1, &StartPoint::default());
         assert_eq!(found(1), 0);
     }
 
     #[test]
     fn many_marks_grow_sparse_and_keep_the_first() {
-        let trail = Trail::default();
+        let checkpoint_log = CheckpointLog::default();
         for given in 1..10_000 {
-            trail.push(mark(0, given));
-            assert!(trail.marks().now().len() <= MOST + 1);
+            checkpoint_log.push(checkpoint(0, given));
+            assert!(checkpoint_log.checkpoints().now().len() <= MOST + 1);
         }
-        assert_eq!(trail.before((0, 0), &[1], 0).place.given, [1]);
-        assert_eq!(trail.before((0, 0), &[9999], 0).place.given, [9999]);
+        assert_eq!(checkpoint_log.before((0, 0), &[1], 0).place.given, [1]);
+        assert_eq!(checkpoint_log.before((0, 0), &[9999], 0).place.given, [9999]);
     }
 
     #[test]

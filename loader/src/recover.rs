@@ -6,7 +6,7 @@ use forebay_core::{Error, Result};
 
 use crate::{
     Loader, Plan, Snapshot,
-    executor::{Death, Fallen},
+    executor::{CrashedSegment, Death},
     graph::On,
     launch::{Keeps, Parts},
 };
@@ -17,12 +17,12 @@ const PATIENCE: usize = 15;
 
 impl Loader {
     /// Goes on after the death of a worker that had state: as after a snapshot, from where the consumer is.
-    pub(crate) fn outlive(&mut self, death: Death) -> Result<()> {
-        if let Some(fallen) = self.run.fallen() {
+    pub(crate) fn recover(&mut self, death: Death) -> Result<()> {
+        if let Some(crashed) = self.run.crashed() {
             let _watched = self.run.watched();
             self.pause_clock();
             let (behind, snapshot) = (self.places_behind()?, self.snapshot()?);
-            self.relocate(fallen)?;
+            self.relocate(crashed)?;
             return self.go_on(&snapshot, behind);
         }
         self.deaths += if death.crashed { PATIENCE / CRASHED } else { 1 };
@@ -51,7 +51,7 @@ impl Loader {
     }
 
     /// Has what crashed run in worker processes, and says so: another run takes the place of this one, and waits for its start.
-    pub(crate) fn relocate(&mut self, Fallen { segment, error }: Fallen) -> Result<()> {
+    pub(crate) fn relocate(&mut self, CrashedSegment { segment, error }: CrashedSegment) -> Result<()> {
         let _watched = self.run.watched();
         let movable = self.recipe.movable(self.parts(), &self.plan.segments[segment]);
         let names: Vec<_> = movable.iter().map(|&at| self.graph.nodes()[at].name.as_str()).collect();
@@ -88,6 +88,11 @@ impl Loader {
     }
 
     fn parts(&self) -> Parts<'_> {
-        Parts { graph: &self.graph, registry: &self.registry, plan: &self.plan, course: &self.course }
+        Parts {
+            graph: &self.graph,
+            registry: &self.registry,
+            plan: &self.plan,
+            resume_plan: &self.resume_plan,
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     epochs::Epochs,
-    order::{MapOrder, Places, Span, after, append, count},
+    order::{MapOrder, PlaceSet, Span, after, append, count},
 };
 
 /// How many spans are kept before old ones should be forgotten; twice what was needed the last time, if that is more.
@@ -16,7 +16,7 @@ const MANY: usize = 64;
 /// The order in which an unordered segment handed its samples on, since the oldest place that a snapshot may ask for: of the
 /// epoch it is in, and of the one before while the consumer may still be there.
 #[derive(Default)]
-pub(crate) struct Arrivals(Mutex<Epochs<Log>>);
+pub(crate) struct HandoffLog(Mutex<Epochs<Log>>);
 
 #[derive(Default)]
 struct Log {
@@ -29,12 +29,12 @@ struct Log {
 struct Pass {
     number: u64,
     /// What was handed on before the first span.
-    before: Places,
+    before: PlaceSet,
     /// After a resume, these have yet to come again.
     spans: Vec<Span>,
 }
 
-impl Arrivals {
+impl HandoffLog {
     fn logs(&self) -> MutexGuard<'_, Epochs<Log>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -43,7 +43,7 @@ impl Arrivals {
     pub(super) fn start(&self, (epoch, pass): (u64, u64), low: u64, order: &MapOrder) {
         let mut passes = VecDeque::from([Pass {
             number: pass,
-            before: Places::new(low, &order.ahead),
+            before: PlaceSet::new(low, &order.ahead),
             spans: Vec::new(),
         }]);
         for (number, spans) in &order.passes {
@@ -51,7 +51,7 @@ impl Arrivals {
                 Some(last) => last.spans.clone_from(spans),
                 None => passes.push_back(Pass {
                     number: *number,
-                    before: Places::default(),
+                    before: PlaceSet::default(),
                     spans: spans.clone(),
                 }),
             }
@@ -65,14 +65,14 @@ impl Arrivals {
     }
 
     /// Begins a pass; gives what was handed on before it goes on, and what comes next as far as it is known.
-    pub(super) fn begin(&self, pass: u64) -> (Places, Vec<Span>) {
+    pub(super) fn begin(&self, pass: u64) -> (PlaceSet, Vec<Span>) {
         let mut logs = self.logs();
         let passes = &mut logs.now().passes;
         if let Some(known) = passes.iter().find(|known| known.number == pass) {
             return (known.before.clone(), known.spans.clone());
         }
-        passes.push_back(Pass { number: pass, before: Places::default(), spans: Vec::new() });
-        (Places::default(), Vec::new())
+        passes.push_back(Pass { number: pass, before: PlaceSet::default(), spans: Vec::new() });
+        (PlaceSet::default(), Vec::new())
     }
 
     /// Notes what was handed on in a pass; says whether old spans should be forgotten.
@@ -115,7 +115,7 @@ impl Arrivals {
 
 impl Pass {
     /// What was handed on with the first `given`, and the spans after them.
-    fn split(&self, given: u64) -> (Places, Vec<Span>) {
+    fn split(&self, given: u64) -> (PlaceSet, Vec<Span>) {
         let mut before = self.before.clone();
         let since = given.saturating_sub(before.count());
         let rest = after(&self.spans, since);
@@ -137,30 +137,33 @@ mod tests {
 
     #[test]
     fn an_order_is_found_again_from_any_place() {
-        let arrivals = Arrivals::default();
-        arrivals.start((0, 0), 0, &MapOrder::default());
-        arrivals.begin(0);
+        let handoff_log = HandoffLog::default();
+        handoff_log.start((0, 0), 0, &MapOrder::default());
+        handoff_log.begin(0);
         for span in [Span(2, 2), Span(0, 1), Span(4, 3), Span(1, 1)] {
-            arrivals.push(0, span);
+            handoff_log.push(0, span);
         }
-        arrivals.begin(9);
-        arrivals.push(9, Span(1, 1));
+        handoff_log.begin(9);
+        handoff_log.push(9, Span(1, 1));
         let order: Vec<u64> = vec![2, 3, 0, 4, 5, 6, 1];
         for given in 0..=7 {
-            let (low, found) = arrivals.locate((0, 0), given as u64);
-            let ahead = Places::new(low, &found.ahead);
+            let (low, found) = handoff_log.locate((0, 0), given as u64);
+            let ahead = PlaceSet::new(low, &found.ahead);
             assert!(order.iter().all(|&place| ahead.alike(place).1 == order[..given].contains(&place)));
             let spans = found.passes.iter().filter(|(pass, _)| *pass == 0).flat_map(|(_, spans)| spans);
             assert!(spans.flat_map(|span| span.0..span.end()).eq(order[given..].iter().copied()));
             assert_eq!(found.passes.last(), Some(&(9, vec![Span(1, 1)])));
             // The same from where a resume begins, and once what lies before is forgotten.
-            let resumed = Arrivals::default();
+            let resumed = HandoffLog::default();
             resumed.start((0, 0), low, &found);
-            assert_eq!(resumed.locate((0, 0), 7), arrivals.locate((0, 0), 7));
+            assert_eq!(resumed.locate((0, 0), 7), handoff_log.locate((0, 0), 7));
             resumed.forget((0, 0), 5.max(given as u64));
-            assert_eq!(resumed.locate((0, 0), 7), arrivals.locate((0, 0), 7));
+            assert_eq!(resumed.locate((0, 0), 7), handoff_log.locate((0, 0), 7));
         }
-        arrivals.forget((0, 9), 0);
-        assert_eq!(arrivals.locate((0, 9), 1), (0, MapOrder { ahead: vec![Span(1, 1)], passes: Vec::new() }));
+        handoff_log.forget((0, 9), 0);
+        assert_eq!(
+            handoff_log.locate((0, 9), 1),
+            (0, MapOrder { ahead: vec![Span(1, 1)], passes: Vec::new() })
+        );
     }
 }
