@@ -70,7 +70,7 @@ class Pipes:
         on_error: str = ...,
         on: Literal["threads", "own_thread", "process", "sandboxed"] = ...,
     ) -> Dataset:
-        """What was read once, from memory or a folder.
+        """Keeps samples in memory or a folder, for later epochs and runs.
 
         folder: A folder to keep samples in, for later runs too; none: in memory.
 
@@ -125,7 +125,7 @@ class Pipes:
         on_error: str = ...,
         on: Literal["threads", "own_thread", "process", "sandboxed"] = ...,
     ) -> Dataset:
-        """A stream that samplers draw from.
+        """Holds a stream in memory, so that a sampler can draw from it.
 
         limit: The most bytes that are held behind a sampler.
         """
@@ -179,7 +179,7 @@ class Pipes:
 
         quote: What stands around fields, one ASCII character; empty: nothing does.
 
-        comment: What lines begin with that are passed over, one ASCII character; empty: none are.
+        comment: What lines begin with that are skipped, one ASCII character; empty: none are.
 
         header: Whether the first record has the names of the columns.
 
@@ -301,7 +301,7 @@ class Pipes:
         on_error: str = ...,
         on: Literal["threads", "own_thread", "process", "sandboxed"] = ...,
     ) -> Dataset:
-        """All fields but some.
+        """Leaves out some fields.
 
         fields: The fields to leave out.
         """
@@ -356,7 +356,7 @@ class Pipes:
         on_error: str = ...,
         on: Literal["threads", "own_thread", "process", "sandboxed"] = ...,
     ) -> Dataset:
-        """The number of each sample in the stream.
+        """Adds the number of each sample in the stream.
 
         field: The name of the new field, an int64.
 
@@ -377,7 +377,7 @@ class Pipes:
     ) -> Dataset:
         """The records of files in which all have the same length.
 
-        record_bytes: How many bytes a record has; null for as many as `dtype` says. Beside a `dtype` of fewer, the rest of each record is passed over.
+        record_bytes: How many bytes a record has; null for as many as `dtype` says. Beside a `dtype` of fewer, the rest of each record is skipped.
 
         dtype: What is in a record, as NumPy writes a dtype: `<f4`, or a list of fields, such as `[('label', 'u1'), ('image', 'u1', (3, 32, 32))]`; null for bytes.
 
@@ -575,7 +575,7 @@ class Pipes:
         on_error: str = ...,
         on: Literal["threads", "own_thread", "process", "sandboxed"] = ...,
     ) -> Dataset:
-        """The class that a file's folder stands for.
+        """Adds the class that a file's folder is named after, and its number.
 
         classes: The names of the classes; the place of a name is its label. When none are given, they are the names of the folders in `root`, sorted, without those that begin with a dot.
 
@@ -655,7 +655,7 @@ class Pipes:
         on_error: str = ...,
         on: Literal["threads", "own_thread", "process", "sandboxed"] = ...,
     ) -> Dataset:
-        """Batches of as many samples as so many tokens allow.
+        """Batches with a bound on the sum of lengths.
 
         length: An expression for the length of a sample: a number, or something that has a length.
 
@@ -880,7 +880,7 @@ class Pipes:
         on_error: str = ...,
         on: Literal["threads", "own_thread", "process", "sandboxed"] = ...,
     ) -> Dataset:
-        """Asks for files far away before they are read.
+        """Asks for remote files before they are read.
 
         ahead: How many samples are held while their files are asked for.
 
@@ -1068,7 +1068,7 @@ class Pipes:
     ) -> Dataset:
         """The whole stream several times.
 
-        count: How often to give the whole stream; null for ever.
+        count: How often to give the whole stream; null without end.
         """
 
     def repeat_each(
@@ -1080,7 +1080,7 @@ class Pipes:
         on_error: str = ...,
         on: Literal["threads", "own_thread", "process", "sandboxed"] = ...,
     ) -> Dataset:
-        """Every sample several times.
+        """Gives every sample several times in a row.
 
         count: How often each sample is given, from 1.
 
@@ -1215,7 +1215,7 @@ class Pipes:
         on_error: str = ...,
         on: Literal["threads", "own_thread", "process", "sandboxed"] = ...,
     ) -> Dataset:
-        """The samples from the first on of which an expression does not hold.
+        """Leaves out the first samples, as long as an expression holds.
 
         predicate: An expression that is true of the samples to leave out: `step < 1000`. From the first on of which it is false all are given.
         """
@@ -1235,7 +1235,7 @@ class Pipes:
 
         stop: The first sample that is not given any more; a negative number counts from the end; null for none.
 
-        step: Bound one sample to the next, from 1.
+        step: From one sample to the next, from 1.
         """
 
     def sort(
@@ -1356,7 +1356,7 @@ class Pipes:
         on_error: str = ...,
         on: Literal["threads", "own_thread", "process", "sandboxed"] = ...,
     ) -> Dataset:
-        """The samples before the first of which an expression does not hold.
+        """The first samples, as long as an expression holds.
 
         predicate: An expression that is true of the samples to give: `step < 1000`. The first of which it is false ends the stream.
         """
@@ -1447,7 +1447,7 @@ class Pipes:
         on_error: str = ...,
         on: Literal["threads", "own_thread", "process", "sandboxed"] = ...,
     ) -> Dataset:
-        """Each sample once, by its fields or by what expressions give.
+        """Leaves out samples that came before, by their fields or by expressions.
 
         by: What tells samples apart: an expression, or a list of them: `url`, `lowerAscii(text)`; null for all fields.
 
@@ -1551,7 +1551,7 @@ class Pipes:
         on_error: str = ...,
         on: Literal["threads", "own_thread", "process", "sandboxed"] = ...,
     ) -> Dataset:
-        """Each so many consecutive samples in random order.
+        """Random order within windows of consecutive samples.
 
         window_size: Samples in a window, at most; one keeps the order.
 

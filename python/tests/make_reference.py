@@ -37,6 +37,9 @@ SHORT = {"source": "source", "map": "map", "flat_map": "flat map", "stream": "st
 INHERITED = ("interleave", "interleave_block")
 DASH = "–"
 
+MOST_MAGIC = 8
+"""If a decoder has more first bytes than this, half as many are shown."""
+
 
 def main() -> None:
     for path, page in pages().items():
@@ -362,6 +365,8 @@ def magic(given: list[dict[str, Any]]) -> str:
         text = f" (`{found.decode()}`)" if all(33 <= byte < 127 and byte != 96 for byte in found) else ""
         where = f" at byte {one['offset']}" if one["offset"] else ""
         said.append(f"`{found.hex(' ')}`{text}{where}")
+    if len(said) > MOST_MAGIC:
+        said[MOST_MAGIC // 2 :] = [f"{len(said) - MOST_MAGIC // 2} more like them"]
     own = "the decoder looks at the content" if any(not one["bytes"] for one in given) else ""
     return ", or ".join(filter(None, ["; ".join(said), own])) or "none: the extension decides"
 

@@ -290,3 +290,43 @@ print("let go")
 
 def test_what_a_dropped_loader_held_is_let_go_without_another_call() -> None:
     ends_well(LET_GO, "let go\n")
+
+
+LATE = """
+waits, wakes = os.pipe()
+
+class Late:
+    def __del__(self, write=os.write, wakes=wakes, leave=os.sched_yield):
+        # The interpreter has ended for all threads but this one. The thread that reads comes back, and meets that.
+        write(wakes, b"x")
+        for _ in range(10_000):
+            leave()
+
+def source():
+    yield 1
+    os.read(waits, 1)
+    yield 2
+
+sys.late = Late()
+loader = fb.from_iterable(source, on="threads").loader(num_workers=1)
+print(next(iter(loader))["value"], flush=True)
+"""
+
+
+def test_a_thread_that_comes_back_after_the_end_ends_no_program() -> None:
+    for _ in range(3):
+        ends_well(LATE, "1\n")
+
+
+LIVE = """
+import torch
+from forebay.torch import DataLoader
+if __name__ == "__main__":
+    epoch = iter(DataLoader(range(10), num_workers=1))
+    print(next(epoch).item(), flush=True)
+"""
+
+
+def test_a_program_ends_with_a_live_dataloader() -> None:
+    pytest.importorskip("torch")
+    ends_well(LIVE, "0\n")

@@ -474,3 +474,15 @@ def test_without_an_order_a_worker_that_is_stuck_holds_up_no_other() -> None:
 
 def test_no_worker_has_two_batches_while_another_has_none() -> None:
     assert [plain(batch) for batch in DataLoader(d.Barrier(4), num_workers=4)] == [[0], [1], [2], [3]]
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_are_shut_down_by_the_name_that_torch_has_for_it(persistent: bool) -> None:
+    loader = DataLoader([0, 1, 2, 3], num_workers=1, persistent_workers=persistent)  # type: ignore[arg-type]
+    for _ in range(2):
+        epoch: Any = iter(loader)
+        next(epoch)
+        epoch._shutdown_workers()
+        epoch._shutdown_workers()
+        assert list(epoch) == []
+    assert [plain(batch) for batch in loader] == [[0], [1], [2], [3]]

@@ -17,7 +17,7 @@ pub struct Flac;
 impl Decoder for Flac {
     const INFO: DecoderInfo = DecoderInfo {
         name: "flac",
-        summary: "FLAC sound to tensors",
+        summary: "FLAC sound to `samples` [frames, channels], `rate` and `bits`",
         extensions: &["flac"],
         media_types: &["audio/flac"],
         magic: &[Magic { offset: 0, bytes: b"fLaC" }],

@@ -18,7 +18,7 @@ pub struct Wav;
 impl Decoder for Wav {
     const INFO: DecoderInfo = DecoderInfo {
         name: "wav",
-        summary: "WAV sound to tensors",
+        summary: "WAV sound to `samples` [frames, channels], `rate` and `bits`",
         extensions: &["wav", "wave"],
         media_types: &["audio/wav", "audio/vnd.wave"],
         magic: &[Magic { offset: 8, bytes: b"WAVE" }],

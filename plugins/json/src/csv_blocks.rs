@@ -27,7 +27,7 @@ options! {
         separator: Option<String> = null;
         /// What stands around fields, one ASCII character; empty: nothing does.
         quote: String = "\"";
-        /// What lines begin with that are passed over, one ASCII character; empty: none are.
+        /// What lines begin with that are skipped, one ASCII character; empty: none are.
         comment: String = "";
         /// Whether the first record has the names of the columns.
         header: bool = true;

@@ -83,7 +83,7 @@ const VERSION: u32 = 1;
 impl DataPipe for Cache {
     const INFO: PipeInfo = PipeInfo {
         name: "cache",
-        summary: "What was read once, from memory or a folder",
+        summary: "Keeps samples in memory or a folder, for later epochs and runs",
         also: "in_memory_cache on_disk_cache snapshot",
         keeps: true,
         identity_option: "identity",

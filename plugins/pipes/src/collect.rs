@@ -25,7 +25,7 @@ pub struct Collect;
 impl DataPipe for Collect {
     const INFO: PipeInfo = PipeInfo {
         name: "collect",
-        summary: "A stream that samplers draw from",
+        summary: "Holds a stream in memory, so that a sampler can draw from it",
         also: "to_map_datapipe iter_to_map_converter",
         indexed: true,
         ..PipeInfo::DEFAULT

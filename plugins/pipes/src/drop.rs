@@ -33,7 +33,7 @@ struct Shape {
 }
 
 impl DataPipe for Drop {
-    const INFO: PipeInfo = PipeInfo { name: "drop", summary: "All fields but some", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo { name: "drop", summary: "Leaves out some fields", ..PipeInfo::DEFAULT };
     type Options = DropOptions;
 
     fn new(options: DropOptions) -> Result<Self> {

@@ -30,7 +30,7 @@ pub struct Enumerate {
 impl DataPipe for Enumerate {
     const INFO: PipeInfo = PipeInfo {
         name: "enumerate",
-        summary: "The number of each sample in the stream",
+        summary: "Adds the number of each sample in the stream",
         also: "add_index with_index zip_with_index",
         ..PipeInfo::DEFAULT
     };

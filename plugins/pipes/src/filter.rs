@@ -43,7 +43,7 @@ const VERSION: u32 = 1;
 impl DataPipe for Filter {
     const INFO: PipeInfo = PipeInfo {
         name: "filter",
-        summary: "The samples of which an expression holds",
+        summary: "The samples for which an expression is true",
         also: "filterer",
         draws: "predicate~random(",
         drops: "*",

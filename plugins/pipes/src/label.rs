@@ -52,7 +52,7 @@ struct Shape {
 impl DataPipe for Label {
     const INFO: PipeInfo = PipeInfo {
         name: "label",
-        summary: "The class that a file's folder stands for",
+        summary: "Adds the class that a file's folder is named after, and its number",
         folders_option: "classes root",
         ..PipeInfo::DEFAULT
     };

@@ -91,7 +91,7 @@ struct Slot {
 impl DataPipe for MaxTokens {
     const INFO: PipeInfo = PipeInfo {
         name: "max_tokens",
-        summary: "Batches of as many samples as so many tokens allow",
+        summary: "Batches with a bound on the sum of lengths",
         also: "max_token_bucketize",
         uids_option: "uids",
         gives: "batch batches",

@@ -7,7 +7,7 @@ use forebay_core::{
 options! {
     /// Options of `repeat`.
     pub struct RepeatOptions {
-        /// How often to give the whole stream; null for ever.
+        /// How often to give the whole stream; null without end.
         count: Option<u64> = null, in 1..=18446744073709551615;
     }
 }

@@ -23,8 +23,11 @@ pub struct RepeatEach {
 }
 
 impl DataPipe for RepeatEach {
-    const INFO: PipeInfo =
-        PipeInfo { name: "repeat_each", summary: "Every sample several times", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "repeat_each",
+        summary: "Gives every sample several times in a row",
+        ..PipeInfo::DEFAULT
+    };
     type Options = RepeatEachOptions;
 
     fn new(options: RepeatEachOptions) -> Result<Self> {

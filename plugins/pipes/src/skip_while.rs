@@ -27,7 +27,7 @@ const VERSION: u32 = 1;
 impl DataPipe for SkipWhile {
     const INFO: PipeInfo = PipeInfo {
         name: "skip_while",
-        summary: "The samples from the first on of which an expression does not hold",
+        summary: "Leaves out the first samples, as long as an expression holds",
         draws: "predicate~random(",
         drops: "*",
         ..PipeInfo::DEFAULT

@@ -13,7 +13,7 @@ options! {
         start: Option<i64> = null, in -1000000000..=9223372036854775807;
         /// The first sample that is not given any more; a negative number counts from the end; null for none.
         stop: Option<i64> = null, in -1000000000..=9223372036854775807;
-        /// Bound one sample to the next, from 1.
+        /// From one sample to the next, from 1.
         step: i64 = 1;
     }
 }

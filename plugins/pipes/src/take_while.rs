@@ -27,7 +27,7 @@ const VERSION: u32 = 1;
 impl DataPipe for TakeWhile {
     const INFO: PipeInfo = PipeInfo {
         name: "take_while",
-        summary: "The samples before the first of which an expression does not hold",
+        summary: "The first samples, as long as an expression holds",
         draws: "predicate~random(",
         drops: "*",
         ..PipeInfo::DEFAULT

@@ -50,7 +50,7 @@ const VERSION: u32 = 1;
 impl DataPipe for Unique {
     const INFO: PipeInfo = PipeInfo {
         name: "unique",
-        summary: "Each sample once, by its fields or by what expressions give",
+        summary: "Leaves out samples that came before, by their fields or by expressions",
         also: "distinct dedup",
         drops: "*",
         ..PipeInfo::DEFAULT

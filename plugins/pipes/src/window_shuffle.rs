@@ -53,7 +53,7 @@ const VERSION: u32 = 1;
 impl DataPipe for WindowShuffle {
     const INFO: PipeInfo = PipeInfo {
         name: "window_shuffle",
-        summary: "Each so many consecutive samples in random order",
+        summary: "Random order within windows of consecutive samples",
         shuffles: true,
         ..PipeInfo::DEFAULT
     };

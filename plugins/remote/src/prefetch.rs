@@ -35,7 +35,7 @@ const VERSION: u32 = 1;
 impl DataPipe for Prefetch {
     const INFO: PipeInfo = PipeInfo {
         name: "prefetch",
-        summary: "Asks for files far away before they are read",
+        summary: "Asks for remote files before they are read",
         ..PipeInfo::DEFAULT
     };
     type Options = PrefetchOptions;

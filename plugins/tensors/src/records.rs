@@ -23,7 +23,7 @@ const WINDOW: u64 = 4 << 20;
 options! {
     /// Options of `fixed_length_records`.
     pub struct RecordsOptions {
-        /// How many bytes a record has; null for as many as `dtype` says. Beside a `dtype` of fewer, the rest of each record is passed over.
+        /// How many bytes a record has; null for as many as `dtype` says. Beside a `dtype` of fewer, the rest of each record is skipped.
         record_bytes: Option<u64> = null, in 1..=2147483647;
         /// What is in a record, as NumPy writes a dtype: `<f4`, or a list of fields, such as `[('label', 'u1'), ('image', 'u1', (3, 32, 32))]`; null for bytes.
         dtype: Option<String> = null;

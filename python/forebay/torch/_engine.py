@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import queue
 import weakref
 from collections.abc import Iterator
@@ -32,11 +33,22 @@ class Feed:
         return iter(self._queue.get, None)
 
 
+_feeds: weakref.WeakSet[Feed] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_feeds() -> None:
+    """Lets go of the threads that wait for a message, before the loaders wait for those threads."""
+    for feed in list(_feeds):
+        feed.end()
+
+
 class Engine:
     """``workers`` worker processes, or threads, that answer messages in the order in which they were put; or as they can."""
 
     def __init__(self, workers: int, threads: bool, in_order: bool) -> None:
         self.feed = Feed()
+        _feeds.add(self.feed)
         place = "threads" if threads else "process"
         options = {} if in_order else {"unordered": True}
         source = fb.from_iterable(self.feed, on="threads", version="1")

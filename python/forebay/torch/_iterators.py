@@ -315,6 +315,18 @@ class Parallel(Epoch):
         self._at.ended = True
         raise StopIteration
 
+    def _shutdown_workers(self) -> None:
+        """Ends the workers. Torch's iterator has this under this name, and others call it."""
+        if self._gives_back.detach() is None:
+            return
+        loader = self._loader
+        for engine in self._engines:
+            engine.close()
+            loader._engines.discard(engine)
+        self._waiting, self._more = [], False
+        if loader._iterator is self:
+            loader._iterator = None
+
     def _take(self) -> tuple[int, Any]:
         """The answer that is waited for longest, and of which engine; or the first that comes, if the order does not count."""
         limit = self._loader.timeout or None
@@ -349,6 +361,9 @@ class Kept(Iterator[Any]):
 
     def __getstate__(self) -> Any:
         return self._inner.__getstate__()
+
+    def _shutdown_workers(self) -> None:
+        self._inner._shutdown_workers()
 
 
 def _ahead(loader: DataLoader) -> int:

@@ -1,6 +1,6 @@
 //! A function of Python's that a node calls.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, mem, thread};
 
 use forebay_core::{Context, Error, ErrorKind, Result, Sample};
 use pyo3::{
@@ -127,15 +127,34 @@ impl Function {
     ) -> Result<T> {
         let done = Python::try_attach(|py| {
             let _within = Within::enter(cx.tag());
-            work(py).map_err(|raised| self.raised(py, &raised, cx))
+            to_its_end(|| work(py).map_err(|raised| self.raised(py, &raised, cx)))
         });
         done.unwrap_or_else(|| Err(Error::new(ErrorKind::Cancelled, "the interpreter has ended")))
     }
 }
 
+/// Does `work`. A thread that comes back to an interpreter which has ended stays in here for good.
+///
+/// Before 3.14 the interpreter ends such a thread by unwinding it. On the way out the lock would be given back, which
+/// the thread does not have: that ends the program by an abort.
+fn to_its_end<T>(work: impl FnOnce() -> T) -> T {
+    struct Stays;
+    impl Drop for Stays {
+        fn drop(&mut self) {
+            while !thread::panicking() {
+                thread::park();
+            }
+        }
+    }
+    let stays = Stays;
+    let done = work();
+    mem::forget(stays);
+    done
+}
+
 /// Does `work`, with the interpreter's lock taken once for all of it.
 pub(super) fn around(work: &mut dyn FnMut()) {
-    if Python::try_attach(|_| work()).is_none() {
+    if Python::try_attach(|_| to_its_end(&mut *work)).is_none() {
         work(); // Each call finds that the interpreter has ended.
     }
 }
