@@ -478,7 +478,7 @@ def test_no_worker_has_two_batches_while_another_has_none() -> None:
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_workers_are_shut_down_by_the_name_that_torch_has_for_it(persistent: bool) -> None:
-    loader = DataLoader([0, 1, 2, 3], num_workers=1, persistent_workers=persistent)  # type: ignore[arg-type]
+    loader = DataLoader([0, 1, 2, 3], num_workers=1, persistent_workers=persistent)
     for _ in range(2):
         epoch: Any = iter(loader)
         next(epoch)
