@@ -2,7 +2,7 @@
 
 use forebay_core::{Context, DataPipe, Error, PipeInfo, Result, Str, Value, options};
 
-use crate::{
+use crate::plumbing::{
     rows::{Cut, Join, stream_of_cut},
     stack::{Column, Place},
 };

@@ -7,7 +7,7 @@ use forebay_core::{
     Chunk, Context, DataPipe, Error, Io, OneOrMany, PipeInfo, Result, State, Step, Stream, options,
 };
 
-use crate::{
+use crate::plumbing::{
     length::Length,
     lists::Lists,
     pad::{Padding, padding_options},

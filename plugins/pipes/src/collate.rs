@@ -6,10 +6,12 @@ use forebay_core::{
 };
 
 use crate::{
-    by_schema::BySchema,
-    number::Number,
+    plumbing::{
+        by_schema::BySchema,
+        number::Number,
+        stack::{Column, Place, write_scalar},
+    },
     select::place,
-    stack::{Column, Place, write_scalar},
 };
 
 options! {

@@ -6,7 +6,7 @@ use forebay_core::{
     sampling::{AGAIN, COUNT, DRAWN},
 };
 
-use crate::blocks::Blocks;
+use crate::plumbing::blocks::Blocks;
 
 options! {
     /// Options of `collect`.

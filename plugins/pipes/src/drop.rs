@@ -5,7 +5,7 @@ use std::sync::Arc;
 use forebay_core::{Context, DataPipe, Error, Map, OneOrMany, PipeInfo, Result, Sample, Schema, options};
 
 use crate::{
-    by_schema::BySchema,
+    plumbing::by_schema::BySchema,
     select::{place, repeated},
 };
 

@@ -7,7 +7,7 @@ mod tests;
 use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, State, StateExt, Step, Stream, options};
 
 use self::share::{Counts, Saved, Share};
-use crate::{
+use crate::plumbing::{
     expression::{Draws, Running},
     sift::sift,
 };

@@ -8,8 +8,10 @@ use forebay_core::{
 };
 
 use crate::{
-    by_schema::BySchema,
-    expression::{Draws, Expression, Places},
+    plumbing::{
+        by_schema::BySchema,
+        expression::{Draws, Expression, Places},
+    },
     unbatch::{Names, tensor_row},
 };
 

@@ -7,7 +7,7 @@ use forebay_core::{
 };
 
 use crate::{
-    by_schema::BySchema,
+    plumbing::by_schema::BySchema,
     select::{place, repeated},
 };
 

@@ -5,7 +5,7 @@ use forebay_core::{
     Uids, options,
 };
 
-use crate::{
+use crate::plumbing::{
     held::{Again, Held},
     keys::{By, Index},
     rows::order,

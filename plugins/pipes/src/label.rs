@@ -4,7 +4,7 @@ use forebay_core::{
     Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Schema, Str, Value, View, options,
 };
 
-use crate::{by_schema::BySchema, keys::Index};
+use crate::plumbing::{by_schema::BySchema, keys::Index};
 
 const PATH: &str = "path";
 

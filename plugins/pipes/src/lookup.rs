@@ -7,7 +7,7 @@ use forebay_core::{
     options,
 };
 
-use crate::{
+use crate::plumbing::{
     blocks::Blocks,
     keys::Index,
     pairs::{Pairs, no_row},

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use forebay_core::{Context, DataPipe, Error, OneOrMany, PipeInfo, Result, Sample, Schema, options};
 
 use crate::{
-    by_schema::BySchema,
-    expression::{Draws, Expression, Places},
+    plumbing::{
+        by_schema::BySchema,
+        expression::{Draws, Expression, Places},
+    },
     rename::pair,
     select::repeated,
 };

@@ -13,7 +13,7 @@ use forebay_core::{
     options,
 };
 
-use crate::{
+use crate::plumbing::{
     length::Length,
     lists::Lists,
     pad::{Padding, padding_options},

@@ -7,7 +7,7 @@ use forebay_core::{
     options,
 };
 
-use crate::wider::Wider;
+use crate::plumbing::wider::Wider;
 
 options! {
     /// Options of `pad_to_length`.

@@ -5,7 +5,7 @@ mod tests;
 
 use forebay_core::{Context, DataPipe, OneOrMany, PipeInfo, Result, options};
 
-use crate::{
+use crate::plumbing::{
     pad::{Padding, padding_options},
     rows::{Cut, stream_of_cut},
 };

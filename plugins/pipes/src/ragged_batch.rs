@@ -6,10 +6,12 @@ use forebay_core::{
 };
 
 use crate::{
-    parts::{Cells, Dims, Parts, shown},
-    rows::{Cut, Join, stream_of_cut},
+    plumbing::{
+        parts::{Cells, Dims, Parts, shown},
+        rows::{Cut, Join, stream_of_cut},
+        stack::{Place, check_limit, join_or_copy, write_scalar},
+    },
     select::place,
-    stack::{Place, check_limit, join_or_copy, write_scalar},
 };
 
 options! {

@@ -4,7 +4,7 @@ use forebay_core::{
     Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
 };
 
-use crate::{
+use crate::plumbing::{
     lasting::{self, Who},
     sift::sift,
 };

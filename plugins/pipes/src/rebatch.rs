@@ -8,8 +8,7 @@ use forebay_core::{
 };
 
 use crate::{
-    rows::order,
-    stack::join_or_copy,
+    plumbing::{rows::order, stack::join_or_copy},
     unbatch::{as_origin, count_rows, deepest, name_of_row},
 };
 

@@ -4,7 +4,10 @@ use forebay_core::{
     Context, DataPipe, Error, Io, PipeInfo, Result, Schema, State, StateExt, Step, Stream, options,
 };
 
-use crate::{class, select::place, sift::sift};
+use crate::{
+    plumbing::{class, sift::sift},
+    select::place,
+};
 
 /// The most classes: a saved position has a number for each.
 const MOST: usize = 4096;

@@ -3,7 +3,7 @@
 use forebay_core::{Context, DataPipe, Error, Map, OneOrMany, PipeInfo, Result, Sample, Schema, options};
 
 use crate::{
-    by_schema::BySchema,
+    plumbing::by_schema::BySchema,
     select::{absent, repeated},
 };
 

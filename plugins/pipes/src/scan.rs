@@ -6,10 +6,12 @@ use forebay_core::{
 };
 
 use crate::{
-    expression::{Draws, Expression, Running},
+    plumbing::{
+        expression::{Draws, Expression, Running},
+        wider::Wider,
+    },
     rename::pair,
     select::repeated,
-    wider::Wider,
 };
 
 /// The longest text that is carried on, in bytes: a saved position holds it.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use forebay_core::{Context, DataPipe, Error, Map, OneOrMany, PipeInfo, Result, Sample, Schema, options};
 
-use crate::by_schema::BySchema;
+use crate::plumbing::by_schema::BySchema;
 
 options! {
     /// Options of `select`.

@@ -5,7 +5,7 @@ use forebay_core::{
     options,
 };
 
-use crate::{
+use crate::plumbing::{
     numbers,
     replay::{self, Replay},
 };

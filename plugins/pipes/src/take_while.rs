@@ -2,7 +2,7 @@
 
 use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, State, StateExt, Step, Stream, options};
 
-use crate::expression::Running;
+use crate::plumbing::expression::Running;
 
 options! {
     /// Options of `take_while`.

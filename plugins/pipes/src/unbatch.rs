@@ -8,7 +8,7 @@ use forebay_core::{
     Tensor, TensorExt, Value, View, abi::tag, options,
 };
 
-use crate::stack::read_scalar;
+use crate::plumbing::stack::read_scalar;
 
 options! {
     /// Options of `unbatch`.

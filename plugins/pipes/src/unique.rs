@@ -9,7 +9,7 @@ use forebay_core::{
 use xxhash_rust::xxh3::xxh3_128;
 
 use self::seen::Seen;
-use crate::{
+use crate::plumbing::{
     expression::{self, Running},
     sift::sift,
 };

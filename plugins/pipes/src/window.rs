@@ -7,7 +7,10 @@ use forebay_core::{
     Uids, Value, options, random::mix,
 };
 
-use crate::{batch::Stack, rows::Rows, stack::Place};
+use crate::{
+    batch::Stack,
+    plumbing::{rows::Rows, stack::Place},
+};
 
 /// Keeps the uids of windows apart from those that other pipes make of a uid.
 const WINDOW: u64 = 0x7769_6e64;

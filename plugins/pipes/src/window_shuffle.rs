@@ -7,7 +7,7 @@ use forebay_core::{
     Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
 };
 
-use crate::keys::By;
+use crate::plumbing::keys::By;
 
 options! {
     /// Options of `window_shuffle`.

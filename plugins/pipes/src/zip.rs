@@ -7,7 +7,7 @@ use forebay_core::{
     Value, options,
 };
 
-use crate::join::Join;
+use crate::plumbing::join::Join;
 
 options! {
     /// Options of `zip`.

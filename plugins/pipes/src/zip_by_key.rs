@@ -7,7 +7,7 @@ use forebay_core::{
     Stream, Uids, Value, options,
 };
 
-use crate::{
+use crate::plumbing::{
     held::{Again, Held},
     keys::Index,
     pairs::{Pairs, alone},

@@ -8,7 +8,7 @@ use super::{
     Pack, VERSION, position,
     row::{Member, Piece, Row},
 };
-use crate::replay::{self, Replay};
+use crate::plumbing::replay::{self, Replay};
 
 /// What lies in rows of each sample: its pieces, in order, and their rows; the oldest sample last.
 pub(super) type Held = Vec<(u64, (u64, Vec<(u64, usize)>))>;

@@ -1,7 +1,7 @@
 //! The form of a saved position: which samples lie in which row, not what is in them.
 
 use super::row::{Member, Row};
-use crate::numbers;
+use crate::plumbing::numbers;
 
 /// What is saved.
 ///

@@ -8,7 +8,7 @@ use super::{
     plan::{Part, Plan},
     sequence::{Kind, Sequence, Values},
 };
-use crate::{stack::Place, unbatch::as_origin};
+use crate::{plumbing::stack::Place, unbatch::as_origin};
 
 /// A sample in a row, or a piece of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

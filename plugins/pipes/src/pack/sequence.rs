@@ -5,7 +5,7 @@ use std::ops::Range;
 use forebay_core::{BufferMut, Context, DType, Error, Result, Tensor, TensorExt, Value, View, abi::tag};
 
 use super::plan::Column;
-use crate::stack::{Place, write_scalar};
+use crate::plumbing::stack::{Place, write_scalar};
 
 /// One value that is packed.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use forebay_core::{Error, Io, Result, Sample, State, StateExt, Step};
 
 use super::{By, Place};
-use crate::{
+use crate::plumbing::{
     numbers,
     replay::{self, Replay},
 };

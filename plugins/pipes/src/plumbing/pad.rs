@@ -7,12 +7,14 @@ use forebay_core::{
 };
 
 use crate::{
-    number::Number,
-    parts::{Cells, Dims, Parts, shown},
+    plumbing::{
+        number::Number,
+        parts::{Cells, Dims, Parts, shown},
+        rows::{Join, Rows},
+        stack::{Place, join_or_copy, write_scalar},
+    },
     rename::pair,
-    rows::{Join, Rows},
     select::{place, repeated},
-    stack::{Place, join_or_copy, write_scalar},
 };
 
 /// As `options!`, with the options between the first ones and the last that all pipes have that pad; [`Pads`] takes these.
@@ -37,9 +39,9 @@ macro_rules! padding_options {
         }
 
         impl $name {
-            fn pads(&self) -> $crate::pad::Pads {
+            fn pads(&self) -> $crate::plumbing::pad::Pads {
                 let Self { multiple, fields, values, mask, lengths, .. } = self.clone();
-                $crate::pad::Pads { fields: fields.map(|fields| fields.0), multiple, values, mask, lengths }
+                $crate::plumbing::pad::Pads { fields: fields.map(|fields| fields.0), multiple, values, mask, lengths }
             }
         }
     };

@@ -7,7 +7,7 @@ use std::{
 
 use forebay_core::{Chunk, Key, Result, Sample, Schema, Value};
 
-use crate::expression::{Expression, Places, write_text, write_whole};
+use crate::plumbing::expression::{Expression, Places, write_text, write_whole};
 
 /// What a sample is compared by, as bytes that are equal where the values are.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use forebay_core::{Error, Key, Result, Schema, Value, View};
 
-use crate::expression::{Draws, Expression, Places};
+use crate::plumbing::expression::{Draws, Expression, Places};
 
 /// An expression that gives a number, or what has a length.
 #[derive(Debug)]

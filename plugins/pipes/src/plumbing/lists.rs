@@ -2,7 +2,7 @@
 
 use forebay_core::{Chunk, Error, Io, Result, State, StateExt};
 
-use crate::{
+use crate::plumbing::{
     numbers,
     replay::{self, Replay},
 };

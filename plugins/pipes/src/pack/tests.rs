@@ -10,7 +10,7 @@ use forebay_core::{
 
 use super::{Pack, PackOptions};
 use crate::{
-    numbers,
+    plumbing::numbers,
     testing::{Drive, check, check_resume, ints, sample, small_host},
 };
 

@@ -7,7 +7,7 @@ use forebay_core::{
 
 use crate::{
     collate::dense,
-    stack::{Column, Place, describe},
+    plumbing::stack::{Column, Place, describe},
 };
 
 /// The lengths of a value's axes.

@@ -22,7 +22,7 @@ use self::{
     row::{Member, Piece, Row},
     sequence::Sequence,
 };
-use crate::replay::Replay;
+use crate::plumbing::replay::Replay;
 
 options! {
     /// Options of `pack`.

@@ -2,7 +2,7 @@
 
 use forebay_core::{Error, Key, Result, Schema, Value};
 
-use crate::{
+use crate::plumbing::{
     expression::{shown, text},
     join::Join,
     keys::By,

@@ -7,7 +7,7 @@ use forebay_core::{
     TensorExt, Value,
 };
 
-use crate::stack::Place;
+use crate::plumbing::stack::Place;
 
 /// How the values of a field become one.
 pub(crate) trait Join: Debug + Send + 'static {

@@ -5,7 +5,7 @@ use std::{borrow::Cow, cmp::Ordering};
 use forebay_core::{Buffer, Error, Result, Str, Tensor, Value, View};
 
 use super::numbers;
-use crate::{stack::read_scalar, unbatch::row_of};
+use crate::{plumbing::stack::read_scalar, unbatch::row_of};
 
 /// A value while an expression runs.
 #[derive(Debug, Clone)]

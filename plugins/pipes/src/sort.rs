@@ -12,7 +12,7 @@ use forebay_core::{
 };
 
 use self::{blocks::Blocks, buffer::Buffer};
-use crate::expression::{Rank, Running};
+use crate::plumbing::expression::{Rank, Running};
 
 options! {
     /// Options of `sort`.

@@ -14,10 +14,9 @@ use forebay_core::{
 pub(crate) use self::element::{Number, Visit, visit};
 use self::element::{converter, scalar};
 use crate::{
-    by_schema::BySchema,
+    plumbing::{by_schema::BySchema, stack::room},
     rename::pair,
     select::{place, repeated},
-    stack::room,
 };
 
 options! {

@@ -2,7 +2,7 @@
 
 use forebay_core::{Chunk, Error, Io, Result, Sample};
 
-use crate::replay::{self, Next, Replay, Wanted};
+use crate::plumbing::replay::{self, Next, Replay, Wanted};
 
 /// Samples of one input that wait. Each has a slot, a small number that is its own until it is let go.
 ///
