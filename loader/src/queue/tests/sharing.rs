@@ -1,7 +1,5 @@
 //! What only the queue between processes promises: memory used in place, death noticed, nothing left behind.
 
-use std::time::{Duration, Instant};
-
 use super::{
     super::process::*,
     asleep::{start_until_asleep, wait_until_asleep},
@@ -82,7 +80,7 @@ fn what_a_view_shows_outlives_the_worker_and_its_connection() {
 }
 
 #[test]
-fn a_killed_worker_is_an_error_at_once() {
+fn a_killed_worker_is_an_error() {
     let arena = arena();
     for attempt in 0..10 {
         let (mut connection, mut child) = start(&arena, "flood", LANE, WIDE);
@@ -91,7 +89,6 @@ fn a_killed_worker_is_an_error_at_once() {
             assert_eq!(bytes.as_slice(), pattern(seed, 100_000));
         }
         child.kill().unwrap();
-        let since = Instant::now();
         let error = loop {
             match connection.receiver.recv() {
                 Ok(Some(_)) => {}
@@ -99,7 +96,6 @@ fn a_killed_worker_is_an_error_at_once() {
                 Err(error) => break error,
             }
         };
-        assert!(since.elapsed() < Duration::from_secs(1));
         assert_eq!(error.kind(), ErrorKind::Worker);
         assert!(error.message().contains("died"), "{error}");
         assert!(connection.receiver.recv().is_err(), "the error stays");
@@ -128,17 +124,14 @@ fn a_sender_that_waits_learns_of_its_receivers_death() {
     let killer = std::thread::spawn(move || {
         wait_until_asleep(sending);
         child.kill().unwrap();
-        let since = Instant::now();
         child.wait().unwrap();
-        since
     });
     let error = loop {
         if let Err(error) = connection.sender.send(&mut message(numbered(0, 1))) {
             break error;
         }
     };
-    let since = killer.join().unwrap();
-    assert!(since.elapsed() < Duration::from_secs(1));
+    killer.join().unwrap();
     assert!(error.message().contains("died"), "{error}");
 }
 
