@@ -1,5 +1,7 @@
 //! Samples and values in a few words, for people.
 
+use std::fmt;
+
 use forebay_loader::{Sample, Tensor, Value, View, without_secrets};
 use serde::Serialize;
 
@@ -137,15 +139,48 @@ fn numbers(tensor: &Tensor) -> String {
 
 fn element(tensor: &Tensor, bytes: &[u8]) -> Option<String> {
     use forebay_loader::DType;
+    macro_rules! as_number {
+        ($kind:ty) => {
+            <$kind>::from_ne_bytes(bytes.try_into().ok()?)
+        };
+    }
     Some(match tensor.dtype() {
-        DType::U8 | DType::BOOL => u8::from_ne_bytes(bytes.try_into().ok()?).to_string(),
-        DType::I32 => i32::from_ne_bytes(bytes.try_into().ok()?).to_string(),
-        DType::I64 => i64::from_ne_bytes(bytes.try_into().ok()?).to_string(),
-        DType::U64 => u64::from_ne_bytes(bytes.try_into().ok()?).to_string(),
-        DType::F32 => f32::from_ne_bytes(bytes.try_into().ok()?).to_string(),
-        DType::F64 => f64::from_ne_bytes(bytes.try_into().ok()?).to_string(),
+        DType::U8 | DType::BOOL => as_number!(u8).to_string(),
+        DType::U16 => as_number!(u16).to_string(),
+        DType::U32 => as_number!(u32).to_string(),
+        DType::U64 => as_number!(u64).to_string(),
+        DType::I8 => as_number!(i8).to_string(),
+        DType::I16 => as_number!(i16).to_string(),
+        DType::I32 => as_number!(i32).to_string(),
+        DType::I64 => as_number!(i64).to_string(),
+        DType::F16 => real(half(as_number!(u16))),
+        DType::BF16 => real(f32::from_bits(u32::from(as_number!(u16)) << 16)),
+        DType::F32 => real(as_number!(f32)),
+        DType::F64 => real(as_number!(f64)),
         _ => return None,
     })
+}
+
+/// With an exponent where the number would be mostly zeros without.
+fn real<T: Copy + Into<f64> + fmt::Display + fmt::LowerExp>(number: T) -> String {
+    let size = number.into().abs();
+    if size != 0.0 && size.is_finite() && !(1e-5..1e16).contains(&size) {
+        format!("{number:e}")
+    } else {
+        number.to_string()
+    }
+}
+
+/// An IEEE half: a sign, five bits of exponent, ten of fraction.
+fn half(bits: u16) -> f32 {
+    let (exponent, fraction) = (bits >> 10 & 31, f32::from(bits & 1023));
+    let size = match exponent {
+        0 => fraction * 2f32.powi(-24),
+        31 if fraction == 0.0 => f32::INFINITY,
+        31 => f32::NAN,
+        _ => (1024.0 + fraction) * 2f32.powi(i32::from(exponent) - 25),
+    };
+    if bits >> 15 == 1 { -size } else { size }
 }
 
 #[cfg(test)]
@@ -169,5 +204,21 @@ mod tests {
         let tensor = |len| Tensor::try_new(DType::U8, &[len], Buffer::from(vec![7; len])).unwrap();
         assert_eq!(short(&tensor(2).into()), "7 7");
         assert_eq!(short(&tensor(9).into()), "");
+    }
+
+    #[test]
+    fn numbers_of_each_type_are_shown() {
+        let of = |dtype: DType, bytes: &[u8]| {
+            let count = bytes.len() / dtype.size();
+            short(&Tensor::try_new(dtype, &[count], Buffer::from(bytes.to_vec())).unwrap().into())
+        };
+        for &(dtype, name) in DType::NAMED {
+            assert_eq!(of(dtype, &vec![0; 2 * dtype.size()]), "0 0", "{name}");
+        }
+        assert_eq!(of(DType::I16, &(-2i16).to_ne_bytes()), "-2");
+        let halves = [0x3c00u16, 0xc500, 0x0001, 0x7c00, 0xfe00].map(u16::to_ne_bytes).concat();
+        assert_eq!(of(DType::F16, &halves), "1 -5 5.9604645e-8 inf NaN");
+        assert_eq!(of(DType::BF16, &0x3f80u16.to_ne_bytes()), "1");
+        assert_eq!(of(DType::F32, &[0.25f32, 3.82e-38].map(f32::to_ne_bytes).concat()), "0.25 3.82e-38");
     }
 }
