@@ -125,7 +125,8 @@ impl Column {
                 return Err(Error::invalid(format!(
                     "found a single {}, expected a value for each sample of a batch",
                     Kind::of(value)?.name()
-                )));
+                ))
+                .context("next", "put `batch` behind the pipes, so that samples come in batches"));
             }
         })
     }

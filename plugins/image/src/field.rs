@@ -149,7 +149,12 @@ fn position(
         None => kinds.iter().find_map(|is_one| sample.values().iter().position(is_one)),
     };
     found.ok_or_else(|| {
-        let fields: Vec<&str> = sample.schema().names().iter().map(|name| name.as_str()).collect();
+        // A file without a byte in it is what is wrong, and not that it is no picture.
+        let field = |(name, value): (_, &Value)| match value.view() {
+            View::Bytes(bytes) if bytes.is_empty() => format!("{name} (0 bytes)"),
+            _ => format!("{name}"),
+        };
+        let fields: Vec<_> = sample.schema().names().iter().zip(sample.values()).map(field).collect();
         let fields = fields.join(", ");
         Error::invalid(match name {
             Some(name) => format!("no field {name:?}, the sample has: {fields}"),
@@ -169,5 +174,21 @@ fn decoded(value: &Value) -> Result<Pixels<'_>> {
             Pixels::new(tensor.data(), shape)
         }
         _ => Err(Error::invalid(format!("found {tensor:?}, expected uint8 [height, width, channels]"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::{Buffer, Key};
+
+    use super::*;
+
+    #[test]
+    fn an_empty_file_is_told_as_such() {
+        let mut sample = Sample::new(1, Key::whole("a.jpg"));
+        sample.set("path", "a.jpg");
+        sample.set("bytes", Buffer::from(Vec::new()));
+        let error = change_bytes(&mut sample, None, |_| unreachable!()).unwrap_err();
+        assert!(error.message().ends_with("the sample has: path, bytes (0 bytes)"), "{error}");
     }
 }

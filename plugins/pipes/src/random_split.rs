@@ -1,7 +1,7 @@
 //! `random_split`: the stream in parts, drawn by weight, each sample always in the same one.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
+    Context, DataPipe, Error, Io, OneOrMany, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
 };
 
 use crate::plumbing::{
@@ -14,8 +14,8 @@ options! {
     pub struct RandomSplitOptions {
         /// How large each part is, in proportion to the others: numbers above 0.
         weights: Vec<f64> = required;
-        /// Give this part alone, by its number from 0; null to give all.
-        take: Option<usize> = null;
+        /// Give this part alone, by its number from 0, or these parts as one stream; null to give all.
+        take: Option<OneOrMany<usize>> = null;
         /// How many outputs there are: as many as parts, for all of them, or one, with `take`.
         count: usize = 1, in 1..=1024;
         /// What the draws depend on, beside the sample; null for the run's seed.
@@ -31,7 +31,8 @@ options! {
 pub struct RandomSplit {
     /// Up to where the draws of each part reach, as shares of the whole.
     bounds: Vec<f64>,
-    take: Option<usize>,
+    /// Whether each part is given, where they are one stream.
+    take: Option<Vec<bool>>,
     seed: Option<u64>,
     sample: Sample,
 }
@@ -61,12 +62,16 @@ impl DataPipe for RandomSplit {
                 if total.is_finite() { format!("{parts} weights") } else { "a sum beyond all".into() };
             return refuse("weights", format!("found {found}, expected 1 to 1024 of a finite sum"));
         }
-        match take {
-            Some(part) if part >= parts => {
-                return refuse("take", format!("found part {part}, expected one below {parts}"));
+        let take = take.map(|OneOrMany(taken)| taken);
+        match &take {
+            Some(taken) if taken.is_empty() => {
+                return refuse("take", "found no part, expected at least one".into());
+            }
+            Some(taken) if taken.iter().any(|&part| part >= parts) => {
+                return refuse("take", format!("found {taken:?}, expected parts below {parts}"));
             }
             Some(_) if count != 1 => {
-                return refuse("count", format!("found {count} outputs, expected 1 for one part"));
+                return refuse("count", format!("found {count} outputs, expected 1 for what `take` names"));
             }
             None if count != parts => {
                 let message = format!(
@@ -82,6 +87,7 @@ impl DataPipe for RandomSplit {
             sum / total
         };
         let bounds = weights.into_iter().map(bound).collect();
+        let take = take.map(|taken| (0..parts).map(|part| taken.contains(&part)).collect());
         Ok(Self { bounds, take, seed, sample: Sample::default() })
     }
 }
@@ -93,8 +99,8 @@ impl Stream for RandomSplit {
 
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step> {
         let key = lasting::key(Who::RandomSplit, self.seed, cx);
-        if let Some(wanted) = self.take {
-            return sift(io, |uid, _, _, _| Ok(self.part(lasting::draw(key, uid)) == wanted));
+        if let Some(wanted) = &self.take {
+            return sift(io, |uid, _, _, _| Ok(wanted[self.part(lasting::draw(key, uid))]));
         }
         while io.room() > 0 {
             if !io.pop_into(0, &mut self.sample) {
@@ -168,6 +174,10 @@ mod tests {
             assert_eq!(parts(&options, 1, &input, &small_host())[0], *wanted);
             Setup::new(&[&input[..20]]).check_resume(|| split(&options));
         }
+        let mut others = [all[0].clone(), all[2].clone()].concat();
+        others.sort_unstable();
+        let options = r#"{"weights": [1, 2, 0.5], "take": [2, 0]}"#;
+        assert_eq!(parts(options, 1, &input, &small_host())[0], others);
     }
 
     #[test]
@@ -213,6 +223,8 @@ mod tests {
             (r#"{"weights": [1, 1], "count": 3}"#, "count"),
             (r#"{"weights": [1, 1], "count": 2, "take": 1}"#, "count"),
             (r#"{"weights": [1, 1], "take": 2}"#, "take"),
+            (r#"{"weights": [1, 1], "take": [0, 2]}"#, "take"),
+            (r#"{"weights": [1, 1], "take": []}"#, "take"),
         ] {
             let error = RandomSplit::new(RandomSplitOptions::parse(options).unwrap()).unwrap_err();
             assert_eq!(error.get("option"), Some(option), "{options}");
