@@ -952,7 +952,7 @@ class Pipes:
     def random_split(
         self,
         weights: Sequence[float],
-        take: int | None = ...,
+        take: int | Sequence[int] | None = ...,
         count: int = ...,
         seed: int | None = ...,
         *,
@@ -963,7 +963,7 @@ class Pipes:
 
         weights: How large each part is, in proportion to the others: numbers above 0.
 
-        take: Give this part alone, by its number from 0; null to give all.
+        take: Give this part alone, by its number from 0, or these parts as one stream; null to give all.
 
         count: How many outputs there are: as many as parts, for all of them, or one, with `take`.
 

@@ -144,8 +144,17 @@ pub fn crate_on(
     let read = |path: &str| fs::read_to_string(from.join(path)).unwrap();
     let mut sources =
         vec!["core/Cargo.toml".to_owned(), "core/build.rs".to_owned(), "core/abi/Cargo.toml".to_owned()];
-    for part in ["core/src", "core/abi/src"] {
+    let parts = ["core/src", "core/abi/src"];
+    for part in parts {
         files_below(from, part, &mut sources);
+    }
+    // A target folder that is kept may have files that are gone or have another name now.
+    let mut kept = Vec::new();
+    for part in parts.into_iter().filter(|part| house.join(part).exists()) {
+        files_below(&house, part, &mut kept);
+    }
+    for gone in kept.iter().filter(|path| !sources.contains(path)) {
+        fs::remove_file(house.join(gone)).unwrap();
     }
     for path in &sources {
         let mut text = read(path);
