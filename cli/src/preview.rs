@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use forebay_loader::{Sample, Tensor, Value, View, without_secrets};
+use forebay_loader::{DType, Sample, Tensor, Value, View, without_secrets};
 use serde::Serialize;
 
 /// The most characters of a value that are shown.
@@ -133,30 +133,28 @@ fn numbers(tensor: &Tensor) -> String {
     if size == 0 || bytes.len() / size > NUMBERS {
         return String::new();
     }
-    let number = |bytes: &[u8]| element(tensor, bytes).unwrap_or_else(|| "?".to_owned());
+    let number = |bytes: &[u8]| element(tensor.dtype(), bytes).unwrap_or_else(|| "?".to_owned());
     bytes.chunks_exact(size).map(number).collect::<Vec<_>>().join(" ")
 }
 
-fn element(tensor: &Tensor, bytes: &[u8]) -> Option<String> {
-    use forebay_loader::DType;
-    macro_rules! as_number {
-        ($kind:ty) => {
-            <$kind>::from_ne_bytes(bytes.try_into().ok()?)
-        };
-    }
-    Some(match tensor.dtype() {
-        DType::U8 | DType::BOOL => as_number!(u8).to_string(),
-        DType::U16 => as_number!(u16).to_string(),
-        DType::U32 => as_number!(u32).to_string(),
-        DType::U64 => as_number!(u64).to_string(),
-        DType::I8 => as_number!(i8).to_string(),
-        DType::I16 => as_number!(i16).to_string(),
-        DType::I32 => as_number!(i32).to_string(),
-        DType::I64 => as_number!(i64).to_string(),
-        DType::F16 => real(half(as_number!(u16))),
-        DType::BF16 => real(f32::from_bits(u32::from(as_number!(u16)) << 16)),
-        DType::F32 => real(as_number!(f32)),
-        DType::F64 => real(as_number!(f64)),
+fn element(dtype: DType, bytes: &[u8]) -> Option<String> {
+    let bits = match bytes.len() {
+        1 => u64::from(*bytes.first()?),
+        2 => u64::from(u16::from_ne_bytes(bytes.try_into().ok()?)),
+        4 => u64::from(u32::from_ne_bytes(bytes.try_into().ok()?)),
+        _ => u64::from_ne_bytes(bytes.try_into().ok()?),
+    };
+    Some(match Value::scalar(dtype, bits).view() {
+        View::Bool(truth) => u8::from(truth).to_string(),
+        View::Int(number) => number.to_string(),
+        View::UInt(number) => number.to_string(),
+        View::Float(number) if dtype == DType::F64 => real(number),
+        // The shortest text for a float32 is shorter than that for the same float64.
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "it was widened from this type, or a shorter one"
+        )]
+        View::Float(number) => real(number as f32),
         _ => return None,
     })
 }
@@ -169,18 +167,6 @@ fn real<T: Copy + Into<f64> + fmt::Display + fmt::LowerExp>(number: T) -> String
     } else {
         number.to_string()
     }
-}
-
-/// An IEEE half: a sign, five bits of exponent, ten of fraction.
-fn half(bits: u16) -> f32 {
-    let (exponent, fraction) = (bits >> 10 & 31, f32::from(bits & 1023));
-    let size = match exponent {
-        0 => fraction * 2f32.powi(-24),
-        31 if fraction == 0.0 => f32::INFINITY,
-        31 => f32::NAN,
-        _ => (1024.0 + fraction) * 2f32.powi(i32::from(exponent) - 25),
-    };
-    if bits >> 15 == 1 { -size } else { size }
 }
 
 #[cfg(test)]
