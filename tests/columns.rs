@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use forebay_loader::{Executor, Graph, Value, View};
+use forebay_loader::{Executor, Graph, Value, View, open};
 use forebay_tests::{ALL, Run, Setting, build, line, registry, run, within_deadline};
 
 /// An Arrow stream of two columns and three batches, as pyarrow 26 wrote it: `id` int32 0 to 8, `bird` text.
@@ -83,7 +83,7 @@ fn folders_of_partitions_that_are_opened_by_path_are_fields() {
             fs::create_dir_all(&place).unwrap();
             fs::write(place.join("part-0.parquet"), include_bytes!("columns/birds.parquet")).unwrap();
         }
-        let graph = Graph::open(path, &registry).unwrap();
+        let graph = open(path, &registry).unwrap();
         assert!(graph.to_string().contains("hive=true"), "{graph}");
         let mut loader = build(&graph, &registry, Setting::INLINE).unwrap();
         let rows: Vec<_> = loader.epoch(0).map(|sample| sample.unwrap()).collect();
@@ -93,7 +93,7 @@ fn folders_of_partitions_that_are_opened_by_path_are_fields() {
         assert_eq!(rows[0].get("place").and_then(Value::as_str), Some("grey heron"));
         // A file in no such folder has no such field.
         let one = format!("{path}/year=2025/place=grey%20heron");
-        assert!(!Graph::open(&one, &registry).unwrap().to_string().contains("hive"));
+        assert!(!open(&one, &registry).unwrap().to_string().contains("hive"));
     });
 }
 
@@ -106,7 +106,7 @@ fn streams_are_found_by_their_bytes_of_whatever_age() {
         {
             let path = folder.path().join(name);
             fs::write(&path, bytes).unwrap();
-            let graph = Graph::open(path.to_str().unwrap(), &registry).unwrap();
+            let graph = open(path.to_str().unwrap(), &registry).unwrap();
             assert_eq!(graph.to_string().contains("row_groups"), expected, "{name}: {graph}");
             if expected {
                 let mut loader = build(&graph, &registry, Setting::INLINE).unwrap();

@@ -3,7 +3,7 @@
 
 use std::{fs, io::Write as _, path::Path, process::Output};
 
-use forebay_loader::{Error, ErrorKind, Executor, Graph, Loader, Sample};
+use forebay_loader::{Error, ErrorKind, Executor, Loader, Sample, open};
 use forebay_tests::{
     Setting, builder,
     command::{forebay, json},
@@ -120,7 +120,7 @@ fn an_opened_path_delivers_all_it_can_and_then_fails_on_every_executor() {
         let registry = registry();
         let one =
             folder(&[("a.json", b"[1, 2"), ("b.json", b"[1"), ("c.json", b"{\"n\": 1}"), ("d.json", b"3")]);
-        let graph = Graph::open(one.path().to_str().unwrap(), &registry).unwrap();
+        let graph = open(one.path().to_str().unwrap(), &registry).unwrap();
         assert!(graph.to_string().contains("decode on_error=fail_at_end"), "{graph}");
         let mut truth = None;
         for executor in EXECUTORS {
@@ -187,7 +187,7 @@ fn what_failed_before_a_limit_counts_and_what_comes_behind_it_does_not() {
     let dump = forebay(&[], &["dump", path, "-n", "2"]);
     assert_eq!((dump.status.code(), given(&dump, "dump")), (Some(1), 2), "{dump:?}");
     let registry = registry();
-    let mut loader = Loader::builder(Graph::open(path, &registry).unwrap()).build(&registry).unwrap();
+    let mut loader = Loader::builder(open(path, &registry).unwrap()).build(&registry).unwrap();
     assert_eq!(loader.epoch(0).take(2).filter(Result::is_ok).count(), 2);
     assert!(loader.finish().unwrap_err().get("failed").is_some());
 }

@@ -3,7 +3,7 @@
 
 use std::{fs, io::Write as _, path::Path};
 
-use forebay_loader::{Executor, Graph, Sample, Survey, Value};
+use forebay_loader::{Executor, Sample, Survey, Value, open};
 use forebay_tests::{Setting, build, builder, command::forebay, registry, run, within_deadline};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -95,7 +95,7 @@ fn labels_of_mnist_by_themselves_come_and_what_does_not_go_together_is_told() {
         let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
         mnist(folder.path(), true);
         let all = |name: &str| {
-            let graph = Graph::open(folder.path().join(name).to_str().unwrap(), &registry).unwrap();
+            let graph = open(folder.path().join(name).to_str().unwrap(), &registry).unwrap();
             let mut loader = builder(&graph, Setting::INLINE).allow_failures(true).build(&registry).unwrap();
             let samples: Vec<_> = loader.epoch(0).map(|sample| shown(&sample.unwrap())).collect();
             let lost: Vec<_> = loader.quarantine().iter().map(|lost| lost.error.to_string()).collect();
@@ -146,7 +146,7 @@ fn labels_of_any_kind_come_with_pictures_of_any_kind() {
         ] {
             fs::write(folder.path().join(name), bytes).unwrap();
         }
-        let graph = Graph::open(folder.path().to_str().unwrap(), &registry).unwrap();
+        let graph = open(folder.path().to_str().unwrap(), &registry).unwrap();
         let mut loader = build(&graph, &registry, Setting::INLINE).unwrap();
         let samples: Vec<_> = loader.epoch(0).map(Result::unwrap).collect();
         let shape = |sample: &Sample, field: &str| {

@@ -3,7 +3,7 @@
 
 use std::{fs, io::Write as _, path::Path};
 
-use forebay_loader::{Executor, Graph, Loader, Registry, Sample, Survey, Value};
+use forebay_loader::{Executor, Graph, Loader, Registry, Sample, Survey, Value, open};
 use forebay_tests::{Setting, build, builder, command::forebay, line, registry, run, within_deadline};
 
 /// A loader for the graph of a path with files that fail, which it only lists.
@@ -169,7 +169,7 @@ fn folders_of_one_kind_are_classes() {
         }
         let path = folder.path().to_str().unwrap();
         assert_eq!(survey(folder.path(), &registry).classes, ["bee", "gull"]);
-        let graph = Graph::open(path, &registry).unwrap();
+        let graph = open(path, &registry).unwrap();
         let mut loader = build(&graph, &registry, Setting::INLINE).unwrap();
         let samples: Vec<_> = loader.epoch(0).map(|sample| shown(&sample.unwrap())).collect();
         assert_eq!(samples.len(), 3);
@@ -181,7 +181,7 @@ fn folders_of_one_kind_are_classes() {
         // What comes later is read too, since the graph names the folder.
         let text = graph.to_string();
         assert!(text.starts_with("files ") && text.contains(&format!("paths={path} ")), "{graph}");
-        assert!(Graph::open(&format!("{path}/none"), &registry).is_err());
+        assert!(open(&format!("{path}/none"), &registry).is_err());
     });
 }
 

@@ -7,7 +7,7 @@ mod server;
 
 use std::{fs, path::Path};
 
-use forebay_loader::{Digest, Error, Executor, Graph, Loader, Sample, Value};
+use forebay_loader::{Digest, Error, Executor, Graph, Loader, Sample, Value, open};
 use forebay_tests::{Setting, build, error_of, line, registry, root, run, within_deadline};
 use server::{Manner, Server};
 
@@ -97,7 +97,7 @@ fn any_path_far_away_opens() {
         let ((folder, server), registry) = (both(), registry());
         for names in ["{0..2}.tar", "birds.parquet", "{0.tar,rows.jsonl,0.arrows}", "bird.npy"] {
             let open = |place: &str| {
-                let graph = Graph::open(&format!("{place}/{names}"), &registry).unwrap();
+                let graph = open(&format!("{place}/{names}"), &registry).unwrap();
                 contents(&mut build(&graph, &registry, Setting::INLINE).unwrap()).unwrap()
             };
             let wanted = open(&folder.path().display().to_string());

@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use forebay_loader::{ErrorKind, Graph, Loader, Sample};
+use forebay_loader::{ErrorKind, Loader, Sample, open};
 use forebay_tests::{ALL, Setting, build, builder, registry, within_deadline};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -92,7 +92,7 @@ fn what_comes_through_a_pipe_is_what_the_file_gives() {
             fs::write(&file, &bytes).unwrap();
             let truth = {
                 let registry = registry();
-                let graph = Graph::open(file.to_str().unwrap(), &registry).unwrap();
+                let graph = open(file.to_str().unwrap(), &registry).unwrap();
                 all(build(&graph, &registry, Setting::INLINE).unwrap())
             };
             assert!(!truth.is_empty(), "{name}");
@@ -101,7 +101,7 @@ fn what_comes_through_a_pipe_is_what_the_file_gives() {
                 let pipe = named_pipe(&path);
                 send(&path, bytes.clone());
                 let registry = registry();
-                let graph = Graph::open(&pipe, &registry).unwrap();
+                let graph = open(&pipe, &registry).unwrap();
                 let setting = Setting { executor, ..Setting::INLINE };
                 assert_eq!(all(build(&graph, &registry, setting).unwrap()), truth, "{name} {executor:?}");
             }
@@ -124,7 +124,7 @@ fn samples_come_before_the_pipe_ends() {
             file.write_all(&rows(10)).unwrap();
         });
         let registry = registry();
-        let graph = Graph::open(&pipe, &registry).unwrap();
+        let graph = open(&pipe, &registry).unwrap();
         let mut loader = builder(&graph, Setting::INLINE).build(&registry).unwrap();
         let mut epoch = loader.epoch(0);
         for _ in 0..1000 {

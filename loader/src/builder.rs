@@ -3,20 +3,20 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use forebay_core::{BufferMut, Error, Level, Limits, Result};
+use forebay_graph::{Graph, dealt};
 
 use crate::{
     Executor, Loader, Registry,
     ahead::Behind,
     audit::AuditLog,
     failure::Failures,
-    graph::Graph,
+    folders::with_folders,
     host::{Host, OwnMemory, Pool},
     identity::{Setting, identities},
     launch::{Keeps, Launched, Parts, Recipe, Workers, as_size},
     loader::Position,
     make::resume_plan,
     plan::Plan,
-    ranks,
     record::{RecordOwner, Records},
     stall::{Stall, Watch},
     worker::{WorkerProgram, refuse_nested, sandbox::MEMORY},
@@ -295,7 +295,7 @@ impl LoaderBuilder {
     pub fn build(self, registry: &Registry) -> Result<Loader> {
         refuse_nested()?;
         let executor = self.place()?;
-        let graph = checked(self.graph, self.shuffles, self.ranks, registry)?.with_folders(registry)?;
+        let graph = with_folders(checked(self.graph, self.shuffles, self.ranks, registry)?, registry)?;
         let seed = self.seed.or(graph.run.seed).unwrap_or(0);
         let epochs = self.epochs.or(graph.run.epochs).unwrap_or(1);
         let budget = self.budget.or(graph.run.budget).unwrap_or(DEFAULT_BUDGET);
@@ -303,7 +303,7 @@ impl LoaderBuilder {
         let limits = self.limits.unwrap_or_else(|| within(budget));
         let ranks = self.ranks.unwrap_or((0, 1));
         let plan = Plan::new(&graph, registry, executor)?;
-        let dealt = if self.ranks.is_some() { ranks::dealt(&graph, registry)? } else { Vec::new() };
+        let dealt = if self.ranks.is_some() { dealt(&graph, registry)? } else { Vec::new() };
         let resume_plan = resume_plan(&graph, registry, &plan, &dealt)?;
         let setting = Setting { seed, ranks: self.ranks, dealt: &dealt, limits };
         let (identities, told) = identities(&graph, registry, &setting);

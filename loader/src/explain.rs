@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 
 use forebay_core::{Error, Length, Limits, Result, without_secrets};
+use forebay_graph::{Catalog as _, Graph, Node, ON, ON_ERROR, OPTIONS, On, OptionSpec, PipeSpec, UNORDERED};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::{
     DEFAULT_BUDGET, Executor, Lint, Plan, Quality, Registry, Segment,
-    graph::{Catalog as _, Graph, Node, ON, ON_ERROR, OPTIONS, On, OptionSpec, PipeSpec, UNORDERED},
+    folders::with_folders,
     host::{Host, Pool},
     ledger::Ledger,
     length::Lengths,
@@ -108,7 +109,7 @@ impl Explanation {
             }
             graph = graph.for_ranks(registry)?;
         }
-        let graph = graph.with_folders(registry)?;
+        let graph = with_folders(graph, registry)?;
         let executor = match (executor, &graph.run.executor) {
             (Some(executor), _) => executor.counted(),
             (None, Some(text)) => text.parse()?,

@@ -1,12 +1,9 @@
 //! What failed and was not allowed to: by whom, and what a run says of it at its end.
 
 use forebay_core::{Error, ErrorKind};
+use forebay_graph::{Action, Node};
 
-use crate::{
-    Loader, Snapshot,
-    executor::StartPoint,
-    graph::{Action, Node},
-};
+use crate::{Loader, Snapshot, executor::StartPoint};
 
 /// How often nodes failed that make an epoch fail at its end.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,34 +1,29 @@
 //! Options that list folders: set before a run, so that the graph that runs has them, and with it its fingerprint, workers and snapshots.
 
 use forebay_core::{Error, ErrorKind, Result, scheme_of};
+use forebay_graph::{Catalog as _, Graph, Node, PipeSpec};
 use serde_json::Value;
 
-use crate::{
-    Registry,
-    graph::{Catalog as _, Graph, Node, PipeSpec},
-};
+use crate::Registry;
 
-impl Graph {
-    /// The checked graph with every option set that lists the folders below another option's folder, where it was not given.
-    ///
-    /// [`LoaderBuilder::build`](crate::LoaderBuilder::build) does it; to call it before shows what it will find.
-    ///
-    /// Cost: each such folder is listed once.
-    ///
-    /// # Errors
-    /// `Io`, when a folder cannot be listed; `Invalid`, when there is no folder in it.
-    pub fn with_folders(self, registry: &Registry) -> Result<Self> {
-        self.with_each(|node| {
-            let Some((option, folder)) = registry.pipe(&node.pipe).and_then(|spec| missing(node, spec))
-            else {
-                return Ok(());
-            };
-            let found = folders(folder, registry)
-                .map_err(|error| node.locate(error.context("option", option).context("folder", folder)))?;
-            node.options.insert(option.to_owned(), found.into());
-            Ok(())
-        })
-    }
+/// The checked graph with every option set that lists the folders below another option's folder, where it was not given.
+///
+/// [`LoaderBuilder::build`](crate::LoaderBuilder::build) does it; to call it before shows what it will find.
+///
+/// Cost: each such folder is listed once.
+///
+/// # Errors
+/// `Io`, when a folder cannot be listed; `Invalid`, when there is no folder in it.
+pub fn with_folders(graph: Graph, registry: &Registry) -> Result<Graph> {
+    graph.with_each(|node| {
+        let Some((option, folder)) = registry.pipe(&node.pipe).and_then(|spec| missing(node, spec)) else {
+            return Ok(());
+        };
+        let found = folders(folder, registry)
+            .map_err(|error| node.locate(error.context("option", option).context("folder", folder)))?;
+        node.options.insert(option.to_owned(), found.into());
+        Ok(())
+    })
 }
 
 /// The option that is to be set, and the folder whose folders it lists.

@@ -24,6 +24,7 @@ use std::{
 };
 
 use forebay_core::{Error, ErrorKind, Key, Limits, Waker, abi::Context, without_secrets};
+use forebay_graph::{Action, OnError};
 
 pub use self::notes::Note;
 use self::{home::Home, losses::Losses, notes::Notes};
@@ -33,12 +34,7 @@ pub(crate) use self::{
     services::{Destination, NodeContext, node_hash},
     stacker::Stacker,
 };
-use crate::{
-    Registry,
-    graph::{Action, OnError},
-    ledger::Ledger,
-    queue::process::Heap,
-};
+use crate::{Registry, ledger::Ledger, queue::process::Heap};
 
 /// The most lines that wait to be read in the log.
 const LOG: usize = 1000;

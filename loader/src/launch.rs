@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use forebay_core::{Limits, Result};
+use forebay_graph::{Graph, On};
 
 use crate::{
     Executor, Registry,
     audit::AuditLog,
     executor::{BATCHES, Counts, DedicatedWorkerSpec, Inline, Interrupt, Job, Run, Threads, WorkerPool},
-    graph::{Graph, On},
     host::Host,
     ledger::{self, Ledger},
     make::Maker,

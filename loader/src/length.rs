@@ -7,10 +7,10 @@ use forebay_core::{
     sampling::{COUNT, COUNTS},
     shim::check,
 };
+use forebay_graph::{Action, Catalog as _, Class, Graph, Node, On, PipeSpec};
 
 use crate::{
     Registry,
-    graph::{Action, Catalog as _, Class, Graph, Node, On, PipeSpec},
     handles::PipeHandle,
     host::{Host, NodeContext},
 };

@@ -19,7 +19,6 @@ mod executor;
 mod explain;
 mod failure;
 mod folders;
-pub mod graph;
 mod handles;
 mod host;
 mod identity;
@@ -34,7 +33,6 @@ mod open;
 mod plan;
 mod quality;
 pub mod queue;
-mod ranks;
 mod record;
 mod recover;
 pub mod registry;
@@ -50,6 +48,7 @@ pub use forebay_core::{
     Buffer, DType, Element, Error, ErrorKind, Key, Limits, Ragged, Registrar, Result, Rng, Sample, SampleExt,
     Schema, Str, Struct, Tensor, TensorView, Value, View, nearest, without_secrets,
 };
+pub use forebay_graph::{self as graph, Graph};
 
 pub use crate::{
     audit::{EpochAudit, LeftOut, Named, Offence, What, audit},
@@ -57,11 +56,11 @@ pub use crate::{
     digest::Digest,
     executor::{Executor, MapOrder, Span},
     explain::Explanation,
-    graph::Graph,
+    folders::with_folders,
     host::{LostSample, Note, signals::install_signal_handlers},
     lint::{Lint, lints},
     loader::{Epoch, Loader, Stopper},
-    open::{FileKind, Survey},
+    open::{FileKind, Survey, open},
     plan::{Edge, Plan, Segment},
     quality::{Measure, Quality, quality},
     registry::{Isolation, IsolationLevel, Registry, Search, Trust},

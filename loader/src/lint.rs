@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use forebay_core::{Length, Limits, random::Rng};
+use forebay_graph::{Action, Catalog, Class, Graph, Kind, Node, On, PipeSpec, Uids};
 use serde::Serialize;
 
 use crate::{
     Loader, Registry,
-    graph::{Action, Catalog, Class, Graph, Kind, Node, On, PipeSpec, Uids},
     host::{Host, Pool},
     ledger::Ledger,
     length::Lengths,

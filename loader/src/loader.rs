@@ -7,6 +7,7 @@ use std::{
 };
 
 use forebay_core::{Error, Length, Result, Sample};
+use forebay_graph::{Graph, Node};
 
 use crate::{
     Executor, Registry,
@@ -15,7 +16,6 @@ use crate::{
     builder::LoaderBuilder,
     executor::{Run, StartPoint},
     failure::Failures,
-    graph::{Graph, Node},
     host::{Host, LostSample, maps},
     launch::Recipe,
     length::Lengths,

@@ -7,6 +7,7 @@ use std::{
 };
 
 use forebay_core::{Error, Result, sampling::COUNTS};
+use forebay_graph::{Catalog, Class, Graph, Node, On, PipeSpec, above};
 
 use crate::{
     Registry,
@@ -15,7 +16,6 @@ use crate::{
         Blame, Body, Chain, CheckpointLog, ChunkSize, Expected, HandoffLog, HandoffOrder, Link, Looks, Names,
         Pace, Parallel, StartPoint,
     },
-    graph::{Catalog, Class, Graph, Node, On, PipeSpec, above},
     handles::PipeHandle,
     host::{Destination, Host, NodeContext, Stacker},
     plan::{Plan, Segment, replaces},

@@ -13,15 +13,11 @@ use std::{
 };
 
 use forebay_core::{Buffer, Error, Result, Value, scheme_of, shown};
+use forebay_graph::{Catalog as _, Draft, Graph, ON_ERROR, PipeSpec};
 use serde::Serialize;
 
 use self::look::{extension, head, look};
-use crate::{
-    Loader, Registry,
-    graph::{Catalog as _, Draft, Graph, ON_ERROR, PipeSpec},
-    host::home::Home,
-    registry::Opener,
-};
+use crate::{Loader, Registry, host::home::Home, registry::Opener};
 
 /// The pipes that stand around those that open files: whoever writes a graph by hand names them too.
 const FILES: &str = "files";
@@ -88,37 +84,35 @@ pub struct FileKind {
     media: Option<&'static str>,
 }
 
-impl Graph {
-    /// The graph that reads whatever is at a path: a file, a folder or a pattern.
-    ///
-    /// Each file's first bytes say what opens or decodes it, so all files are looked into once, now.
-    ///
-    /// - If all files of a folder lie in folders below it, samples have a `class`, the name of the first
-    ///   folder, and a `label`, its place among all names, sorted.
-    /// - A file that is an image or a sound is decoded to a field called `image` or `audio`, unless a sample
-    ///   has two.
-    /// - A pipe with the option `hive` has it set if its files lie in folders called `name=value` below the
-    ///   path. One with the option `alone` has it set if there is a single file.
-    /// - Every pipe has `on_error=fail_at_end`: a bad file is left out, everything else is delivered, and
-    ///   only then the epoch ends with an error. [`allow_failures`](crate::LoaderBuilder::allow_failures)
-    ///   takes that error away.
-    ///
-    /// ```no_run
-    /// use forebay_loader::{Graph, Loader, Registry};
-    ///
-    /// let registry = Registry::from_env()?;
-    /// let graph = Graph::open("data/birds", &registry)?;
-    /// for sample in Loader::builder(graph).build(&registry)?.epoch(0) {
-    ///     println!("{}", sample?.key());
-    /// }
-    /// # Ok::<(), forebay_loader::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `Io` and `Invalid` when nothing is there; `Abi` when a plugin that is needed does not fit.
-    pub fn open(path: &str, registry: &Registry) -> Result<Self> {
-        Survey::of(path, registry).map(|survey| survey.graph)
-    }
+/// The graph that reads whatever is at a path: a file, a folder or a pattern.
+///
+/// Each file's first bytes say what opens or decodes it, so all files are looked into once, now.
+///
+/// - If all files of a folder lie in folders below it, samples have a `class`, the name of the first
+///   folder, and a `label`, its place among all names, sorted.
+/// - A file that is an image or a sound is decoded to a field called `image` or `audio`, unless a sample
+///   has two.
+/// - A pipe with the option `hive` has it set if its files lie in folders called `name=value` below the
+///   path. One with the option `alone` has it set if there is a single file.
+/// - Every pipe has `on_error=fail_at_end`: a bad file is left out, everything else is delivered, and
+///   only then the epoch ends with an error. [`allow_failures`](crate::LoaderBuilder::allow_failures)
+///   takes that error away.
+///
+/// ```no_run
+/// use forebay_loader::{Loader, Registry, open};
+///
+/// let registry = Registry::from_env()?;
+/// let graph = open("data/birds", &registry)?;
+/// for sample in Loader::builder(graph).build(&registry)?.epoch(0) {
+///     println!("{}", sample?.key());
+/// }
+/// # Ok::<(), forebay_loader::Error>(())
+/// ```
+///
+/// # Errors
+/// `Io` and `Invalid` when nothing is there; `Abi` when a plugin that is needed does not fit.
+pub fn open(path: &str, registry: &Registry) -> Result<Graph> {
+    Survey::of(path, registry).map(|survey| survey.graph)
 }
 
 /// One kind of files while they are counted.

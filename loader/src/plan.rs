@@ -5,13 +5,10 @@
 //! a node with several inputs begins one and a node with several outputs ends one.
 
 use forebay_core::{Error, Result};
+use forebay_graph::{Action, Catalog, Graph, Node, On, PipeSpec};
 use serde::Serialize;
 
-use crate::{
-    Executor, Registry,
-    graph::{Action, Catalog, Graph, Node, On, PipeSpec},
-    takes::Takes,
-};
+use crate::{Executor, Registry, takes::Takes};
 
 /// A checked graph, cut into segments; each comes after all it reads from.
 #[derive(Debug, Clone, Serialize)]

@@ -3,12 +3,10 @@
 use std::collections::HashMap;
 
 use forebay_core::{Error, Result, Rng};
+use forebay_graph::{Catalog as _, Graph, Node};
 use serde::Serialize;
 
-use crate::{
-    Executor, Loader, Registry,
-    graph::{Catalog as _, Graph, Node},
-};
+use crate::{Executor, Loader, Registry};
 
 /// What makes a flat map change the order of what it gives.
 const INTERLEAVE: [&str; 2] = ["interleave", "interleave_block"];

@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use forebay_core::{Error, Result};
+use forebay_graph::On;
 
 use crate::{
     Loader, Plan, Snapshot,
     executor::{CrashedSegment, Death},
-    graph::On,
     launch::{Keeps, Parts},
 };
 

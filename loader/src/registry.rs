@@ -30,6 +30,7 @@ use std::{
 };
 
 use forebay_core::{AnyDecoder, AnyStore, Error, Result, abi::abi_stable::library::LibHeader};
+use forebay_graph::{Catalog, Node, On, OptionSpec, PipeSpec};
 use serde::Serialize;
 
 pub(crate) use self::{c_plugin::CPlugin, claims::Claim, stamp::Stamp, tuned::Tuned};
@@ -43,10 +44,7 @@ pub use self::{
     trust::Trust,
 };
 use self::{finder::Finder, opener::OpenerSlot, sealed::Sealed};
-use crate::{
-    graph::{Catalog, Node, On, OptionSpec, PipeSpec},
-    handles::{self, Loaded, PipeHandle},
-};
+use crate::handles::{self, Loaded, PipeHandle};
 
 /// The most lines of the text that says where plugins were looked for.
 const LINES: usize = 6;

@@ -56,7 +56,7 @@ pub struct Snapshot {
     /// Where it is in an audit, for a graph with unordered maps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<u64>,
-    /// The graph's [fingerprint](crate::graph::Fingerprint).
+    /// The graph's [fingerprint](forebay_graph::Fingerprint).
     pub graph: String,
     /// The plugins that served the graph: version, and the version of their states or the hash of the file.
     pub plugins: BTreeMap<String, PluginMark>,
@@ -101,7 +101,7 @@ pub struct NodeMark {
     /// Where `what` is shortened: a few hex digits of each option's hash.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
-    /// The [fingerprint](crate::graph::Fingerprint) of the node alone.
+    /// The [fingerprint](forebay_graph::Fingerprint) of the node alone.
     pub fingerprint: String,
     /// The pass it is in: 0, unless something starts it over.
     #[serde(default, skip_serializing_if = "is_zero")]

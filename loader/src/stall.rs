@@ -1,12 +1,12 @@
 //! What is told when no sample comes for long: who works on what, and since when.
 
+use forebay_graph::On;
+
 use std::{
     fmt,
     sync::Arc,
     time::{Duration, Instant},
 };
-
-use crate::graph::On;
 
 /// No sample came for a while; see [`LoaderBuilder::on_stall`](crate::LoaderBuilder::on_stall).
 #[derive(Debug, Clone)]

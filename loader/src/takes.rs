@@ -1,7 +1,7 @@
 //! How many samples a node takes for those that are wanted of it, as far as that is known before a run. So no
 //! samples are made that nobody will take.
 
-use crate::graph::{Node, OnError, PipeSpec};
+use forebay_graph::{Node, OnError, PipeSpec};
 
 /// For each sample that a node gives it takes `each`, and no more than `most` in a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,6 +13,7 @@ use std::{
 };
 
 use forebay_core::{Chunk, Error, ErrorKind, Registrar, Result};
+use forebay_graph::{COMMON, Catalog as _, Graph, Node, PipeSpec};
 
 pub use self::program::{WorkerProgram, worker_program};
 use self::{
@@ -20,10 +21,9 @@ use self::{
     sandbox::Sandbox,
 };
 use crate::{
-    Executor, Graph, Isolation, Registry, Search,
+    Executor, Isolation, Registry, Search,
     audit::AuditLog,
     executor::{Body, Chain, Lost, Mapped, Parallel},
-    graph::{COMMON, Catalog as _, Node, PipeSpec},
     host::{Destination, Host, Lent, call::Seated, maps, signals::leave},
     launch::{Parts, Recipe},
     ledger::Ledger,

@@ -6,9 +6,8 @@
 use std::fmt::Write as _;
 
 use forebay_core::{Error, Result};
+use forebay_graph::{Class, Uids};
 use serde::{Deserialize, Serialize};
-
-use crate::graph::Uids;
 
 /// The version of this form.
 pub(super) const VERSION: u32 = 1;
@@ -108,16 +107,15 @@ impl UidRole {
         matches!(self, Self::Derives | Self::Expands | Self::Makes)
     }
 
-    pub(super) fn new(class: crate::graph::Class, uids: Uids, rewinds: bool) -> Self {
-        use crate::graph::Class;
+    pub(super) fn new(class: Class, uids: Uids, rewinds: bool) -> Self {
         match (class, uids) {
             (Class::Map, _) => Self::Map,
             (Class::Source, _) | (_, Uids::Made) => Self::Makes,
             (Class::FlatMap, _) => Self::Expands,
             (_, Uids::Derived) => Self::Derives,
             // What is taken in several passes can only be told apart so.
-            (_, Uids::Kept) if rewinds => Self::Derives,
-            (_, Uids::Kept) => Self::Keeps,
+            _ if rewinds => Self::Derives,
+            _ => Self::Keeps,
         }
     }
 }

@@ -12,14 +12,14 @@ use std::{
 };
 
 use forebay_core::{Error, ErrorKind, Result};
+use forebay_graph::{Catalog, Graph, Node, Uids};
 #[cfg(unix)]
 use rustix::fs::{FlockOperation, flock};
 
 use super::line::{AuditLine, AuditedNode, Begin, UidRole, VERSION, write_uids};
 use crate::{
-    Graph, Registry,
+    Registry,
     executor::StartPoint,
-    graph::{Catalog, Node, Uids},
     snapshot::{NodeResume, ResumePlan},
 };
 

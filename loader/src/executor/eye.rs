@@ -10,9 +10,9 @@ use std::{
 };
 
 use forebay_core::{Chunk, Key, Result};
+use forebay_graph::On;
 
 use crate::{
-    graph::On,
     host::{
         Host,
         call::{Callee, Seated},

@@ -7,6 +7,7 @@ use forebay_core::{
     abi::{abi_stable::std_types::ROption, code},
     shim::check,
 };
+use forebay_graph::OnError;
 
 use super::{
     checkpoint_log::{Checkpoint, CheckpointLog, Pace, Progress, StartPoint, pass_of_input},
@@ -16,7 +17,6 @@ use super::{
 };
 use crate::{
     audit::Tap,
-    graph::OnError,
     handles::PipeHandle,
     host::{Destination, Host, NodeContext},
     stats::Counters,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use forebay_core::{Chunk, Error, Sample, State, StateExt as _};
+use forebay_graph::{Action, OnError};
 
 use super::{
     checkpoint_log::{Checkpoint, CheckpointLog, Progress, StartPoint},
@@ -12,12 +13,7 @@ use super::{
     parallel::{Lost, Mapped},
     seen::Field,
 };
-use crate::{
-    audit::Tap,
-    graph::{Action, OnError},
-    host::Host,
-    stats::Counters,
-};
+use crate::{audit::Tap, host::Host, stats::Counters};
 
 /// A segment's chunks in order, after any thread has worked on them.
 ///

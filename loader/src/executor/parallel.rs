@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use forebay_core::{Chunk, Error, Key, Result};
+use forebay_graph::OnError;
 
 use super::{
     checkpoint_log::StartPoint,
@@ -11,7 +12,6 @@ use super::{
     ordered::OrderedOutput,
 };
 use crate::{
-    graph::OnError,
     handles::PipeHandle,
     host::{Destination, NodeContext},
     stats::Counters,

@@ -12,6 +12,7 @@ use std::{
 };
 
 use forebay_core::{Chunk, Error, ErrorKind, Key, Result};
+use forebay_graph::On;
 
 use super::{
     parallel::{Lost, Mapped},
@@ -20,7 +21,6 @@ use super::{
     worker_pool::{Worker, WorkerPool},
 };
 use crate::{
-    graph::On,
     host::Destination,
     queue::{
         Message, Offer, Sender as _,

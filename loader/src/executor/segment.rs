@@ -3,13 +3,14 @@
 use std::{collections::VecDeque, time::Instant};
 
 use forebay_core::{Chunk, Error, Waker};
+use forebay_graph::On;
 
 use super::{
     Body, Chain, ChunkSize, OrderedOutput, Parallel,
     checkpoint_log::{StartPoint, pass_of_input},
     reorder::ReorderBuffer,
 };
-use crate::{graph::On, plan, takes::Takes};
+use crate::{plan, takes::Takes};
 
 /// A segment with its place in the graph.
 pub(super) struct SegmentState {

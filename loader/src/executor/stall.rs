@@ -9,9 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use forebay_graph::On;
+
 use super::{Job, guard::Counts, table::Table, threads::SharedRun};
 use crate::{
-    graph::On,
     host::call::{Callee, Seated},
     stall::Watch,
 };

@@ -10,6 +10,7 @@ mod wanted;
 use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 use forebay_core::{Chunk, Error, Key, Waker};
+use forebay_graph::On;
 
 use self::output::Ahead;
 use super::{
@@ -21,7 +22,7 @@ use super::{
     segment::{EdgeQueue, Item, SegmentKind, SegmentState},
     skew::MostAhead,
 };
-use crate::{graph::On, host::Host};
+use crate::host::Host;
 
 /// The most chunks that wait on one edge.
 const MOST_WAITING: usize = 64;

@@ -20,6 +20,7 @@ use std::{
 };
 
 use forebay_core::{Chunk, Error, Result, Sample, Waker};
+use forebay_graph::On;
 
 use super::{
     Body, Job, Run,
@@ -34,7 +35,6 @@ use super::{
     worker_pool::WorkerPool,
 };
 use crate::{
-    graph::On,
     host::{Host, home::Home, stopped},
     queue::process::Noted,
 };

@@ -3,12 +3,10 @@
 use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, path::Path, time::UNIX_EPOCH};
 
 use forebay_core::{Result, scheme_of};
+use forebay_graph::{Catalog as _, Class, Graph, Node, PipeSpec};
 use serde_json::Value;
 
-use crate::{
-    Graph, Loader, Registry,
-    graph::{Catalog as _, Class, Node, PipeSpec},
-};
+use crate::{Loader, Registry};
 
 /// The option of a source of files that says how it opens them, and the choice by which it only names them, in this field.
 const OPEN: &str = "open";

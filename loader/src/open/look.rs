@@ -1,11 +1,11 @@
 //! What opens or decodes one file: what it holds decides, and its name helps where that does not tell.
 
 use forebay_core::{Buffer, ENDLESS, Error, Result, Value, scheme_of, without_query};
+use forebay_graph::{Draft, Graph};
 
 use super::{FILES, FileKind, plain};
 use crate::{
-    Graph, Loader, Registry,
-    graph::Draft,
+    Loader, Registry,
     registry::{HEAD, Opener},
 };
 

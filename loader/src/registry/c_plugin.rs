@@ -14,10 +14,10 @@ use forebay_core::{
     AnyDecoder, Buffer, Context, DataPipe, Error, Key, NoOptions, PipeInfo, Result, Sample, Schema, Source,
     State, Str, Value, Wanted, abi::Pipe, shim,
 };
+use forebay_graph::OptionSpec;
 
 use self::{options::COptions, tables::Tables};
 use super::Manifest;
-use crate::graph::OptionSpec;
 
 /// A plugin in C whose tables fit its manifest.
 #[derive(Clone)]

@@ -3,10 +3,11 @@
 use std::cmp::Reverse;
 
 use forebay_core::{AnyDecoder, Error, Result, nearest};
+use forebay_graph::begins;
 use serde::Serialize;
 
 use super::{DecoderSlot, Refusal, Registry, Tuned, Why, opener::NEITHER};
-use crate::{graph::begins, host::call::Callee};
+use crate::host::call::Callee;
 
 /// The most bytes that a decoder is shown to say how sure it is.
 pub const HEAD: usize = 4096;

@@ -6,10 +6,10 @@ use forebay_core::{
     Error,
     manifest::{HEAD, MAGIC},
 };
+use forebay_graph::{MagicSpec, begins};
 use serde::{Deserialize, Serialize};
 
 use super::{Refusal, Registry, Why};
-use crate::graph::{MagicSpec, begins};
 
 /// The fewest first bytes that say what a value is.
 const SURE: usize = 3;

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use forebay_core::{Context, Error, Result, Sample, shim};
+use forebay_graph::{Catalog as _, Class, PipeSpec};
 
 use super::Registry;
-use crate::{
-    graph::{Catalog as _, Class, PipeSpec},
-    handles::{self, PipeHandle},
-};
+use crate::handles::{self, PipeHandle};
 
 /// A closure, and what it is as a pipe.
 pub(super) struct Closure {

@@ -3,13 +3,11 @@
 use std::{env, fmt, str::FromStr};
 
 use forebay_core::{Error, Result};
+use forebay_graph::{Graph, Node, On};
 use serde::Serialize;
 
 use super::{FoundPlugin, Registry};
-use crate::{
-    Executor, Graph, Plan,
-    graph::{Node, On},
-};
+use crate::{Executor, Plan};
 
 /// The variable that says it.
 const VARIABLE: &str = "FOREBAY_PLUGIN_ISOLATION";

@@ -14,11 +14,11 @@ use forebay_core::{
     },
     manifest::{HEAD, MAGIC, TARGET, VERSION},
 };
+use forebay_graph::{Class, MagicSpec, OptionSpec, PipeSpec};
 use object::{Object, ObjectSection, ReadCache};
 use serde::{Deserialize, Serialize};
 
 use super::c_plugin::spelling;
-use crate::graph::{Class, MagicSpec, OptionSpec, PipeSpec};
 
 /// The most bytes a manifest may have.
 const LIMIT: u64 = 16 << 20;

@@ -3,13 +3,11 @@
 use std::{cmp::Reverse, sync::OnceLock};
 
 use forebay_core::{Error, Result};
+use forebay_graph::{Catalog, Class, begins};
 use serde::Serialize;
 
 use super::{HEAD, Manifest, Registry, choice::UNASKED};
-use crate::{
-    graph::{Catalog, Class, begins},
-    handles::PipeHandle,
-};
+use crate::handles::PipeHandle;
 
 /// Why a pipe is not asked of a file that is nothing like its own.
 pub(super) const NEITHER: &str = "neither magic bytes nor extension match";

@@ -1,16 +1,13 @@
 //! What this program has and no other process: plugins that are linked into it, and closures.
 
 use forebay_core::{Error, Registrar, Result};
+use forebay_graph::{Catalog as _, Graph, PipeSpec};
 
 use super::{
     FoundPlugin, Origin, Registry, Search,
     finder::{Everywhere, Finder},
 };
-use crate::{
-    Graph,
-    graph::{Catalog as _, PipeSpec},
-    plan::Plan,
-};
+use crate::plan::Plan;
 
 impl Registry {
     /// Only the plugins that `register` adds: for programs that link all they need.

@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 
 use forebay_core::{AnyDecoder, Result};
+use forebay_graph::{Node, PipeSpec};
 use serde_json::{Map, Value};
 
 use super::{DecoderSlot, Registry};
-use crate::graph::{Node, PipeSpec};
 
 /// The decoders that one node has given options; none unless it has.
 #[derive(Default)]

@@ -6,15 +6,11 @@ use std::{
 };
 
 use forebay_core::{Error, Result, without_secrets};
+use forebay_graph::{Fingerprint, Graph, Node, above};
 use serde_json::Value;
 
 use super::{FileMark, NodeMark, ResumePlan, Snapshot};
-use crate::{
-    Registry,
-    executor::StartPoint,
-    graph::{Fingerprint, Graph, Node, above},
-    registry::FoundPlugin,
-};
+use crate::{Registry, executor::StartPoint, registry::FoundPlugin};
 
 /// The most characters of a node that a snapshot quotes.
 const SHOWN: usize = 120;
@@ -90,13 +86,9 @@ fn shown(node: &Node) -> (String, bool) {
         }
         other => other.clone(),
     };
-    let line = Node {
-        name: node.name.clone(),
-        pipe: node.pipe.clone(),
-        options: node.options.iter().map(|(option, value)| (option.clone(), cut(value))).collect(),
-        inputs: node.inputs.clone(),
-    }
-    .to_string();
+    let mut line = node.clone();
+    line.options.values_mut().for_each(|value| *value = cut(value));
+    let line = line.to_string();
     // Before it is cut, since half of a URL does not show where its secrets end.
     let line = without_secrets(&line);
     match line.char_indices().nth(SHOWN) {

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
+use forebay_graph::Graph;
+
 use super::GraphSummary;
-use crate::{
-    Graph,
-    executor::{Checkpoint, CheckpointLog, HandoffLog, MapOrder, Progress, StartPoint, count, pass_of_input},
+use crate::executor::{
+    Checkpoint, CheckpointLog, HandoffLog, MapOrder, Progress, StartPoint, count, pass_of_input,
 };
 
 /// The nodes of a graph with their checkpoints, as a walk needs them.

@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use forebay_core::{Error, Limits, Result, State, abi::Fault};
+use forebay_graph::PipeSpec;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::sandbox::Sandbox;
 use crate::{
     PipeState,
     executor::{Checkpoint, Progress, Seen, StartPoint, Stop},
-    graph::PipeSpec,
     host::{LostSample, Note},
     ledger,
     queue::process::Loan,

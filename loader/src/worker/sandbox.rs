@@ -12,6 +12,7 @@ use std::{
 };
 
 use forebay_core::{Error, Result};
+use forebay_graph::Graph;
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
     RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
@@ -23,8 +24,6 @@ use seccompiler::{
     SeccompRule, apply_filter, sock_filter,
 };
 use serde::{Deserialize, Serialize};
-
-use crate::Graph;
 
 /// The most bytes of its own that a worker in a sandbox may have, unless set.
 pub(crate) const MEMORY: u64 = 4 << 30;

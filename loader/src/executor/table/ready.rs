@@ -1,6 +1,6 @@
 //! Which segment can run.
 
-use crate::graph::On;
+use forebay_graph::On;
 
 use super::{
     super::segment::{Blocked, EdgeQueue, Item, SegmentKind, SegmentState},

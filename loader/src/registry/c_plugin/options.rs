@@ -8,10 +8,10 @@ use std::{
 };
 
 use forebay_core::{Error, Result, abi::c::ForebayOptions};
+use forebay_graph::OptionSpec;
 use serde_json::{Map, Value};
 
 use super::host::text;
-use crate::graph::OptionSpec;
 
 /// The options of one thing. The face that C sees comes first, so that a pointer to it is one to all.
 #[repr(C)]

@@ -1,12 +1,10 @@
 //! Manifests of plugins in C are typed by hand: what in one means nothing is refused, and not left out in silence.
 
 use forebay_core::{Error, Result, nearest};
+use forebay_graph::{Kind, On, OptionSpec, PipeSpec, fits};
 use serde_json::Value;
 
-use crate::{
-    graph::{Kind, On, OptionSpec, PipeSpec, fits},
-    registry::{DecoderSpec, Manifest},
-};
+use crate::registry::{DecoderSpec, Manifest};
 
 /// The keys of each part, as the header has them; of pipes also those that only Rust's have, which the caller refuses by what they say.
 const MANIFEST: [&str; 12] = [

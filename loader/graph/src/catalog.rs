@@ -152,7 +152,7 @@ pub struct MagicSpec {
 }
 
 /// Whether a file with this head has these bytes at their offset. Nothing begins with no bytes.
-pub(crate) fn begins((offset, bytes): &(usize, Vec<u8>), head: &[u8]) -> bool {
+pub fn begins((offset, bytes): &(usize, Vec<u8>), head: &[u8]) -> bool {
     !bytes.is_empty() && head.get(*offset..).is_some_and(|rest| rest.starts_with(bytes))
 }
 
@@ -164,7 +164,7 @@ impl MagicSpec {
     }
 
     /// The bytes; none for a malformed text.
-    pub(crate) fn decode(&self) -> Option<Vec<u8>> {
+    pub fn decode(&self) -> Option<Vec<u8>> {
         let digits = self.bytes.as_bytes().chunks(2);
         digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
     }
@@ -172,12 +172,12 @@ impl MagicSpec {
 
 impl PipeSpec {
     /// Whether samples come out of it in a random order.
-    pub(crate) fn reorders(&self) -> bool {
+    pub fn reorders(&self) -> bool {
         self.shuffles && self.class != Class::Map
     }
 
     /// A map without options.
-    pub(crate) fn map(name: &str, summary: &str) -> Self {
+    pub fn map(name: &str, summary: &str) -> Self {
         Self {
             name: name.to_owned(),
             class: Class::Map,

@@ -58,6 +58,7 @@ mod options;
 mod place;
 mod policy;
 mod print;
+mod ranks;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -70,14 +71,14 @@ use forebay_core::{Error, Result, nearest};
 use serde_json::Value;
 
 pub use builder::{Builder, Draft};
-pub(crate) use catalog::begins;
-pub use catalog::{Catalog, Class, Kind, List, MagicSpec, OpensSpec, OptionSpec, PipeSpec, Uids};
+pub use catalog::{Catalog, Class, Kind, List, MagicSpec, OpensSpec, OptionSpec, PipeSpec, Uids, begins};
 pub use decoders::OPTIONS;
 pub use fingerprint::Fingerprint;
 pub use forebay_core::parse_bytes;
-pub(crate) use options::fit as fits;
+pub use options::fit as fits;
 pub use place::On;
 pub use policy::{Action, Most, OnError};
+pub use ranks::dealt;
 pub use settings::Settings;
 
 /// The option name that holds a value given by position, until [`Graph::check`] knows its real name.
@@ -94,7 +95,7 @@ pub const ON: &str = "on";
 pub const UNORDERED: &str = "unordered";
 
 /// The options that every pipe has, and that the loader reads; the last is for maps.
-pub(crate) const COMMON: [&str; 3] = [ON_ERROR, ON, UNORDERED];
+pub const COMMON: [&str; 3] = [ON_ERROR, ON, UNORDERED];
 
 /// The most nodes one graph may have.
 pub const MAX_NODES: usize = 10_000;
@@ -102,7 +103,7 @@ pub const MAX_NODES: usize = 10_000;
 /// A whole pipeline as data: nodes in the order they were written, and how to run them.
 ///
 /// ```
-/// # use forebay_loader::graph::Graph;
+/// # use forebay_graph::Graph;
 /// let graph = Graph::from_line("files 'shards/*.tar' | untar | batch 64 drop_last=true")?;
 /// assert_eq!(graph.nodes().len(), 3);
 /// assert_eq!(Graph::from_toml(&graph.to_toml())?, graph);
@@ -164,12 +165,12 @@ impl Graph {
     }
 
     /// The graph of one source.
-    pub(crate) fn of_node(source: Node) -> Self {
+    pub fn of_node(source: Node) -> Self {
         Self { nodes: vec![source], run: Settings::default() }
     }
 
     /// The graph with those options only that are `needed`.
-    pub(crate) fn with_options(&self, needed: impl Fn(&Node, &str) -> bool) -> Self {
+    pub fn with_options(&self, needed: impl Fn(&Node, &str) -> bool) -> Self {
         let reduced = |node: &Node| {
             let options = node.options.iter().filter(|(option, _)| needed(node, option));
             Node {
@@ -183,13 +184,13 @@ impl Graph {
     }
 
     /// The node at this place and all that it reads from.
-    pub(crate) fn up_to(&self, last: usize) -> Self {
+    pub fn up_to(&self, last: usize) -> Self {
         let nodes = above(&self.edges(), last).into_iter().map(|at| self.nodes[at].clone());
         Self { nodes: nodes.collect(), run: self.run.clone() }
     }
 
     /// The graph without some nodes that have one input: who reads them reads that.
-    pub(crate) fn without(mut self, leaves: impl Fn(&Node) -> bool) -> Self {
+    pub fn without(mut self, leaves: impl Fn(&Node) -> bool) -> Self {
         while let Some(at) = self.nodes.iter().position(|node| node.inputs.len() == 1 && leaves(node)) {
             let Node { name, inputs, .. } = self.nodes.remove(at);
             let readers = self.nodes.iter_mut().flat_map(|node| &mut node.inputs);
@@ -232,7 +233,7 @@ impl Graph {
     }
 
     /// For each node the positions of those it reads from; inputs that name nothing are left out.
-    pub(crate) fn edges(&self) -> Vec<Vec<usize>> {
+    pub fn edges(&self) -> Vec<Vec<usize>> {
         let places = self.places();
         let read =
             |node: &Node| node.inputs.iter().filter_map(|i| places.get(i.node.as_str()).copied()).collect();
@@ -240,13 +241,16 @@ impl Graph {
     }
 
     /// The graph with its nodes changed.
-    pub(crate) fn with_each(mut self, change: impl FnMut(&mut Node) -> Result<()>) -> Result<Self> {
+    ///
+    /// # Errors
+    /// Those of `change`.
+    pub fn with_each(mut self, change: impl FnMut(&mut Node) -> Result<()>) -> Result<Self> {
         self.nodes.iter_mut().try_for_each(change)?;
         Ok(self)
     }
 
     /// Has the work of a node done there.
-    pub(crate) fn move_node(&mut self, at: usize, on: On) {
+    pub fn move_node(&mut self, at: usize, on: On) {
         self.nodes[at].place(on);
     }
 
@@ -289,7 +293,7 @@ impl fmt::Display for Graph {
 }
 
 /// A node and all that it reads from, by what each reads from.
-pub(crate) fn above(read: &[Vec<usize>], node: usize) -> BTreeSet<usize> {
+pub fn above(read: &[Vec<usize>], node: usize) -> BTreeSet<usize> {
     let (mut found, mut todo) = (BTreeSet::new(), vec![node]);
     while let Some(at) = todo.pop() {
         if found.insert(at) {
@@ -301,7 +305,7 @@ pub(crate) fn above(read: &[Vec<usize>], node: usize) -> BTreeSet<usize> {
 
 impl Node {
     /// The options that its pipe reads, as JSON: all but those that every pipe has, and those of decoders; `changed` replaces some of them.
-    pub(crate) fn own_options<'a>(
+    pub fn own_options<'a>(
         &'a self,
         spec: &PipeSpec,
         changed: impl IntoIterator<Item = (&'a str, &'a Value)>,
@@ -318,7 +322,7 @@ impl Node {
     }
 
     /// Where the graph wants its work done; of a checked graph.
-    pub(crate) fn on(&self) -> Option<On> {
+    pub fn on(&self) -> Option<On> {
         self.options.get(ON)?.as_str()?.parse().ok()
     }
 
@@ -328,18 +332,18 @@ impl Node {
     }
 
     /// Whether its samples come as they are done; of a checked graph.
-    pub(crate) fn is_unordered(&self) -> bool {
+    pub fn is_unordered(&self) -> bool {
         self.options.get(UNORDERED) == Some(&Value::Bool(true))
     }
 
     /// What happens to samples that it fails on; of a checked graph.
-    pub(crate) fn on_error(&self) -> OnError {
+    pub fn on_error(&self) -> OnError {
         let policy = self.options.get(ON_ERROR).and_then(|policy| policy.as_str()?.parse().ok());
         policy.unwrap_or_default()
     }
 
     /// Says that `error` happened at this node.
-    pub(crate) fn locate(&self, error: Error) -> Error {
+    pub fn locate(&self, error: Error) -> Error {
         error.context("node", &self.name).context("pipe", &self.pipe)
     }
 }

@@ -17,7 +17,7 @@ pub(super) const MAX_DEPTH: usize = 32;
 /// Builds a [`Graph`] in Rust: a chain by [`pipe`](Self::pipe), anything else by [`node`](Self::node).
 ///
 /// ```
-/// # use forebay_loader::graph::{Draft, Graph};
+/// # use forebay_graph::{Draft, Graph};
 /// let graph = Graph::builder()
 ///     .node(Draft::source("files").name("a").option("paths", "a/*.tar"))
 ///     .node(Draft::source("files").name("b").option("paths", "b/*.tar"))
@@ -75,18 +75,32 @@ impl Builder {
         assemble(self.drafts, self.run)
     }
 
-    /// Makes the graph, and has `catalog` say what is wrong with it: mostly a [`Registry`](crate::Registry), which knows the
-    /// pipes that there are. [`build`](Self::build) knows none, so a misspelt pipe fails when a loader is made of the graph.
+    /// Makes the graph, and has `catalog` say what is wrong with it: mostly a `Registry` of `forebay-registry`,
+    /// which knows the pipes that there are. [`build`](Self::build) knows none, so a misspelt pipe fails when a loader is made of the graph.
     ///
     /// ```
-    /// use forebay_loader::{Graph, Registry};
+    /// use forebay_graph::{Catalog, Graph, PipeSpec};
     ///
-    /// # #[cfg(feature = "bundled")] {
-    /// let draft = Graph::builder().pipe("range").option("stop", 9).pipe("bacth").option("size", 4);
-    /// let error = draft.check(&Registry::from_env()?).unwrap_err();
+    /// struct Pipes(Vec<PipeSpec>);
+    ///
+    /// impl Catalog for Pipes {
+    ///     fn pipe(&self, name: &str) -> Option<&PipeSpec> {
+    ///         self.0.iter().find(|pipe| pipe.name == name)
+    ///     }
+    ///
+    ///     fn names(&self) -> Vec<String> {
+    ///         self.0.iter().map(|pipe| pipe.name.clone()).collect()
+    ///     }
+    ///
+    ///     fn looked(&self) -> String {
+    ///         "this program".to_owned()
+    ///     }
+    /// }
+    ///
+    /// let pipes = Pipes(serde_json::from_str(r#"[{"name": "range", "class": "source"}, {"name": "batch", "class": "stream"}]"#)?);
+    /// let error = Graph::builder().pipe("range").pipe("bacth").check(&pipes).unwrap_err();
     /// assert_eq!(error.message(), "unknown pipe `bacth`; did you mean `batch`?");
-    /// # }
-    /// # Ok::<(), forebay_core::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
@@ -119,7 +133,7 @@ impl Draft {
     /// A node that runs `pipe` and reads no other: a source that stands behind another node.
     ///
     /// ```
-    /// # use forebay_loader::graph::{Draft, Graph};
+    /// # use forebay_graph::{Draft, Graph};
     /// let graph = Graph::builder()
     ///     .node(Draft::source("range").option("stop", 3))
     ///     .node(Draft::source("range").option("stop", 5))

@@ -36,10 +36,10 @@ pub enum Action {
     /// The sample before it takes its place, with its uid and key; for maps. At the start of a pass, where there is none
     /// before it, it is left out.
     Replace,
-    /// It is left out, and listed by key with its error: see [`Loader::quarantine`](crate::Loader::quarantine).
+    /// It is left out, and listed by key with its error: see `Loader::quarantine`.
     Quarantine,
     /// It is left out and listed, as by `Quarantine`; the epoch delivers everything else, and then ends with an error:
-    /// see [`Loader::failure`](crate::Loader::failure).
+    /// see `Loader::failure`.
     FailAtEnd,
 }
 
@@ -85,7 +85,7 @@ impl OnError {
     }
 
     /// The error of a pass at its end, if `failed` of all `seen` samples are too many.
-    pub(crate) fn error_at_end(&self, failed: u64, seen: u64) -> Option<Error> {
+    pub fn error_at_end(&self, failed: u64, seen: u64) -> Option<Error> {
         let Most::Share(share) = self.most else { return None };
         above(share, failed, seen).map(|reason| Error::invalid(reason).context("option", "on_error"))
     }

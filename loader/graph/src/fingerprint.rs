@@ -44,7 +44,7 @@ impl Graph {
     }
 
     /// The graph's [`Fingerprint`], and that of each node.
-    pub(crate) fn fingerprints(&self) -> (Fingerprint, Vec<Fingerprint>) {
+    pub fn fingerprints(&self) -> (Fingerprint, Vec<Fingerprint>) {
         let (mut whole, mut nodes) = (Xxh3::new(), Vec::new());
         whole.update(b"[");
         for (at, node) in self.nodes.iter().enumerate() {
@@ -64,7 +64,7 @@ impl Node {
     }
 
     /// Eight hex digits for each option that counts, which tell which ones differ.
-    pub(crate) fn option_hashes(&self) -> BTreeMap<String, String> {
+    pub fn option_hashes(&self) -> BTreeMap<String, String> {
         let options = self.options.iter().filter(|(name, _)| *name != ON);
         let hash = |value: &Value| {
             let mut hash = Xxh3::new();

@@ -11,14 +11,14 @@ pub const OPTIONS: &str = "options";
 
 impl PipeSpec {
     /// Whether it takes options for decoders.
-    pub(crate) fn configures(&self) -> bool {
+    pub fn configures(&self) -> bool {
         self.decodes && self.options.iter().all(|option| option.name != OPTIONS)
     }
 }
 
 impl Node {
     /// The options of decoders, by the decoder; of a checked graph, and of a pipe that takes them.
-    pub(crate) fn decoder_options(&self) -> impl Iterator<Item = (&str, &Map<String, Value>)> {
+    pub fn decoder_options(&self) -> impl Iterator<Item = (&str, &Map<String, Value>)> {
         let given = self.options.get(OPTIONS).and_then(Value::as_object).into_iter().flatten();
         given.filter_map(|(decoder, options)| Some((decoder.as_str(), options.as_object()?)))
     }

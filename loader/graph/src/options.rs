@@ -173,7 +173,10 @@ pub(super) fn named<'a>(given: &str, specs: &'a [OptionSpec]) -> Result<&'a Opti
 }
 
 /// Whether the option takes the value.
-pub(crate) fn fit(value: &Value, option: &OptionSpec) -> Result<(), String> {
+///
+/// # Errors
+/// What values it takes, as words that follow "expected".
+pub fn fit(value: &Value, option: &OptionSpec) -> Result<(), String> {
     let fits = match (option.list, value) {
         (List::Yes | List::Either, Value::Array(items)) => items.iter().all(|item| fits_one(item, option)),
         (List::Yes, _) => false,

@@ -21,7 +21,10 @@ impl Graph {
     }
 
     /// As [`check`](Self::check), without a copy of what may be a list of a million paths.
-    pub(crate) fn into_checked(mut self, catalog: &dyn Catalog) -> Result<Self> {
+    ///
+    /// # Errors
+    /// Those of [`check`](Self::check).
+    pub fn into_checked(mut self, catalog: &dyn Catalog) -> Result<Self> {
         let mut problems = self.problems(catalog);
         match problems.len() {
             0 => {

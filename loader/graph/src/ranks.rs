@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 
 use forebay_core::{Error, Result};
 
-use crate::{
-    Registry,
-    graph::{Catalog, Graph, Input, Node, PipeSpec, above},
-};
+use crate::{Catalog, Graph, Input, Node, PipeSpec, above};
 
 impl Graph {
     /// The checked graph as ranks that share the data run it: with a pipe that shards, if it has none. That
@@ -18,23 +15,23 @@ impl Graph {
     /// # Errors
     /// `Invalid` if no plugin has such a pipe, or if ranks would share an order that differs from rank to
     /// rank. Also if a pipe writes before samples are assigned to ranks.
-    pub fn for_ranks(self, registry: &Registry) -> Result<Self> {
-        let mut graph = deal(self, registry)?;
-        graph.isolate(registry);
-        dealt(&graph, registry)?;
+    pub fn for_ranks(self, catalog: &dyn Catalog) -> Result<Self> {
+        let mut graph = deal(self, catalog)?;
+        graph.isolate(catalog);
+        dealt(&graph, catalog)?;
         Ok(graph)
     }
 }
 
-fn deal(graph: Graph, registry: &Registry) -> Result<Graph> {
-    if graph.nodes().iter().any(|node| spec(registry, node).is_some_and(|spec| spec.shards)) {
+fn deal(graph: Graph, catalog: &dyn Catalog) -> Result<Graph> {
+    if graph.nodes().iter().any(|node| spec(catalog, node).is_some_and(|spec| spec.shards)) {
         return Ok(graph);
     }
-    let names = registry.names();
+    let names = catalog.names();
     let pipe =
-        names.into_iter().find(|name| registry.pipe(name).is_some_and(|spec| spec.shards && !spec.samples));
+        names.into_iter().find(|name| catalog.pipe(name).is_some_and(|spec| spec.shards && !spec.samples));
     let pipe = pipe.ok_or_else(|| {
-        let looked = registry.looked_at();
+        let looked = catalog.looked();
         Error::invalid("no plugin has a pipe that gives ranks their share").context("plugins", looked)
     })?;
     let mut name = pipe.clone();
@@ -44,20 +41,20 @@ fn deal(graph: Graph, registry: &Registry) -> Result<Graph> {
         }
         name = format!("{pipe}-{count}");
     }
-    let (input, reader) = place(&graph, registry)?;
+    let (input, reader) = place(&graph, catalog)?;
     let node = Node { name, pipe, options: BTreeMap::new(), inputs: vec![input] };
     Ok(graph.with_node_before(node, reader.as_deref()))
 }
 
 /// The output after which samples are dealt out, and the node that reads it.
-fn place(graph: &Graph, registry: &Registry) -> Result<(Input, Option<String>)> {
+fn place(graph: &Graph, catalog: &dyn Catalog) -> Result<(Input, Option<String>)> {
     let reader_of = |output: &Input| graph.nodes().iter().find(|node| node.inputs.contains(output));
     let mut outputs = graph.nodes().iter().flat_map(|node| {
-        let count = spec(registry, node).map_or(1, |spec| spec.outputs_of(node));
+        let count = spec(catalog, node).map_or(1, |spec| spec.outputs_of(node));
         (0..count).map(|port| Input { node: node.name.clone(), port })
     });
     let (nodes, read) = (graph.nodes(), graph.edges());
-    let writes = |at: usize| spec(registry, &nodes[at]).is_some_and(|spec| spec.writes);
+    let writes = |at: usize| spec(catalog, &nodes[at]).is_some_and(|spec| spec.writes);
     let writes_above = |name: &str| {
         let at = nodes.iter().position(|node| node.name == name);
         at.is_some_and(|at| above(&read, at).into_iter().any(writes))
@@ -66,7 +63,7 @@ fn place(graph: &Graph, registry: &Registry) -> Result<(Input, Option<String>)> 
     let mut reader = None;
     while let Some(output) = &at {
         let node = graph.node(&output.node).ok_or_else(|| Error::bug("an input names no node"))?;
-        let passes = spec(registry, node).is_some_and(|spec| spec.is_even() || !spec.stacks.is_empty());
+        let passes = spec(catalog, node).is_some_and(|spec| spec.is_even() || !spec.stacks.is_empty());
         let passes = passes || writes_above(&node.name);
         match &node.inputs[..] {
             [input] if passes => {
@@ -79,19 +76,22 @@ fn place(graph: &Graph, registry: &Registry) -> Result<(Input, Option<String>)> 
     Err(Error::invalid("the graph has no output to read"))
 }
 
-fn spec<'a>(registry: &'a Registry, node: &Node) -> Option<&'a PipeSpec> {
-    registry.pipe(&node.pipe)
+fn spec<'a>(catalog: &'a dyn Catalog, node: &Node) -> Option<&'a PipeSpec> {
+    catalog.pipe(&node.pipe)
 }
 
 /// For each node whether it sees only the samples of one rank: those that shard, and all that read from them.
-pub(crate) fn dealt(graph: &Graph, registry: &Registry) -> Result<Vec<bool>> {
+///
+/// # Errors
+/// `Invalid`, if a node is unordered or writes before samples are dealt out to ranks.
+pub fn dealt(graph: &Graph, catalog: &dyn Catalog) -> Result<Vec<bool>> {
     let nodes = graph.nodes();
     let mut dealt = vec![false; nodes.len()];
     for at in graph.order()? {
         let from_dealt = nodes[at].inputs.iter().any(|input| {
             nodes.iter().position(|node| node.name == input.node).is_some_and(|from| dealt[from])
         });
-        dealt[at] = from_dealt || spec(registry, &nodes[at]).is_some_and(|spec| spec.shards);
+        dealt[at] = from_dealt || spec(catalog, &nodes[at]).is_some_and(|spec| spec.shards);
         if nodes[at].is_unordered() && !dealt[at] {
             return Err(Error::invalid(format!(
                 "`{}` is unordered, and its samples are dealt out to ranks after it: each rank would have another order, and \
@@ -99,7 +99,7 @@ pub(crate) fn dealt(graph: &Graph, registry: &Registry) -> Result<Vec<bool>> {
                 nodes[at].name
             )));
         }
-        if !dealt[at] && spec(registry, &nodes[at]).is_some_and(|spec| spec.writes) {
+        if !dealt[at] && spec(catalog, &nodes[at]).is_some_and(|spec| spec.writes) {
             return Err(Error::invalid(format!(
                 "`{}` writes samples before they are dealt out to ranks: every rank would write all\n\
                  put the pipe that deals them out before it",
