@@ -363,7 +363,7 @@ impl LoaderBuilder {
             limit: self.limit,
             deaths: 0,
             trouble: None,
-            cut: crate::host::maps::count(),
+            cut: forebay_guard::maps::count(),
             waited: Duration::ZERO,
             failures: self.failures,
             behind: Behind::default(),

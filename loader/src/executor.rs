@@ -41,13 +41,13 @@ use std::{
 };
 
 use forebay_core::{Error, Result, Sample};
+use forebay_guard::crash::Watched;
 
 pub use self::order::{MapOrder, Span};
 pub(crate) use self::{
     bell::Bell,
     chain::{Chain, Stop},
     checkpoint_log::{Checkpoint, CheckpointLog, Pace, Progress, StartPoint, pass_of_input},
-    children::signal_name,
     chunk_size::ChunkSize,
     dedicated::{Death, Interrupt, unsendable},
     guard::{Counts, CrashedSegment},
@@ -63,11 +63,7 @@ pub(crate) use self::{
     threads::Threads,
     worker_pool::{BATCHES, DedicatedWorkerSpec, WorkerPool},
 };
-use crate::{
-    host::{Host, crash::Watched},
-    plan::Plan,
-    stall::Watch,
-};
+use crate::{host::Host, plan::Plan, stall::Watch};
 
 /// Where the work of a graph runs. The samples are the same wherever it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,14 +11,12 @@ use forebay_core::{
     },
     shim::{Closure, check},
 };
-
-use crate::{
-    host::{
-        call::{Callee, NO_SAMPLES, call},
-        decoding::told,
-    },
-    registry::CPlugin,
+use forebay_guard::{
+    call::{Callee, call, call_with},
+    decoding::told,
 };
+
+use crate::registry::CPlugin;
 
 /// What the entry of a plugin led to.
 #[derive(Clone)]
@@ -38,7 +36,7 @@ pub(crate) struct PipeHandle {
 /// Makes a pipe of `plugin`.
 pub(crate) fn make_pipe(plugin: Loaded, name: &str, options: &str, callee: Callee) -> Result<PipeHandle> {
     let mut place = ROption::RNone;
-    let made = call(&callee, NO_SAMPLES, || match plugin {
+    let made = call(&callee, || match plugin {
         Loaded::Rust(plugin) => {
             // SAFETY: the loader checked the plugin's layout; texts and place live through the call. Likewise below.
             check(unsafe { plugin.pipe()(RStr::from(name), RStr::from(options), &mut place) }).map(drop)
@@ -56,7 +54,7 @@ pub(crate) fn closure(closure: Closure) -> PipeHandle {
 
 /// Makes a decoder of `plugin`.
 pub(crate) fn make_decoder(plugin: Loaded, name: &str, options: &str, callee: Callee) -> Result<AnyDecoder> {
-    let made = call(&callee, NO_SAMPLES, || {
+    let made = call(&callee, || {
         let plugin = match plugin {
             Loaded::Rust(plugin) => plugin,
             Loaded::C(plugin) => return plugin.decoder(name, options),
@@ -106,7 +104,7 @@ impl PipeHandle {
     pub(crate) fn reset(&mut self, cx: &Context) -> Result<()> {
         let (instance, table) = self.parts();
         // SAFETY: the handle pairs instance and table, and `&mut` keeps other calls away.
-        check(call(&self.callee, NO_SAMPLES, || unsafe { table.reset()(instance, cx) })).map(drop)
+        check(call(&self.callee, || unsafe { table.reset()(instance, cx) })).map(drop)
     }
 
     /// Takes from the inputs and adds to the outputs.
@@ -121,8 +119,8 @@ impl PipeHandle {
         let given = ports.first().map_or(ptr::null(), |port| &raw const port.chunk);
         let made = outs.first().map_or(ptr::null(), ptr::from_ref);
         let (ports, outs) = (RSliceMut::from(ports), RSliceMut::from(outs));
-        // SAFETY: as above.
-        call(&self.callee, (given, made), || unsafe { table.poll()(instance, cx, ports, outs, room) })
+        // SAFETY: as above; the chunks are borrowed for the call.
+        unsafe { call_with(&self.callee, (given, made), || table.poll()(instance, cx, ports, outs, room)) }
     }
 
     /// Moves all samples of `input`, changed, to `out`.
@@ -130,7 +128,7 @@ impl PipeHandle {
         let (instance, table) = self.parts();
         let samples = (&raw const *input, &raw const *out);
         // SAFETY: as above; maps may be called from many threads at once.
-        check(call(&self.callee, samples, || unsafe { table.map()(instance, cx, input, out) })).map(drop)
+        check(unsafe { call_with(&self.callee, samples, || table.map()(instance, cx, input, out)) }).map(drop)
     }
 
     /// Moves all that the samples of `input` become to `out`; see [`PipeTable::expand`](forebay_core::abi::PipeTable::expand) for
@@ -145,8 +143,8 @@ impl PipeHandle {
         let (instance, table) = self.parts();
         let samples = (&raw const *input, ptr::null());
         // SAFETY: as for `map`.
-        let expand = || unsafe { table.expand()(instance, cx, input, at, out) };
-        check(call(&self.callee, samples, expand)).map(drop)
+        check(unsafe { call_with(&self.callee, samples, || table.expand()(instance, cx, input, at, out)) })
+            .map(drop)
     }
 
     /// What the pipe saves of itself.
@@ -154,7 +152,7 @@ impl PipeHandle {
         let (instance, table) = self.parts();
         let mut state = State::default();
         // SAFETY: as above; `&self` keeps changing calls away.
-        check(call(&self.callee, NO_SAMPLES, || unsafe { table.state()(instance, &mut state) }))?;
+        check(call(&self.callee, || unsafe { table.state()(instance, &mut state) }))?;
         Ok(state)
     }
 
@@ -162,7 +160,7 @@ impl PipeHandle {
     pub(crate) fn restore(&mut self, cx: &Context, state: &State) -> Result<()> {
         let (instance, table) = self.parts();
         // SAFETY: as for `reset`.
-        check(call(&self.callee, NO_SAMPLES, || unsafe { table.restore()(instance, cx, state) })).map(drop)
+        check(call(&self.callee, || unsafe { table.restore()(instance, cx, state) })).map(drop)
     }
 
     /// How many samples an epoch has, where the pipe knows.
@@ -170,8 +168,7 @@ impl PipeHandle {
         let (instance, table) = self.pipe.as_ref().map(|pipe| (pipe.instance, pipe.table))?;
         let mut len = 0;
         // SAFETY: as above; `&self` keeps changing calls away.
-        let known =
-            check(call(&self.callee, NO_SAMPLES, || unsafe { table.len()(instance, &mut len) })).ok()?;
+        let known = check(call(&self.callee, || unsafe { table.len()(instance, &mut len) })).ok()?;
         (known == 1).then_some(len)
     }
 
@@ -184,7 +181,7 @@ impl PipeHandle {
         let mut place = Length::word(None);
         // SAFETY: as above; `&self` keeps changing calls away.
         let ask = || unsafe { length(pipe.instance, cx, RSlice::from(&inputs[..]), &mut place) };
-        let asked = check(call(&self.callee, NO_SAMPLES, ask));
+        let asked = check(call(&self.callee, ask));
         Some(asked.map(|_| Length::of_word(place)))
     }
 
@@ -201,7 +198,7 @@ impl PipeHandle {
         };
         // SAFETY: as for `map`.
         let probe = || unsafe { table.probe()(instance, RSlice::from(head), RStr::from(extension)) };
-        let detail = check(call(&self.callee, NO_SAMPLES, probe))?;
+        let detail = check(call(&self.callee, probe))?;
         Ok(u8::try_from(detail).unwrap_or(u8::MAX))
     }
 
@@ -213,7 +210,7 @@ impl PipeHandle {
     fn release(&mut self) -> Result<()> {
         let Some(pipe) = self.pipe.take() else { return Ok(()) };
         // SAFETY: taken, so this happens once.
-        check(call(&self.callee, NO_SAMPLES, || unsafe { pipe.table.free()(pipe.instance) })).map(drop)
+        check(call(&self.callee, || unsafe { pipe.table.free()(pipe.instance) })).map(drop)
     }
 }
 

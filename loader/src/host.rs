@@ -1,17 +1,11 @@
 //! What the loader offers to plugins while a graph runs: memory, the choice of decoders, a log, a stop.
 
-pub(crate) mod call;
-mod counter;
-pub(crate) mod crash;
-pub(crate) mod decoding;
 pub(crate) mod home;
 mod lent;
 mod losses;
-pub(crate) mod maps;
 mod notes;
 mod pool;
 mod services;
-pub(crate) mod signals;
 mod stacker;
 
 use std::{
@@ -25,6 +19,7 @@ use std::{
 
 use forebay_core::{Error, ErrorKind, Key, Limits, Waker, abi::Context, without_secrets};
 use forebay_graph::{Action, OnError};
+use forebay_guard::call;
 
 pub use self::notes::Note;
 use self::{home::Home, losses::Losses, notes::Notes};

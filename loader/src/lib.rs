@@ -57,7 +57,7 @@ pub use crate::{
     executor::{Executor, MapOrder, Span},
     explain::Explanation,
     folders::with_folders,
-    host::{LostSample, Note, signals::install_signal_handlers},
+    host::{LostSample, Note},
     lint::{Lint, lints},
     loader::{Epoch, Loader, Stopper},
     open::{FileKind, Survey, open},
@@ -69,3 +69,4 @@ pub use crate::{
     stats::{NodeStats, Stats},
     worker::{WorkerProgram, serve_if_worker, serve_if_worker_with, worker_program},
 };
+pub use forebay_guard::signals::install_signal_handlers;

@@ -8,6 +8,7 @@ use std::{
 
 use forebay_core::{Error, Length, Result, Sample};
 use forebay_graph::{Graph, Node};
+use forebay_guard::maps;
 
 use crate::{
     Executor, Registry,
@@ -16,7 +17,7 @@ use crate::{
     builder::LoaderBuilder,
     executor::{Run, StartPoint},
     failure::Failures,
-    host::{Host, LostSample, maps},
+    host::{Host, LostSample},
     launch::Recipe,
     length::Lengths,
     plan::Plan,

@@ -6,8 +6,9 @@ use std::{
 };
 
 use forebay_core::{Result, Sample};
+use forebay_guard::maps;
 
-use crate::{Loader, host::maps};
+use crate::Loader;
 
 impl Loader {
     /// The next sample of the epoch that was begun last, by [`epoch`](Loader::epoch), [`resume`](Loader::resume) or

@@ -14,6 +14,11 @@ use std::{
 
 use forebay_core::{Chunk, Error, ErrorKind, Registrar, Result};
 use forebay_graph::{COMMON, Catalog as _, Graph, Node, PipeSpec};
+use forebay_guard::{
+    call::Seated,
+    maps,
+    signals::{WORKER, leave},
+};
 
 pub use self::program::{WorkerProgram, worker_program};
 use self::{
@@ -24,7 +29,7 @@ use crate::{
     Executor, Isolation, Registry, Search,
     audit::AuditLog,
     executor::{Body, Chain, Lost, Mapped, Parallel},
-    host::{Destination, Host, Lent, call::Seated, maps, signals::leave},
+    host::{Destination, Host, Lent},
     launch::{Parts, Recipe},
     ledger::Ledger,
     make::{Maker, resume_plan},
@@ -32,9 +37,6 @@ use crate::{
     queue::{Message, Receiver as _, Sender as _, process::Connection},
     record::Records,
 };
-
-/// The variable that a loader sets for its workers.
-pub(crate) const WORKER: &str = "FOREBAY_WORKER";
 
 /// What workers are told of a checked graph: those that have maps, or one that has a serial segment to itself.
 pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, dedicated: Option<DedicatedSetup>) -> Result<Setup> {

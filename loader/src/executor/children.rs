@@ -8,6 +8,7 @@ use std::{
 };
 
 use forebay_core::Error;
+use forebay_guard::signals::signal_text;
 
 use crate::queue::process::Noted;
 
@@ -26,26 +27,6 @@ pub(super) fn describe(index: usize, status: Option<(u32, ExitStatus)>, error: &
         (None, None) => "ended".to_owned(),
     };
     format!("worker {index} (process {pid}) {how}")
-}
-
-/// The number of a signal, and what it means.
-pub(crate) fn signal_text(signal: i32) -> String {
-    format!("signal {signal}{}", signal_name(signal))
-}
-
-/// What a signal means.
-pub(crate) fn signal_name(signal: i32) -> &'static str {
-    match signal {
-        4 => " (SIGILL, an illegal instruction)",
-        6 => " (SIGABRT, it aborted)",
-        7 => " (SIGBUS, such as a file cut short)",
-        8 => " (SIGFPE, bad arithmetic)",
-        9 => " (SIGKILL, such as for lack of memory)",
-        11 => " (SIGSEGV, bad memory)",
-        15 => " (SIGTERM)",
-        31 => " (SIGSYS, a forbidden system call)",
-        _ => "",
-    }
 }
 
 /// The workers' processes.

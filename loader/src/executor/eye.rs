@@ -11,12 +11,10 @@ use std::{
 
 use forebay_core::{Chunk, Key, Result};
 use forebay_graph::On;
+use forebay_guard::call::{Callee, Seated};
 
 use crate::{
-    host::{
-        Host,
-        call::{Callee, Seated},
-    },
+    host::Host,
     plan::Plan,
     stall::{AtWork, Stall, Watch},
 };

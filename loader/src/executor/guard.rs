@@ -3,13 +3,12 @@
 use std::{sync::Arc, thread::JoinHandle};
 
 use forebay_core::{Error, ErrorKind, Result};
+use forebay_guard::crash::{Crash, Crashes, PATIENCE};
+use forebay_guard::signals::signal_text;
 
-use super::{children::signal_text, threads::SharedRun};
-pub(super) use crate::host::crash::{Enlisted, Watched};
-use crate::host::{
-    crash::{Crash, Crashes, PATIENCE},
-    home::Home,
-};
+use super::threads::SharedRun;
+use crate::host::home::Home;
+pub(super) use forebay_guard::crash::{Enlisted, Watched};
 
 /// Who is told of a crash, and where the thread works.
 pub(super) type Guards<'a> = (Option<&'a Enlisted>, Option<&'a Home>);

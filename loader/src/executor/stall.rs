@@ -10,12 +10,10 @@ use std::{
 };
 
 use forebay_graph::On;
+use forebay_guard::call::{Callee, Seated};
 
 use super::{Job, guard::Counts, table::Table, threads::SharedRun};
-use crate::{
-    host::call::{Callee, Seated},
-    stall::Watch,
-};
+use crate::stall::Watch;
 
 /// Who is told of a wait, and what is told.
 pub(super) struct Lookout {

@@ -9,6 +9,8 @@ use std::{
 };
 
 use forebay_core::{Chunk, Error, ErrorKind, Result};
+use forebay_guard::call::Callee;
+use forebay_guard::signals::WORKER;
 
 use super::{
     children::{describe, is_crash},
@@ -16,13 +18,12 @@ use super::{
     threads::SharedRun,
 };
 use crate::{
-    host::call::Callee,
     queue::{
         Bounds, Message, Receiver as _, Sender as _,
         process::{Arena, Connection, Sizes},
     },
     worker::{
-        WORKER, WorkerProgram,
+        WorkerProgram,
         protocol::{Reply, Setup, pack, unpack},
         sandbox::KEPT,
     },

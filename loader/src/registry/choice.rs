@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 
 use forebay_core::{AnyDecoder, Error, Result, nearest};
 use forebay_graph::begins;
+use forebay_guard::call::Callee;
 use serde::Serialize;
 
 use super::{DecoderSlot, Refusal, Registry, Tuned, Why, opener::NEITHER};
-use crate::host::call::Callee;
 
 /// The most bytes that a decoder is shown to say how sure it is.
 pub const HEAD: usize = 4096;

@@ -3,16 +3,14 @@
 use std::{fs::File, path::Path, sync::OnceLock};
 
 use forebay_core::{Error, Result};
+use forebay_guard::{
+    call::{Callee, call},
+    maps,
+    signals::watch_plugins,
+};
 
 use super::{CPlugin, FoundPlugin, IsolationLevel, Manifest, Origin, Stamp, hash, library, lock};
-use crate::{
-    handles::Loaded,
-    host::{
-        call::{Callee, NO_SAMPLES, call},
-        maps,
-        signals::watch_plugins,
-    },
-};
+use crate::handles::Loaded;
 
 impl FoundPlugin {
     pub(super) fn new(manifest: Manifest, origin: Origin) -> Self {
@@ -122,7 +120,7 @@ impl FoundPlugin {
         };
         let load = || {
             watch_plugins();
-            call(&self.callee(""), NO_SAMPLES, || load().inspect(attach_maps))
+            call(&self.callee(""), || load().inspect(attach_maps))
         };
         self.loaded.get_or_init(load).clone()
     }

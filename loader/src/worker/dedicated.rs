@@ -6,6 +6,7 @@ use std::{
 };
 
 use forebay_core::{Chunk, Error, ErrorKind, Result, Waker};
+use forebay_guard::maps;
 
 use super::{
     WorkerPipes, heard,
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::{
     executor::{Bell, Chain, StartPoint, Stop, unsendable},
-    host::{Host, maps},
+    host::Host,
     queue::{
         Message, Receiver as _, Sender as _,
         process::{Connection, ProcessReceiver, ProcessSender},

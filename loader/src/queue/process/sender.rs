@@ -6,6 +6,7 @@ use std::{
 };
 
 use forebay_core::{Buffer, Error, Result, codec::Encoder};
+use forebay_guard::maps;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
@@ -19,10 +20,7 @@ use super::{
     packet::{BytesAt, HEADER, PACKET, PacketHeader},
     shared::Block,
 };
-use crate::{
-    host::maps,
-    queue::{Bounds, Load, Message, Offer, Sender, closed, ending, lost},
-};
+use crate::queue::{Bounds, Load, Message, Offer, Sender, closed, ending, lost};
 
 /// The sending end of a connection between two processes.
 pub struct ProcessSender {

@@ -15,7 +15,7 @@ use forebay_core::{
     },
 };
 
-use super::call::{Callee, NO_SAMPLES, call};
+use super::call::{Callee, call};
 
 /// A decoder, and who that is.
 struct NamedDecoder {
@@ -24,7 +24,7 @@ struct NamedDecoder {
 }
 
 /// The same decoder, whose calls are told of.
-pub(crate) fn told(decoder: AnyDecoder, callee: Callee) -> AnyDecoder {
+pub fn told(decoder: AnyDecoder, callee: Callee) -> AnyDecoder {
     let told = Arc::into_raw(Arc::new(NamedDecoder { decoder: decoder.into_raw(), callee }));
     // SAFETY: the table's functions take such an instance, and its one reference is given up.
     AnyDecoder::new(unsafe { Decoder::from_raw(told.cast(), REF) })
@@ -48,8 +48,7 @@ unsafe extern "C" fn probe(this: *const (), head: RSlice<'_, u8>, extension: RSt
     // SAFETY: the table's rule: `this` is a live instance of this type, here and below.
     let NamedDecoder { decoder, callee } = unsafe { &*this.cast::<NamedDecoder>() };
     // SAFETY: the handle pairs the instance with its table, here and below.
-    let probed =
-        call(callee, NO_SAMPLES, || unsafe { decoder.table().probe()(decoder.instance(), head, extension) });
+    let probed = call(callee, || unsafe { decoder.table().probe()(decoder.instance(), head, extension) });
     blamed(probed, callee)
 }
 
@@ -63,9 +62,8 @@ unsafe extern "C" fn decode(
     // SAFETY: as above.
     let NamedDecoder { decoder, callee } = unsafe { &*this.cast::<NamedDecoder>() };
     // SAFETY: as above.
-    let decoded = call(callee, NO_SAMPLES, || unsafe {
-        decoder.table().decode()(decoder.instance(), cx, bytes, wanted, place)
-    });
+    let decoded =
+        call(callee, || unsafe { decoder.table().decode()(decoder.instance(), cx, bytes, wanted, place) });
     blamed(decoded, callee)
 }
 

@@ -35,9 +35,9 @@ use super::signals::pass_on;
 const FIRST: usize = 256;
 const BLOCKS: usize = 24;
 
-/// What plugins are given.
 const TABLE: &WithMetadata<Maps> = &WithMetadata::new(Maps { begin, end, cut });
-pub(crate) const MAPS: MapsRef = MapsRef(TABLE.static_as_prefix());
+/// What plugins are given.
+pub const MAPS: MapsRef = MapsRef(TABLE.static_as_prefix());
 
 /// Where the maps are, for the handler, which takes no lock; a block that was made is never freed.
 static SLOTS: [AtomicPtr<MapSlot>; BLOCKS] = [const { AtomicPtr::new(ptr::null_mut()) }; BLOCKS];
@@ -182,13 +182,13 @@ fn mark(slot: &MapSlot, gone: usize) {
 }
 
 /// How many maps of this process were cut short so far.
-pub(crate) fn count() -> u64 {
+pub fn count() -> u64 {
     cut()
 }
 
 /// The error of the first map that was cut short after so many were.
 #[inline]
-pub(crate) fn error_after(count: u64) -> Option<Error> {
+pub fn error_after(count: u64) -> Option<Error> {
     if cut() == count { None } else { Some(first_after(count)) }
 }
 
@@ -203,7 +203,7 @@ fn first_after(count: u64) -> Error {
 }
 
 /// Has SIGBUS come here first, once for the whole program.
-pub(crate) fn install() {
+pub fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: all-zero is a valid `sigaction`.

@@ -16,8 +16,9 @@ use super::{
     crash::stop_if_guarded,
     maps,
 };
-use crate::{executor::signal_name, worker::WORKER};
 
+/// The variable that is set for worker processes.
+pub const WORKER: &str = "FOREBAY_WORKER";
 /// What a crash is known by.
 const SIGNALS: [i32; 7] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGSYS, libc::SIGTRAP];
@@ -32,6 +33,26 @@ static PROGRAM: AtomicI32 = AtomicI32::new(0);
 /// What the signals did before.
 static BEFORE: OnceLock<Vec<libc::sigaction>> = OnceLock::new();
 
+/// The number of a signal, and what it means.
+pub fn signal_text(signal: i32) -> String {
+    format!("signal {signal}{}", signal_name(signal))
+}
+
+/// What a signal means.
+pub fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        4 => " (SIGILL, an illegal instruction)",
+        6 => " (SIGABRT, it aborted)",
+        7 => " (SIGBUS, such as a file cut short)",
+        8 => " (SIGFPE, bad arithmetic)",
+        9 => " (SIGKILL, such as for lack of memory)",
+        11 => " (SIGSEGV, bad memory)",
+        15 => " (SIGTERM)",
+        31 => " (SIGSYS, a forbidden system call)",
+        _ => "",
+    }
+}
+
 /// Installs the signal handlers that the first loaded plugin would install. They name the plugin that
 /// crashes, and find files that are cut short while they are mapped.
 ///
@@ -45,7 +66,7 @@ pub fn install_signal_handlers() {
 /// Has the program say which plugin it died in; before any code of a plugin runs.
 ///
 /// What cannot be had of this is done without.
-pub(crate) fn watch_plugins() {
+pub fn watch_plugins() {
     if std::env::var_os(WORKER).is_some() {
         return; // What happens in a worker, its loader tells.
     }
@@ -71,7 +92,7 @@ extern "C" fn on_exit() {
 
 /// Ends this process at once. Nothing that a library wants done at the end is done: its other threads may be at anything, and a destructor
 /// would take from under them what they use.
-pub(crate) fn leave(status: i32) -> ! {
+pub fn leave(status: i32) -> ! {
     // SAFETY: it ends the process, and returns to nobody.
     unsafe { libc::_exit(status) }
 }

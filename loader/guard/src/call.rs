@@ -18,13 +18,13 @@ use forebay_core::{
 
 /// Who is called.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Callee {
+pub struct Callee {
     /// The node or the pipe; of a decoder its name. Empty while a library is loaded.
-    pub(crate) name: String,
+    pub name: String,
     /// Its plugin and the file of that; empty for what is the program's own.
     pub(crate) plugin: String,
     /// What tells a decoder from all others, for other threads and processes; 0 for what is no decoder.
-    pub(crate) decoder: u32,
+    pub decoder: u32,
 }
 
 /// As `jpeg of forebay-image 1.0.0 in FILE`.
@@ -54,27 +54,39 @@ thread_local! {
 }
 
 impl Callee {
-    pub(crate) fn new(name: &str, plugin: String) -> Self {
+    /// A pipe or a node of a plugin.
+    pub fn new(name: &str, plugin: String) -> Self {
         Self { name: name.to_owned(), plugin, decoder: 0 }
     }
 
     /// A decoder of the plugin called `of`.
-    pub(crate) fn decoder(name: &str, of: &str, plugin: String) -> Self {
+    pub fn decoder(name: &str, of: &str, plugin: String) -> Self {
         let hash = xxhash_rust::xxh3::xxh3_64(format!("{name}\0{of}").as_bytes());
         Self { name: name.to_owned(), plugin, decoder: u32::try_from(hash >> 32).unwrap_or(1).max(1) }
     }
 
     /// Says in an error which decoder and plugin it comes from.
-    pub(crate) fn on(&self, error: Error) -> Error {
+    pub fn on(&self, error: Error) -> Error {
         error.context("decoder", &self.name).context("plugin", &self.plugin)
     }
 }
 
-/// Makes a call, and has it told of what happens in it. A callee without a plugin is the program itself, and is told of nothing.
+/// Makes a call that has no samples, and has it told of what happens in it. A callee without a plugin is the program itself, and
+/// is told of nothing.
+#[inline]
+pub fn call<T>(callee: &Callee, work: impl FnOnce() -> T) -> T {
+    // SAFETY: null stands for no samples.
+    unsafe { call_with(callee, (ptr::null(), ptr::null()), work) }
+}
+
+/// Makes a call, as [`call`], that is given samples in one chunk, and gives some in another. Null stands for none.
 ///
 /// What it gives is written where the caller wants it: a copy of what a plugin has just written in pieces costs 5 ns.
+///
+/// # Safety
+/// Both chunks live until `work` is done, and who changes them leaves them whole: a crash within reads the first key of each.
 #[inline]
-pub(crate) fn call<T>(
+pub unsafe fn call_with<T>(
     callee: &Callee,
     (given, made): (*const Chunk, *const Chunk),
     work: impl FnOnce() -> T,
@@ -109,14 +121,12 @@ pub(crate) fn call<T>(
     work()
 }
 
-/// Calls that have no samples.
-pub(crate) const NO_SAMPLES: (*const Chunk, *const Chunk) = (ptr::null(), ptr::null());
-
 /// Until this is dropped, a word tells which decoder its thread is in.
-pub(crate) struct Seated<'a>(std::marker::PhantomData<&'a AtomicU32>);
+pub struct Seated<'a>(std::marker::PhantomData<&'a AtomicU32>);
 
 impl<'a> Seated<'a> {
-    pub(crate) fn new(seat: &'a AtomicU32) -> Self {
+    /// Has this thread tell there.
+    pub fn new(seat: &'a AtomicU32) -> Self {
         SEAT.set(ptr::from_ref(seat));
         Self(std::marker::PhantomData)
     }
@@ -266,6 +276,6 @@ impl fmt::Write for StderrLine {
 }
 
 /// Puts the word for notes into a context.
-pub(super) fn note_in(cx: &mut Context) {
+pub fn note_in(cx: &mut Context) {
     cx.reserved[Context::NOTING] = noting();
 }

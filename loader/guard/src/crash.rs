@@ -29,7 +29,7 @@ use super::{
 /// What is told when nothing goes on.
 const STUCK: &[u8] = b"forebay: a plugin crashed, and what goes on without it did not come to an end: it may have taken a lock of the whole program along; isolate it as `process`\n";
 /// How long it may take to go on without the plugin: other pipes finish what they are at first.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 thread_local! {
     /// Of the thread that a handler runs on.
@@ -37,7 +37,7 @@ thread_local! {
 }
 
 /// The threads of a run, of which any may crash.
-pub(crate) struct Crashes {
+pub struct Crashes {
     posts: Vec<Arc<ThreadRecord>>,
     bell: Arc<Counter>,
     /// Counts the threads that are gone, by their end or by a crash.
@@ -63,16 +63,19 @@ struct ThreadRecord {
 
 /// A thread that crashed.
 #[derive(Clone, Copy)]
-pub(crate) struct Crash {
-    pub(crate) worker: usize,
-    pub(crate) segment: usize,
-    pub(crate) signal: i32,
+pub struct Crash {
+    /// Its number among those that were enlisted.
+    pub worker: usize,
+    /// The segment that it worked on.
+    pub segment: usize,
+    /// The signal of the crash.
+    pub signal: i32,
     call: *const Call,
 }
 
 impl Crash {
     /// Says in an error which sample and decoder it was, as far as is known; and whether the sample is.
-    pub(crate) fn on(&self, error: Error) -> (Error, bool) {
+    pub fn on(&self, error: Error) -> (Error, bool) {
         // SAFETY: the thread was stopped in that call for good.
         let Some(told) = (unsafe { CallReport::new(self.call) }) else { return (error, false) };
         let error = match told.decoder() {
@@ -91,7 +94,7 @@ impl Crashes {
     ///
     /// # Errors
     /// `Io`, when the system has no more of what it takes.
-    pub(crate) fn new(threads: usize, patience: Duration) -> Result<Arc<Self>> {
+    pub fn new(threads: usize, patience: Duration) -> Result<Arc<Self>> {
         install()?;
         let (bell, gone) = (Arc::new(Counter::default()), Arc::new(Counter::default()));
         let post = || ThreadRecord {
@@ -117,14 +120,14 @@ impl Crashes {
     }
 
     /// This thread is the `worker`th, until what comes back is dropped.
-    pub(crate) fn enlist(&self, worker: usize) -> Enlisted {
+    pub fn enlist(&self, worker: usize) -> Enlisted {
         let post = Arc::clone(&self.posts[worker]);
         POST.set(Arc::as_ptr(&post));
         Enlisted { post, _stack: Stack::new() }
     }
 
     /// Waits for a thread that crashes; none when that is over.
-    pub(crate) fn wait(&self) -> Option<Crash> {
+    pub fn wait(&self) -> Option<Crash> {
         loop {
             self.bell.down();
             for (worker, post) in self.posts.iter().enumerate() {
@@ -142,28 +145,28 @@ impl Crashes {
     }
 
     /// Waits until every thread has ended or crashed; once.
-    pub(crate) fn wait_for_all(&self) {
+    pub fn wait_for_all(&self) {
         self.posts.iter().for_each(|_| self.gone.down());
     }
 
     /// Whether this thread crashed, and never ends.
-    pub(crate) fn has(&self, worker: usize) -> bool {
+    pub fn has(&self, worker: usize) -> bool {
         self.posts.get(worker).is_some_and(|post| post.signal.load(Ordering::Acquire) != 0)
     }
 
     /// Whether any thread crashed.
-    pub(crate) fn has_any(&self) -> bool {
+    pub fn has_any(&self) -> bool {
         (0..self.posts.len()).any(|worker| self.has(worker))
     }
 
     /// Ends the program if what goes on until this is dropped does not end soon.
-    pub(crate) fn watched(self: &Arc<Self>) -> Watched {
+    pub fn watched(self: &Arc<Self>) -> Watched {
         self.watched[0].up();
         Watched(Arc::clone(self))
     }
 
     /// No more crashes are waited for.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         self.over.store(true, Ordering::Release);
         self.bell.up();
         self.watched[0].up();
@@ -185,7 +188,7 @@ impl Crashes {
 }
 
 /// See [`Crashes::watched`].
-pub(crate) struct Watched(Arc<Crashes>);
+pub struct Watched(Arc<Crashes>);
 
 impl Drop for Watched {
     fn drop(&mut self) {
@@ -194,14 +197,14 @@ impl Drop for Watched {
 }
 
 /// A thread whose crash is told.
-pub(crate) struct Enlisted {
+pub struct Enlisted {
     post: Arc<ThreadRecord>,
     _stack: Stack,
 }
 
 impl Enlisted {
     /// Calls `work` on a segment; where that crashes, this never returns.
-    pub(crate) fn guard<T>(&self, segment: usize, work: impl FnOnce() -> T) -> T {
+    pub fn guard<T>(&self, segment: usize, work: impl FnOnce() -> T) -> T {
         /// A panic is no crash, and what comes behind it is not guarded.
         struct Reset<'a>(&'a AtomicUsize);
         impl Drop for Reset<'_> {
