@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use forebay_core::{Error, Length, Limits, Result, without_secrets};
 use forebay_graph::{Catalog as _, Graph, Node, ON, ON_ERROR, OPTIONS, On, OptionSpec, PipeSpec, UNORDERED};
+use forebay_queue::ledger::Ledger;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -11,7 +12,6 @@ use crate::{
     DEFAULT_BUDGET, Executor, Lint, Plan, Quality, Registry, Segment,
     folders::with_folders,
     host::{Host, Pool},
-    ledger::Ledger,
     length::Lengths,
     lints,
     registry::FoundPlugin,

@@ -17,9 +17,10 @@ use std::{
     },
 };
 
-use forebay_core::{Error, ErrorKind, Key, Limits, Waker, abi::Context, without_secrets};
+use forebay_core::{Error, Key, Limits, Waker, abi::Context, without_secrets};
 use forebay_graph::{Action, OnError};
 use forebay_guard::call;
+use forebay_queue::{ledger::Ledger, process::Heap};
 
 pub use self::notes::Note;
 use self::{home::Home, losses::Losses, notes::Notes};
@@ -29,7 +30,7 @@ pub(crate) use self::{
     services::{Destination, NodeContext, node_hash},
     stacker::Stacker,
 };
-use crate::{Registry, ledger::Ledger, queue::process::Heap};
+use crate::Registry;
 
 /// The most lines that wait to be read in the log.
 const LOG: usize = 1000;
@@ -297,9 +298,4 @@ impl Host {
         call::note_in(&mut cx);
         cx
     }
-}
-
-/// The error of a run that was stopped from outside.
-pub(crate) fn stopped() -> Error {
-    Error::new(ErrorKind::Cancelled, "the run was stopped")
 }

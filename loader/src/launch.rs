@@ -4,16 +4,18 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use forebay_core::{Limits, Result};
 use forebay_graph::{Graph, On};
+use forebay_queue::{
+    ledger::{self, Ledger},
+    process::{Arena, Heap},
+};
 
 use crate::{
     Executor, Registry,
     audit::AuditLog,
     executor::{BATCHES, Counts, DedicatedWorkerSpec, Inline, Interrupt, Job, Run, Threads, WorkerPool},
     host::Host,
-    ledger::{self, Ledger},
     make::Maker,
     plan::Plan,
-    queue::process::{Arena, Heap},
     record::Records,
     registry::IsolationLevel,
     snapshot::ResumePlan,

@@ -23,7 +23,6 @@ mod handles;
 mod host;
 mod identity;
 mod launch;
-mod ledger;
 mod length;
 mod lint;
 mod loader;
@@ -32,7 +31,6 @@ mod next;
 mod open;
 mod plan;
 mod quality;
-pub mod queue;
 mod record;
 mod recover;
 pub mod registry;
@@ -41,7 +39,6 @@ mod stall;
 mod stats;
 mod takes;
 pub mod text;
-mod tide;
 mod worker;
 
 pub use forebay_core::{
@@ -49,6 +46,7 @@ pub use forebay_core::{
     Schema, Str, Struct, Tensor, TensorView, Value, View, nearest, without_secrets,
 };
 pub use forebay_graph::{self as graph, Graph};
+pub use forebay_queue as queue;
 
 pub use crate::{
     audit::{EpochAudit, LeftOut, Named, Offence, What, audit},

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use forebay_core::{Length, Limits, random::Rng};
 use forebay_graph::{Action, Catalog, Class, Graph, Kind, Node, On, PipeSpec, Uids};
+use forebay_queue::ledger::Ledger;
 use serde::Serialize;
 
 use crate::{
     Loader, Registry,
     host::{Host, Pool},
-    ledger::Ledger,
     length::Lengths,
     plan::Plan,
 };

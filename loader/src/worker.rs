@@ -19,6 +19,7 @@ use forebay_guard::{
     maps,
     signals::{WORKER, leave},
 };
+use forebay_queue::{Message, Receiver as _, Sender as _, ledger::Ledger, process::Connection};
 
 pub use self::program::{WorkerProgram, worker_program};
 use self::{
@@ -31,10 +32,8 @@ use crate::{
     executor::{Body, Chain, Lost, Mapped, Parallel},
     host::{Destination, Host, Lent},
     launch::{Parts, Recipe},
-    ledger::Ledger,
     make::{Maker, resume_plan},
     plan::Plan,
-    queue::{Message, Receiver as _, Sender as _, process::Connection},
     record::Records,
 };
 

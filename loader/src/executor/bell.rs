@@ -8,7 +8,8 @@ use std::{
 
 use forebay_core::Result;
 
-use crate::host::{Host, stopped};
+use crate::host::Host;
+use forebay_queue::stopped;
 
 /// Wakes who waits while a pipe has nothing.
 #[derive(Default)]

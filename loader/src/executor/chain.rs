@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_core::{Chunk, Error, Port, Result, Waker};
+use forebay_queue::stopped;
 
 use super::{
     checkpoint_log::StartPoint,
     link::{Blame, CallOutcome, Link},
 };
 use crate::{
-    host::{Host, stopped},
+    host::Host,
     stats::Counters,
     takes::Takes,
     worker::protocol::{News, Spot},

@@ -9,8 +9,7 @@ use std::{
 
 use forebay_core::Error;
 use forebay_guard::signals::signal_text;
-
-use crate::queue::process::Noted;
+use forebay_queue::process::Noted;
 
 /// Whether a process ended by its own doing.
 pub(super) fn is_crash(status: ExitStatus) -> bool {

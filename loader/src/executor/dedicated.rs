@@ -14,6 +14,7 @@ use std::{
 };
 
 use forebay_core::{Chunk, Error, ErrorKind, Key, Result, Waker};
+use forebay_queue::{Message, Sender as _};
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
     io::Errno,
@@ -26,10 +27,7 @@ use super::{
     threads::SharedRun,
     worker_pool::{DedicatedWorkerSpec, Worker, WorkerPool},
 };
-use crate::{
-    queue::{Message, Sender as _},
-    worker::protocol::{Back, Reply, Request, pack},
-};
+use crate::worker::protocol::{Back, Reply, Request, pack};
 
 /// The end of a worker that had a serial segment, whose state is gone with it.
 pub(crate) struct Death {

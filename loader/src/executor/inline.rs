@@ -8,6 +8,7 @@ use std::{
 };
 
 use forebay_core::{Chunk, Error, Result, Sample, Waker};
+use forebay_queue::stopped;
 
 use super::{
     Body, Chain, ChunkSize, Job, OrderedOutput, Parallel, Run,
@@ -23,7 +24,6 @@ use crate::{
     host::{
         Host,
         home::{Home, is_due},
-        stopped,
     },
     plan::Plan,
 };

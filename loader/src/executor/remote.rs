@@ -13,6 +13,10 @@ use std::{
 
 use forebay_core::{Chunk, Error, ErrorKind, Key, Result};
 use forebay_graph::On;
+use forebay_queue::{
+    Message, Offer, Sender as _,
+    process::{Arena, Loan},
+};
 
 use super::{
     parallel::{Lost, Mapped},
@@ -22,10 +26,6 @@ use super::{
 };
 use crate::{
     host::Destination,
-    queue::{
-        Message, Offer, Sender as _,
-        process::{Arena, Loan},
-    },
     worker::protocol::{Done, Order, Reply, pack},
 };
 

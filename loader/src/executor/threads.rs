@@ -21,6 +21,7 @@ use std::{
 
 use forebay_core::{Chunk, Error, Result, Sample, Waker};
 use forebay_graph::On;
+use forebay_queue::process::Noted;
 
 use super::{
     Body, Job, Run,
@@ -34,10 +35,8 @@ use super::{
     table::{Table, Work},
     worker_pool::WorkerPool,
 };
-use crate::{
-    host::{Host, home::Home, stopped},
-    queue::process::Noted,
-};
+use crate::host::{Host, home::Home};
+use forebay_queue::stopped;
 
 /// The executor with threads of its own.
 pub(crate) struct Threads {

@@ -11,22 +11,20 @@ use std::{
 use forebay_core::{Chunk, Error, ErrorKind, Result};
 use forebay_guard::call::Callee;
 use forebay_guard::signals::WORKER;
+use forebay_queue::{
+    Bounds, Message, Receiver as _, Sender as _,
+    process::{Arena, Connection, Sizes},
+};
 
 use super::{
     children::{describe, is_crash},
     dedicated::Interrupt,
     threads::SharedRun,
 };
-use crate::{
-    queue::{
-        Bounds, Message, Receiver as _, Sender as _,
-        process::{Arena, Connection, Sizes},
-    },
-    worker::{
-        WorkerProgram,
-        protocol::{Reply, Setup, pack, unpack},
-        sandbox::KEPT,
-    },
+use crate::worker::{
+    WorkerProgram,
+    protocol::{Reply, Setup, pack, unpack},
+    sandbox::KEPT,
 };
 
 /// How long a worker in a sandbox may take over one sample, or over one turn of a serial segment, unless set.

@@ -11,8 +11,7 @@ use std::{
 };
 
 use forebay_core::{BufferMut, Error, Result};
-
-use crate::{queue::process::Heap, tide::Tide};
+use forebay_queue::{process::Heap, tide::Tide};
 
 /// Blocks from this size on are mapped, in huge pages where the system has them.
 const LARGE: usize = 2 << 20;

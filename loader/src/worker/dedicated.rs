@@ -7,6 +7,10 @@ use std::{
 
 use forebay_core::{Chunk, Error, ErrorKind, Result, Waker};
 use forebay_guard::maps;
+use forebay_queue::{
+    Message, Receiver as _, Sender as _,
+    process::{Connection, ProcessReceiver, ProcessSender},
+};
 
 use super::{
     WorkerPipes, heard,
@@ -15,10 +19,6 @@ use super::{
 use crate::{
     executor::{Bell, Chain, StartPoint, Stop, unsendable},
     host::Host,
-    queue::{
-        Message, Receiver as _, Sender as _,
-        process::{Connection, ProcessReceiver, ProcessSender},
-    },
 };
 
 /// Runs the chain of `worker` until its loader is gone.

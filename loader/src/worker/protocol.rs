@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use forebay_core::{Error, Limits, Result, State, abi::Fault};
 use forebay_graph::PipeSpec;
+use forebay_queue::{ledger, process::Loan};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::sandbox::Sandbox;
@@ -11,8 +12,6 @@ use crate::{
     PipeState,
     executor::{Checkpoint, Progress, Seen, StartPoint, Stop},
     host::{LostSample, Note},
-    ledger,
-    queue::process::Loan,
     registry::{Claim, Stamp, Trust},
 };
 

@@ -16,7 +16,7 @@ use super::{
     frame::{ANSWER, FrameHeader, from_answer},
     stream::NetworkLink,
 };
-use crate::queue::{Bounds, Load, Message, Offer, Sender, closed, ending, lost};
+use crate::{Bounds, Load, Message, Offer, Sender, closed, ending, lost};
 
 /// The sending end of a queue over a socket.
 ///

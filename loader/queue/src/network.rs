@@ -1,9 +1,9 @@
 //! The queue between machines, or between programs that share nothing: a TCP or Unix stream socket.
 //!
 //! ```no_run
-//! use forebay_loader::queue::{Bounds, Receiver, network::{self, Listener}};
+//! use forebay_queue::{Bounds, Receiver, network::{self, Listener}};
 //!
-//! # fn main() -> forebay_loader::Result<()> {
+//! # fn main() -> forebay_core::Result<()> {
 //! let listener = Listener::bind("tcp:0.0.0.0:0")?;
 //! println!("{} {}", listener.address()?, listener.secret());
 //! let mut receiver = network::receiver(listener.accept()?, 1 << 30)?;

@@ -12,6 +12,7 @@
 //! | [`network`] | every byte is sent, large values straight into their final memory | an address and a secret |
 
 mod gate;
+pub mod ledger;
 mod local;
 #[cfg(unix)]
 pub mod network;
@@ -19,6 +20,7 @@ pub mod network;
 pub mod process;
 mod sync;
 mod threads;
+pub mod tide;
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -27,6 +29,12 @@ mod tests;
 use forebay_core::{Chunk, Error, ErrorKind, Result};
 
 pub use self::{local::local, threads::threads};
+
+/// The error of a run that was stopped from outside.
+#[must_use]
+pub fn stopped() -> Error {
+    Error::new(ErrorKind::Cancelled, "the run was stopped")
+}
 
 /// What a queue carries: control bytes, and samples.
 #[derive(Default)]

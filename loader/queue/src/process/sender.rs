@@ -20,7 +20,7 @@ use super::{
     packet::{BytesAt, HEADER, PACKET, PacketHeader},
     shared::Block,
 };
-use crate::queue::{Bounds, Load, Message, Offer, Sender, closed, ending, lost};
+use crate::{Bounds, Load, Message, Offer, Sender, closed, ending, lost};
 
 /// The sending end of a connection between two processes.
 pub struct ProcessSender {

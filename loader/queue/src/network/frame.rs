@@ -2,7 +2,7 @@
 
 use forebay_core::{Error, Result, codec::LARGE};
 
-use crate::queue::{Load, ending};
+use crate::{Load, ending};
 
 /// The length of a frame's head.
 pub(super) const HEADER: usize = 40;

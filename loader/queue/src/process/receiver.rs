@@ -21,7 +21,7 @@ use super::{
     packet::{BytesAt, PACKET, PLACE, PacketHeader},
     shared::Block,
 };
-use crate::queue::{Message, Received, Receiver, ended, ending, lost};
+use crate::{Message, Received, Receiver, ended, ending, lost};
 
 /// The receiving end of a connection between two processes.
 ///
@@ -335,7 +335,7 @@ mod tests {
 
     use super::super::{Connection, Sizes, packet::HEADER};
     use super::*;
-    use crate::queue::Bounds;
+    use crate::Bounds;
 
     /// What a receiver says to these packets of a forger.
     fn forged(packets: &[&[u8]]) -> Result<Option<Message>> {

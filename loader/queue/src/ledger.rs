@@ -22,8 +22,8 @@ use rustix::thread::futex;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    host::stopped,
-    queue::process::{Arena, Board},
+    process::{Arena, Board},
+    stopped,
 };
 
 /// Blocks from this size on are reserved.
@@ -61,7 +61,7 @@ enum LedgerWords {
 }
 
 /// All who reserve memory together.
-pub(crate) struct Ledger {
+pub struct Ledger {
     words: LedgerWords,
     allowed: u64,
     stopped: AtomicBool,
@@ -69,7 +69,7 @@ pub(crate) struct Ledger {
 
 /// What a worker process is told of it.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct LedgerPlace {
+pub struct LedgerPlace {
     offset: u64,
     seats: usize,
     allowed: u64,
@@ -88,7 +88,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the arena has no room.
-    pub(crate) fn new(count: usize, seats: usize, budget: u64, arena: Option<&Arena>) -> Result<Arc<Self>> {
+    pub fn new(count: usize, seats: usize, budget: u64, arena: Option<&Arena>) -> Result<Arc<Self>> {
         let (words, share) = match arena {
             Some(arena) => (LedgerWords::Shared(arena.board(seats)?), SHARE / 2),
             None => (LedgerWords::Own(Head::default(), (0..seats).map(|_| Seat::default()).collect()), SHARE),
@@ -98,13 +98,13 @@ impl Ledger {
     }
 
     /// One that nobody has a seat at, so nobody waits.
-    pub(crate) fn nobody() -> Arc<Self> {
+    pub fn nobody() -> Arc<Self> {
         let words = LedgerWords::Own(Head::default(), Vec::new());
         Arc::new(Self { words, allowed: u64::MAX, stopped: AtomicBool::new(false) })
     }
 
     /// Where workers find it, if they can.
-    pub(crate) fn place(&self) -> Option<LedgerPlace> {
+    pub fn place(&self) -> Option<LedgerPlace> {
         let LedgerWords::Shared(board) = &self.words else { return None };
         Some(LedgerPlace { offset: board.offset() as u64, seats: board.seats().len(), allowed: self.allowed })
     }
@@ -113,7 +113,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When it is not within the arena.
-    pub(crate) fn attach(arena: &Arena, place: LedgerPlace) -> Result<Arc<Self>> {
+    pub fn attach(arena: &Arena, place: LedgerPlace) -> Result<Arc<Self>> {
         let words = LedgerWords::Shared(arena.board_at(place.offset, place.seats)?);
         Ok(Arc::new(Self { words, allowed: place.allowed, stopped: AtomicBool::new(false) }))
     }
@@ -133,12 +133,12 @@ impl Ledger {
     }
 
     /// The seat of a worker process: threads have the first ones, by their number, and workers the last.
-    pub(crate) fn seat_of_worker(&self, index: usize) -> usize {
+    pub fn seat_of_worker(&self, index: usize) -> usize {
         self.seats().len().wrapping_sub(index + 1)
     }
 
     /// This thread works on the chunk with this number, which is not 0, at this seat, until what comes back is dropped.
-    pub(crate) fn sit(&self, at: usize, number: u64) -> Sitting<'_> {
+    pub fn sit(&self, at: usize, number: u64) -> Sitting<'_> {
         if let Some(seat) = self.seats().get(at) {
             seat.number.store(number, SeqCst);
             AT.set(Some((at, number)));
@@ -147,7 +147,7 @@ impl Ledger {
     }
 
     /// Whoever had this seat is gone, or has given back all it held.
-    pub(crate) fn leave(&self, seat: usize) {
+    pub fn leave(&self, seat: usize) {
         let Some(seat) = self.seats().get(seat) else { return };
         seat.held.store(0, SeqCst);
         seat.number.store(0, SeqCst);
@@ -155,7 +155,7 @@ impl Ledger {
     }
 
     /// Whoever works on this chunk at this seat has sent what came of it, and may be dead by now: nobody waits for it any more.
-    pub(crate) fn hand_in(&self, seat: usize, number: u64) {
+    pub fn hand_in(&self, seat: usize, number: u64) {
         let Some(seat) = self.seats().get(seat) else { return };
         // It may have left already, and work on another.
         if seat.number.compare_exchange(number, 0, SeqCst, SeqCst).is_ok() {
@@ -164,19 +164,19 @@ impl Ledger {
     }
 
     /// Whether anybody had to wait so far.
-    pub(crate) fn is_tight(&self) -> bool {
+    pub fn is_tight(&self) -> bool {
         self.head().tight.load(SeqCst) != 0
     }
 
     /// Says whether finished samples fill the budget and the consumer does not wait for another.
-    pub(crate) fn note_sated(&self, sated: bool) {
+    pub fn note_sated(&self, sated: bool) {
         if self.head().sated.swap(u32::from(sated), SeqCst) != 0 && !sated {
             self.tell();
         }
     }
 
     /// Nobody waits any more: it fails instead.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.stopped.store(true, SeqCst);
         self.tell();
     }
@@ -196,7 +196,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the run is stopped meanwhile.
-    pub(crate) fn claim(self: &Arc<Self>, len: usize) -> Result<Option<Reservation>> {
+    pub fn claim(self: &Arc<Self>, len: usize) -> Result<Option<Reservation>> {
         let Some(at) = AT.get().filter(|_| len >= LARGE) else { return Ok(None) };
         let len = len as u64;
         let Some(seat) = self.seats().get(at.0) else { return Ok(None) };
@@ -245,7 +245,7 @@ impl Ledger {
 }
 
 /// A thread's work on a chunk.
-pub(crate) struct Sitting<'a> {
+pub struct Sitting<'a> {
     ledger: &'a Ledger,
 }
 
@@ -258,7 +258,7 @@ impl Drop for Sitting<'_> {
 }
 
 /// A block that was reserved. It is given up with the block, if that is dropped by whoever took it; else when the chunk is done.
-pub(crate) struct Reservation {
+pub struct Reservation {
     ledger: Arc<Ledger>,
     at: (usize, u64),
     len: u64,
@@ -266,7 +266,7 @@ pub(crate) struct Reservation {
 
 impl Reservation {
     /// Memory that keeps its claim.
-    pub(crate) fn on(self, memory: BufferMut) -> BufferMut {
+    pub fn on(self, memory: BufferMut) -> BufferMut {
         BufferMut::from_owner(Claimed { memory, _claim: self })
     }
 }

@@ -5,7 +5,7 @@ const STRETCH: u32 = 1024;
 
 /// Counts the bytes in use, and remembers the most of them.
 #[derive(Debug)]
-pub(crate) struct Tide {
+pub struct Tide {
     live: usize,
     /// The most in use in this stretch of blocks, and in the one before.
     most: [usize; 2],
@@ -20,7 +20,7 @@ pub(crate) struct Tide {
 
 impl Tide {
     /// Counts from nothing; `least` bytes may always be held, and `spare` more than were in use.
-    pub(crate) fn new(least: usize, spare: usize) -> Self {
+    pub fn new(least: usize, spare: usize) -> Self {
         Self { live: 0, most: [0; 2], blocks: 0, least, spare, most_kept: usize::MAX }
     }
 
@@ -30,7 +30,7 @@ impl Tide {
     }
 
     /// So many bytes are in use from now on.
-    pub(crate) fn take(&mut self, len: usize) {
+    pub fn take(&mut self, len: usize) {
         self.live += len;
         self.blocks += 1;
         if self.blocks == STRETCH {
@@ -41,22 +41,22 @@ impl Tide {
     }
 
     /// So many bytes are in use no more.
-    pub(crate) fn give_back(&mut self, len: usize) {
+    pub fn give_back(&mut self, len: usize) {
         self.live = self.live.saturating_sub(len);
     }
 
     /// Forgets what was in use before.
-    pub(crate) fn ebb(&mut self) {
+    pub fn ebb(&mut self) {
         self.most = [self.live; 2];
     }
 
     /// Bytes in use.
-    pub(crate) fn live(&self) -> usize {
+    pub fn live(&self) -> usize {
         self.live
     }
 
     /// How many bytes that nobody uses may be kept now.
-    pub(crate) fn room(&self) -> usize {
+    pub fn room(&self) -> usize {
         let most = self.most[0].max(self.most[1]).saturating_add(self.spare);
         (most.max(self.least) - self.live).min(self.most_kept)
     }

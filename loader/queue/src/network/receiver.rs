@@ -13,7 +13,7 @@ use super::{
     frame::{ANSWER, FrameHeader, HEADER, answer, within},
     stream::NetworkLink,
 };
-use crate::queue::{Load, Message, Received, Receiver, ended, lost};
+use crate::{Load, Message, Received, Receiver, ended, lost};
 
 /// Short pieces are read together, this much at a time.
 const AHEAD: usize = 32 << 10;
