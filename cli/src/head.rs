@@ -36,7 +36,7 @@ pub(crate) fn head(args: &Args, plugins: &open::Plugins) -> Result {
     let registry = open::registry(plugins)?;
     let Input { graph, survey } = open::input(&args.path, &registry)?;
     // Nothing is read ahead: what fails behind the last sample that is shown is no failure of this command.
-    let builder = plugins.builder(graph).executor(registry.modest_executor()).chunk(1);
+    let builder = plugins.builder(graph).executor(Executor::modest(&registry)).chunk(1);
     let builder = builder.limit(args.samples as u64).allow_failures(args.allow_failures);
     let mut loader = builder.build(&registry).map_err(Stop::early)?;
     let mut coverage = survey.map(|survey| Coverage::new(survey, &registry));

@@ -4,9 +4,10 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use forebay_core::{BufferMut, Error, Level, Limits, Result};
 use forebay_graph::{Graph, dealt};
+use forebay_registry::Registry;
 
 use crate::{
-    Executor, Loader, Registry,
+    Executor, Loader,
     ahead::Behind,
     audit::AuditLog,
     failure::Failures,
@@ -88,7 +89,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// How long a worker process may take over one sample of its maps; any time unless set, and a minute [in a sandbox](crate::IsolationLevel::Sandboxed). One that takes longer is ended, as
+    /// How long a worker process may take over one sample of its maps; any time unless set, and a minute [in a sandbox](forebay_registry::IsolationLevel::Sandboxed). One that takes longer is ended, as
     /// if it had crashed: the sample is tried once more, and is then an error of its map, which `on_error` may forgive. Pipes on
     /// threads cannot be ended, and pipes that see samples in order may wait as long as they like, also in a process of their
     /// own: see [`on_stall`](Self::on_stall).
@@ -98,7 +99,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// The most bytes of its own that a worker process [in a sandbox](crate::IsolationLevel::Sandboxed) may have, not counting those of samples it gives;
+    /// The most bytes of its own that a worker process [in a sandbox](forebay_registry::IsolationLevel::Sandboxed) may have, not counting those of samples it gives;
     /// 4 GiB unless set. An allocation beyond fails, which ends most programs: the sample counts as one that crashed it.
     #[must_use]
     pub fn sandbox_memory(mut self, bytes: u64) -> Self {

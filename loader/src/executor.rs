@@ -42,6 +42,7 @@ use std::{
 
 use forebay_core::{Error, Result, Sample};
 use forebay_guard::crash::Watched;
+use forebay_registry::Registry;
 
 pub use self::order::{MapOrder, Span};
 pub(crate) use self::{
@@ -85,6 +86,12 @@ impl Default for Executor {
 }
 
 impl Executor {
+    /// What to look at some samples with: the caller's own thread, or one more where plugins are isolated.
+    #[must_use]
+    pub fn modest(registry: &Registry) -> Self {
+        if registry.isolates() { Self::Threads(1) } else { Self::Inline }
+    }
+
     /// With the number of cores in place of none.
     pub(crate) fn counted(self) -> Self {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);

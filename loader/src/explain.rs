@@ -5,16 +5,16 @@ use std::io::{self, Write};
 use forebay_core::{Error, Length, Limits, Result, without_secrets};
 use forebay_graph::{Catalog as _, Graph, Node, ON, ON_ERROR, OPTIONS, On, OptionSpec, PipeSpec, UNORDERED};
 use forebay_queue::ledger::Ledger;
+use forebay_registry::{FoundPlugin, Registry};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::{
-    DEFAULT_BUDGET, Executor, Lint, Plan, Quality, Registry, Segment,
+    DEFAULT_BUDGET, Executor, Lint, Plan, Quality, Segment,
     folders::with_folders,
     host::{Host, Pool},
     length::Lengths,
     lints,
-    registry::FoundPlugin,
     text::{TextTable, bytes, count, near},
 };
 

@@ -2,9 +2,8 @@
 
 use forebay_core::{Error, ErrorKind, Result, scheme_of};
 use forebay_graph::{Catalog as _, Graph, Node, PipeSpec};
+use forebay_registry::Registry;
 use serde_json::Value;
-
-use crate::Registry;
 
 /// The checked graph with every option set that lists the folders below another option's folder, where it was not given.
 ///

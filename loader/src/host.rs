@@ -21,6 +21,7 @@ use forebay_core::{Error, Key, Limits, Waker, abi::Context, without_secrets};
 use forebay_graph::{Action, OnError};
 use forebay_guard::call;
 use forebay_queue::{ledger::Ledger, process::Heap};
+use forebay_registry::Registry;
 
 pub use self::notes::Note;
 use self::{home::Home, losses::Losses, notes::Notes};
@@ -30,7 +31,6 @@ pub(crate) use self::{
     services::{Destination, NodeContext, node_hash},
     stacker::Stacker,
 };
-use crate::Registry;
 
 /// The most lines that wait to be read in the log.
 const LOG: usize = 1000;

@@ -6,9 +6,8 @@ use std::{collections::BTreeMap, env};
 
 use forebay_core::Limits;
 use forebay_graph::{COMMON, Catalog as _, Graph, Node};
+use forebay_registry::{FoundPlugin, Registry};
 use xxhash_rust::xxh3::Xxh3;
-
-use crate::{Registry, registry::FoundPlugin};
 
 /// The option by which a pipe has a seed of its own.
 const SEED: &str = "seed";

@@ -8,16 +8,16 @@ use forebay_queue::{
     ledger::{self, Ledger},
     process::{Arena, Heap},
 };
+use forebay_registry::{IsolationLevel, Registry};
 
 use crate::{
-    Executor, Registry,
+    Executor,
     audit::AuditLog,
     executor::{BATCHES, Counts, DedicatedWorkerSpec, Inline, Interrupt, Job, Run, Threads, WorkerPool},
     host::Host,
     make::Maker,
     plan::Plan,
     record::Records,
-    registry::IsolationLevel,
     snapshot::ResumePlan,
     stall::Watch,
     stats::NodeInfo,

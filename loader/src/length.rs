@@ -8,12 +8,9 @@ use forebay_core::{
     shim::check,
 };
 use forebay_graph::{Action, Catalog as _, Class, Graph, Node, On, PipeSpec};
+use forebay_registry::{Registry, handles::PipeHandle};
 
-use crate::{
-    Registry,
-    handles::PipeHandle,
-    host::{Host, NodeContext},
-};
+use crate::host::{Host, NodeContext};
 
 /// Asks the pipes of a graph, each made for this alone.
 #[derive(Clone, Copy)]
@@ -69,7 +66,7 @@ impl Lengths<'_> {
     /// What a source knows of itself, without counting.
     pub(crate) fn own(self, node: &Node) -> Option<Length> {
         let pipe = (!self.spec(node).is_part()).then(|| self.make(node, &node.pipe))?.ok()?;
-        pipe.len().map(Length::new)
+        pipe.samples().map(Length::new)
     }
 
     /// What the pipe of a node with inputs says for inputs of so many; nothing where there is none to be asked: it is elsewhere, or older than
@@ -90,7 +87,7 @@ impl Lengths<'_> {
         let spec = self.spec(node);
         let counts = if spec.is_part() {
             node.pipe.clone()
-        } else if let Some(len) = self.make(node, &node.pipe)?.len() {
+        } else if let Some(len) = self.make(node, &node.pipe)?.samples() {
             return Ok(Some(Length::new(len)));
         } else if spec.indexed {
             format!("{}{COUNTS}", node.pipe)

@@ -12,14 +12,11 @@
 mod ahead;
 mod audit;
 mod builder;
-#[cfg(feature = "bundled")]
-mod bundled;
 mod digest;
 mod executor;
 mod explain;
 mod failure;
 mod folders;
-mod handles;
 mod host;
 mod identity;
 mod launch;
@@ -33,7 +30,6 @@ mod plan;
 mod quality;
 mod record;
 mod recover;
-pub mod registry;
 mod snapshot;
 mod stall;
 mod stats;
@@ -47,6 +43,7 @@ pub use forebay_core::{
 };
 pub use forebay_graph::{self as graph, Graph};
 pub use forebay_queue as queue;
+pub use forebay_registry as registry;
 
 pub use crate::{
     audit::{EpochAudit, LeftOut, Named, Offence, What, audit},
@@ -61,10 +58,10 @@ pub use crate::{
     open::{FileKind, Survey, open},
     plan::{Edge, Plan, Segment},
     quality::{Measure, Quality, quality},
-    registry::{Isolation, IsolationLevel, Registry, Search, Trust},
     snapshot::{FileMark, NodeMark, PipeState, PluginMark, Snapshot},
     stall::{AtWork, Stall},
     stats::{NodeStats, Stats},
     worker::{WorkerProgram, serve_if_worker, serve_if_worker_with, worker_program},
 };
 pub use forebay_guard::signals::install_signal_handlers;
+pub use forebay_registry::{Isolation, IsolationLevel, Registry, Search, Trust};

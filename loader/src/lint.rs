@@ -5,10 +5,11 @@ use std::sync::Arc;
 use forebay_core::{Length, Limits, random::Rng};
 use forebay_graph::{Action, Catalog, Class, Graph, Kind, Node, On, PipeSpec, Uids};
 use forebay_queue::ledger::Ledger;
+use forebay_registry::Registry;
 use serde::Serialize;
 
 use crate::{
-    Loader, Registry,
+    Loader,
     host::{Host, Pool},
     length::Lengths,
     plan::Plan,

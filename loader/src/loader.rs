@@ -9,9 +9,10 @@ use std::{
 use forebay_core::{Error, Length, Result, Sample};
 use forebay_graph::{Graph, Node};
 use forebay_guard::maps;
+use forebay_registry::{FoundPlugin, Registry};
 
 use crate::{
-    Executor, Registry,
+    Executor,
     ahead::Behind,
     audit::AuditLog,
     builder::LoaderBuilder,
@@ -22,7 +23,6 @@ use crate::{
     length::Lengths,
     plan::Plan,
     record::Records,
-    registry::FoundPlugin,
     snapshot::{self, PluginMark, ResumePlan, Snapshot},
     stats::{NodeInfo, Stats},
 };

@@ -8,19 +8,17 @@ use std::{
 
 use forebay_core::{Error, Result, sampling::COUNTS};
 use forebay_graph::{Catalog, Class, Graph, Node, On, PipeSpec, above};
+use forebay_registry::{IsolationLevel, Registry, handles::PipeHandle};
 
 use crate::{
-    Registry,
     audit::{AuditLog, Tap},
     executor::{
         Blame, Body, Chain, CheckpointLog, ChunkSize, Expected, HandoffLog, HandoffOrder, Link, Looks, Names,
         Pace, Parallel, StartPoint,
     },
-    handles::PipeHandle,
     host::{Destination, Host, NodeContext, Stacker},
     plan::{Plan, Segment, replaces},
     record::Records,
-    registry::IsolationLevel,
     snapshot::{NodeResume, ResumePlan},
     stats::{Counters, NodeInfo},
 };

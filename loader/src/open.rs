@@ -14,10 +14,12 @@ use std::{
 
 use forebay_core::{Buffer, Error, Result, Value, scheme_of, shown};
 use forebay_graph::{Catalog as _, Draft, Graph, ON_ERROR, PipeSpec};
+use forebay_registry::{Opener, Registry};
 use serde::Serialize;
 
 use self::look::{extension, head, look};
-use crate::{Loader, Registry, host::home::Home, registry::Opener};
+use crate::Executor;
+use crate::{Loader, host::home::Home};
 
 /// The pipes that stand around those that open files: whoever writes a graph by hand names them too.
 const FILES: &str = "files";
@@ -265,7 +267,7 @@ impl FileKind {
 /// The files at a path, in order.
 fn list(path: &str, registry: &Registry) -> Result<Vec<Value>> {
     let graph = Graph::builder().pipe(FILES).option("paths", path).option("open", "none").build()?;
-    let mut loader = Loader::builder(graph).executor(registry.modest_executor()).build(registry)?;
+    let mut loader = Loader::builder(graph).executor(Executor::modest(registry)).build(registry)?;
     let mut paths = Vec::new();
     for sample in loader.epoch(0) {
         paths.extend(sample?.take("path"));

@@ -4,11 +4,14 @@
 //! once. So does a parallel flat map, by itself. Everything else is serial: one chunk at a time, in order. A segment is always one chain, so
 //! a node with several inputs begins one and a node with several outputs ends one.
 
+mod check;
+
 use forebay_core::{Error, Result};
 use forebay_graph::{Action, Catalog, Graph, Node, On, PipeSpec};
+use forebay_registry::Registry;
 use serde::Serialize;
 
-use crate::{Executor, Registry, takes::Takes};
+use crate::{Executor, takes::Takes};
 
 /// A checked graph, cut into segments; each comes after all it reads from.
 #[derive(Debug, Clone, Serialize)]
@@ -145,8 +148,7 @@ impl Plan {
             segment.on = chosen.map_or(segment.on, |(_, on)| *on);
         }
         plan.connect(graph, &segment_of, &spec)?;
-        registry.check_own(graph, &plan)?;
-        registry.check_isolation(graph, &plan)?;
+        check::check(&plan, graph, registry)?;
         Ok(plan)
     }
 

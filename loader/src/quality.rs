@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use forebay_core::{Error, Result, Rng};
 use forebay_graph::{Catalog as _, Graph, Node};
+use forebay_registry::Registry;
 use serde::Serialize;
 
-use crate::{Executor, Loader, Registry};
+use crate::{Executor, Loader};
 
 /// What makes a flat map change the order of what it gives.
 const INTERLEAVE: [&str; 2] = ["interleave", "interleave_block"];
@@ -97,7 +98,7 @@ fn before_first(part: Graph, node: &str, registry: &Registry, seed: u64) -> Resu
     if registry.pipe(&node.pipe).is_some_and(|spec| spec.samples) {
         return Ok(Some(0));
     }
-    let executor = registry.modest_executor();
+    let executor = Executor::modest(registry);
     if executor != Executor::Inline {
         return Ok(None);
     }
@@ -116,7 +117,7 @@ fn uids(graph: &Graph, registry: &Registry, seed: u64) -> Result<Given> {
     let mut given = Given { uids: Vec::new(), files: Vec::new() };
     let mut known: HashMap<String, u32> = HashMap::new();
     let loader =
-        Loader::builder(graph.clone()).executor(registry.modest_executor()).seed(seed).allow_failures(true);
+        Loader::builder(graph.clone()).executor(Executor::modest(registry)).seed(seed).allow_failures(true);
     let mut loader = loader.build(registry)?;
     for sample in loader.epoch(0) {
         let sample = sample?;

@@ -12,6 +12,7 @@ mod walk;
 use std::collections::BTreeMap;
 
 use forebay_core::{Error, Result, State};
+use forebay_registry::FoundPlugin;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -20,10 +21,7 @@ pub(crate) use self::{
     changes::{GraphSummary, NodeWords, Now, origins},
     walk::{NodeResume, ResumePlan},
 };
-use crate::{
-    executor::{Checkpoint, MapOrder, Progress, StartPoint, count},
-    registry::FoundPlugin,
-};
+use crate::executor::{Checkpoint, MapOrder, Progress, StartPoint, count};
 
 /// The version of the form below: since 2 with a checksum, with the files that a place lies in, and with what nodes read.
 const VERSION: u32 = 2;

@@ -20,6 +20,7 @@ use forebay_guard::{
     signals::{WORKER, leave},
 };
 use forebay_queue::{Message, Receiver as _, Sender as _, ledger::Ledger, process::Connection};
+use forebay_registry::{Isolation, Registry, Search};
 
 pub use self::program::{WorkerProgram, worker_program};
 use self::{
@@ -27,7 +28,7 @@ use self::{
     sandbox::Sandbox,
 };
 use crate::{
-    Executor, Isolation, Registry, Search,
+    Executor,
     audit::AuditLog,
     executor::{Body, Chain, Lost, Mapped, Parallel},
     host::{Destination, Host, Lent},
@@ -42,7 +43,7 @@ pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, dedicated: Option<Dedicat
     let Parts { graph, registry, plan, .. } = parts;
     let plugins: Vec<_> = registry.plugins().iter().filter_map(|record| record.stamp().cloned()).collect();
     let sandboxed = plan.is_sandboxed(dedicated.as_ref().map(|dedicated| dedicated.segment));
-    let files = plugins.iter().map(crate::registry::Stamp::file);
+    let files = plugins.iter().map(forebay_registry::Stamp::file);
     let sandbox = sandboxed.then(|| Sandbox::new(graph, files, recipe.workers.memory));
     let own = |node: &Node, spec: &PipeSpec| match &dedicated {
         None => spec.is_parallel(),
@@ -232,7 +233,7 @@ fn registry_of(setup: &Setup, register: impl FnOnce(&mut dyn Registrar) -> Resul
         let found = registry.plugins().iter().any(|record| record.path() == Some(stamp.file()));
         let refused = || registry.refusals().iter().find(|refusal| refusal.path == stamp.file());
         // What is locked was compared by its hash.
-        let locked = matches!(setup.trust, crate::Trust::Locked(_));
+        let locked = matches!(setup.trust, forebay_registry::Trust::Locked(_));
         let error = if found && (locked || stamp.holds()) {
             continue;
         } else if found {

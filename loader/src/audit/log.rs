@@ -13,12 +13,12 @@ use std::{
 
 use forebay_core::{Error, ErrorKind, Result};
 use forebay_graph::{Catalog, Graph, Node, Uids};
+use forebay_registry::Registry;
 #[cfg(unix)]
 use rustix::fs::{FlockOperation, flock};
 
 use super::line::{AuditLine, AuditedNode, Begin, UidRole, VERSION, write_uids};
 use crate::{
-    Registry,
     executor::StartPoint,
     snapshot::{NodeResume, ResumePlan},
 };

@@ -8,6 +8,7 @@ use forebay_core::{
     shim::check,
 };
 use forebay_graph::OnError;
+use forebay_registry::handles::PipeHandle;
 
 use super::{
     checkpoint_log::{Checkpoint, CheckpointLog, Pace, Progress, StartPoint, pass_of_input},
@@ -17,7 +18,6 @@ use super::{
 };
 use crate::{
     audit::Tap,
-    handles::PipeHandle,
     host::{Destination, Host, NodeContext},
     stats::Counters,
 };

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use forebay_core::{Chunk, Error, Key, Result};
 use forebay_graph::OnError;
+use forebay_registry::handles::PipeHandle;
 
 use super::{
     checkpoint_log::StartPoint,
@@ -12,7 +13,6 @@ use super::{
     ordered::OrderedOutput,
 };
 use crate::{
-    handles::PipeHandle,
     host::{Destination, NodeContext},
     stats::Counters,
 };

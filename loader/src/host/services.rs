@@ -20,9 +20,9 @@ use forebay_core::{
     },
     shim::guarded,
 };
+use forebay_registry::Tuned;
 
 use super::{Host, Lent, Note, Pool, Stacker};
-use crate::registry::Tuned;
 
 /// What tells a node of this name from all others of its graph: its random numbers and the uids that it makes are keyed by it.
 pub(crate) fn node_hash(name: &str) -> u64 {

@@ -4,9 +4,11 @@ use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, path::Path, time::UNIX_E
 
 use forebay_core::{Result, scheme_of};
 use forebay_graph::{Catalog as _, Class, Graph, Node, PipeSpec};
+use forebay_registry::Registry;
 use serde_json::Value;
 
-use crate::{Loader, Registry};
+use crate::Executor;
+use crate::Loader;
 
 /// The option of a source of files that says how it opens them, and the choice by which it only names them, in this field.
 const OPEN: &str = "open";
@@ -61,7 +63,7 @@ fn list(node: &Node, registry: &Registry) -> Result<Vec<Vec<u8>>> {
     let mut node = node.clone();
     node.options.insert(OPEN.to_owned(), NONE.into());
     let graph = Graph::of_node(node);
-    let mut loader = Loader::builder(graph).executor(registry.modest_executor()).build(registry)?;
+    let mut loader = Loader::builder(graph).executor(Executor::modest(registry)).build(registry)?;
     let mut paths = Vec::new();
     for sample in loader.epoch(0) {
         let path = sample?.take(PATH);

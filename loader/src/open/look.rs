@@ -2,12 +2,11 @@
 
 use forebay_core::{Buffer, ENDLESS, Error, Result, Value, scheme_of, without_query};
 use forebay_graph::{Draft, Graph};
+use forebay_registry::{HEAD, Opener, Registry};
 
 use super::{FILES, FileKind, plain};
-use crate::{
-    Loader, Registry,
-    registry::{HEAD, Opener},
-};
+use crate::Executor;
+use crate::Loader;
 
 /// So sure must a pipe be that it opens a packed file itself, or what the name says is in one that cannot be looked into.
 const SURE: u8 = 128;
@@ -116,7 +115,7 @@ fn begins(file: &str, unpacker: &Opener, registry: &Registry) -> Option<Vec<u8>>
     let files = Draft::new(FILES).option("paths", plain(file)).option("open", "none");
     let unpacker = Draft::new(&unpacker.pipe).option(FIRST, HEAD as u64);
     let graph = Graph::builder().node(files.inputs([""; 0])).node(unpacker).build().ok()?;
-    let mut loader = Loader::builder(graph).executor(registry.modest_executor()).build(registry).ok()?;
+    let mut loader = Loader::builder(graph).executor(Executor::modest(registry)).build(registry).ok()?;
     let sample = loader.epoch(0).next()?.ok()?;
     sample.get("bytes").and_then(Value::as_bytes).map(|bytes| bytes.to_vec())
 }

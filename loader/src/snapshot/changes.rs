@@ -7,10 +7,11 @@ use std::{
 
 use forebay_core::{Error, Result, without_secrets};
 use forebay_graph::{Fingerprint, Graph, Node, above};
+use forebay_registry::{FoundPlugin, Registry};
 use serde_json::Value;
 
 use super::{FileMark, NodeMark, ResumePlan, Snapshot};
-use crate::{Registry, executor::StartPoint, registry::FoundPlugin};
+use crate::executor::StartPoint;
 
 /// The most characters of a node that a snapshot quotes.
 const SHOWN: usize = 120;

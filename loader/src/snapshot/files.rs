@@ -3,9 +3,8 @@
 use std::{fs, io::ErrorKind};
 
 use forebay_core::{local_path, scheme_of, shown};
+use forebay_registry::Registry;
 use serde::{Deserialize, Serialize};
-
-use crate::Registry;
 
 /// A file that the place of a node lies in, as it was when the node was given it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

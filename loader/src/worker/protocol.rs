@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use forebay_core::{Error, Limits, Result, State, abi::Fault};
 use forebay_graph::PipeSpec;
 use forebay_queue::{ledger, process::Loan};
+use forebay_registry::{Claim, Stamp, Trust};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::sandbox::Sandbox;
@@ -12,7 +13,6 @@ use crate::{
     PipeState,
     executor::{Checkpoint, Progress, Seen, StartPoint, Stop},
     host::{LostSample, Note},
-    registry::{Claim, Stamp, Trust},
 };
 
 /// What a worker is told first: all it needs to make the same pipes.

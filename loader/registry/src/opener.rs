@@ -106,7 +106,7 @@ pub struct OpenerCandidate {
 
 impl Registry {
     /// The pipes that open files with this extension, but none that begins so.
-    pub(crate) fn strangers(&self, extension: &str, head: &[u8]) -> Vec<&str> {
+    pub fn strangers(&self, extension: &str, head: &[u8]) -> Vec<&str> {
         let named = |slot: &&OpenerSlot| slot.is_named(extension);
         let slots = self.0.openers.iter().filter(named).filter(|slot| !slot.may_open(extension, head));
         slots.map(|slot| self.0.plugins[slot.plugin].manifest.pipes[slot.index].name.as_str()).collect()

@@ -3,12 +3,15 @@
 //! A [`Registry`] is a value: nothing here is global. Manifests are read when it is made; a plugin's
 //! code is loaded when something of it is first used.
 
+#[cfg(feature = "bundled")]
+mod bundled;
 mod c_plugin;
 mod choice;
 mod claims;
 mod closures;
 mod finder;
 mod found;
+pub mod handles;
 mod hash;
 mod isolation;
 mod library;
@@ -33,7 +36,7 @@ use forebay_core::{AnyDecoder, AnyStore, Error, Result, abi::abi_stable::library
 use forebay_graph::{Catalog, Node, On, OptionSpec, PipeSpec};
 use serde::Serialize;
 
-pub(crate) use self::{c_plugin::CPlugin, claims::Claim, stamp::Stamp, tuned::Tuned};
+pub use self::{c_plugin::CPlugin, claims::Claim, stamp::Stamp, tuned::Tuned};
 pub use self::{
     choice::{Candidate, HEAD},
     isolation::{Isolation, IsolationLevel},
@@ -44,7 +47,7 @@ pub use self::{
     trust::Trust,
 };
 use self::{finder::Finder, opener::OpenerSlot, sealed::Sealed};
-use crate::handles::{self, Loaded, PipeHandle};
+use crate::handles::{Loaded, PipeHandle};
 
 /// The most lines of the text that says where plugins were looked for.
 const LINES: usize = 6;
@@ -203,7 +206,7 @@ impl Registry {
     }
 
     /// Priorities of decoders that were set from outside.
-    pub(crate) fn ranks(&self) -> &[(String, Option<u32>)] {
+    pub fn ranks(&self) -> &[(String, Option<u32>)] {
         &self.0.ranks
     }
 
@@ -217,7 +220,7 @@ impl Registry {
     ///
     /// # Errors
     /// `Invalid` for options that the pipe refuses; `Abi`; `Panic`.
-    pub(crate) fn make_pipe(&self, pipe: &str, options: &str) -> Result<PipeHandle> {
+    pub fn make_pipe(&self, pipe: &str, options: &str) -> Result<PipeHandle> {
         if let Some(closure) = self.make_closure(pipe) {
             return Ok(closure);
         }

@@ -21,7 +21,7 @@ use super::Manifest;
 
 /// A plugin in C whose tables fit its manifest.
 #[derive(Clone)]
-pub(crate) struct CPlugin(Arc<Inner>);
+pub struct CPlugin(Arc<Inner>);
 
 struct Inner {
     tables: Tables,

@@ -44,7 +44,7 @@ pub struct Manifest {
     pub target: String,
     /// CPU features it was compiled to need.
     pub cpu: Vec<String>,
-    /// The version of what its pipes save and give, if it declares one: see [`PluginMark`](crate::PluginMark).
+    /// The version of what its pipes save and give, if it declares one: snapshots name it in place of a hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_version: Option<u32>,
     /// DataPipes.

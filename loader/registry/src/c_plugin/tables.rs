@@ -21,7 +21,7 @@ use super::{
     host::{self, CHost, no_error, verdict},
     options::COptions,
 };
-use crate::registry::{Manifest, library};
+use crate::{Manifest, library};
 
 /// The most bytes that a source may save.
 const STATE: usize = 16 << 20;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// A plugin's file, and what tells it from any other: on one machine that is as sure as a hash, which would take longer
 /// than all else that a worker does to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stamp {
+pub struct Stamp {
     file: PathBuf,
     /// Device, inode, size, and when it was last written and changed, in seconds and nanoseconds.
     identity: [u64; 7],
@@ -32,12 +32,13 @@ impl Stamp {
         Ok(Self { file: file.to_owned(), identity })
     }
 
-    pub(crate) fn file(&self) -> &Path {
+    /// Where it is.
+    pub fn file(&self) -> &Path {
         &self.file
     }
 
     /// Whether its file is still the one that was found.
-    pub(crate) fn holds(&self) -> bool {
+    pub fn holds(&self) -> bool {
         Self::of(&self.file).is_ok_and(|now| now == *self)
     }
 }

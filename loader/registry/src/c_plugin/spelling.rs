@@ -4,7 +4,7 @@ use forebay_core::{Error, Result, nearest};
 use forebay_graph::{Kind, On, OptionSpec, PipeSpec, fits};
 use serde_json::Value;
 
-use crate::registry::{DecoderSpec, Manifest};
+use crate::{DecoderSpec, Manifest};
 
 /// The keys of each part, as the header has them; of pipes also those that only Rust's have, which the caller refuses by what they say.
 const MANIFEST: [&str; 12] = [
@@ -31,7 +31,7 @@ const MAGIC: [&str; 2] = ["offset", "bytes"];
 ///
 /// # Errors
 /// `Corrupt`, with the key, where it stands, and those it may have been meant for.
-pub(in crate::registry) fn keys(json: &[u8]) -> Result<()> {
+pub(crate) fn keys(json: &[u8]) -> Result<()> {
     // What cannot be read is told by whoever reads it.
     let Ok(manifest) = serde_json::from_slice::<Value>(json) else { return Ok(()) };
     let spec = serde_json::to_value(PipeSpec::map("", "")).unwrap_or_default();
@@ -79,7 +79,7 @@ fn known(part: &Value, keys: &[&str], place: &str) -> Result<()> {
 ///
 /// # Errors
 /// `Corrupt`, with the value and what was expected.
-pub(in crate::registry) fn values(manifest: &Manifest) -> Result<()> {
+pub(crate) fn values(manifest: &Manifest) -> Result<()> {
     for DecoderSpec { name, extensions, magic, .. } in &manifest.decoders {
         if let Some(extension) = extensions.iter().find(|extension| extension.starts_with('.')) {
             return Err(wrong(format!("extension `{extension}` in `{name}`, expected it without the dot")));

@@ -25,12 +25,12 @@ const STICKY: u32 = 0o1000;
 ///
 /// # Examples
 /// ```
-/// use forebay_loader::{Registry, Search, Trust};
+/// use forebay_registry::{Registry, Search, Trust};
 ///
 /// let trust: Trust = "allow:forebay-tar,/opt/forebay/plugins".parse()?;
 /// let registry = Registry::new(Search::nowhere().first("/opt/forebay/plugins").trust(trust))?;
 /// # let _ = registry;
-/// # Ok::<(), forebay_loader::Error>(())
+/// # Ok::<(), forebay_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Trust {

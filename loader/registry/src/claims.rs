@@ -16,7 +16,7 @@ const SURE: usize = 3;
 
 /// What a plugin that was refused decodes or opens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Claim {
+pub struct Claim {
     plugin: String,
     file: String,
     /// Why it was refused.
@@ -50,7 +50,7 @@ struct Format {
 
 impl Registry {
     /// What refused plugins claim. Their files are read when this is first asked for.
-    pub(crate) fn claims(&self) -> &[Claim] {
+    pub fn claims(&self) -> &[Claim] {
         self.0.claims.get_or_init(|| {
             let broken = |refusal: &&Refusal| matches!(refusal.why, Why::Unfit | Why::Distrusted);
             let claims = self.0.refusals.iter().filter(broken).flat_map(claims);
@@ -59,7 +59,7 @@ impl Registry {
     }
 
     /// With the claims that the loader found, in a worker process.
-    pub(crate) fn claiming(self, claims: Vec<Claim>) -> Self {
+    pub fn claiming(self, claims: Vec<Claim>) -> Self {
         // It was made just now, and nobody asked.
         let _ = self.0.claims.set(claims);
         self

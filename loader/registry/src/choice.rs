@@ -113,7 +113,10 @@ impl Registry {
     }
 
     /// As [`choose`](Registry::choose), where some decoders were given options.
-    pub(crate) fn choose_tuned(
+    ///
+    /// # Errors
+    /// Those of [`choose`](Registry::choose).
+    pub fn choose_tuned(
         &self,
         (extension, head): (&str, &[u8]),
         pinned: Option<&str>,
@@ -132,14 +135,14 @@ impl Registry {
     ///
     /// # Errors
     /// As [`choose`](Registry::choose).
-    pub(crate) fn decoder_of(&self, extension: &str, head: &[u8]) -> Result<(String, String, u8)> {
+    pub fn decoder_of(&self, extension: &str, head: &[u8]) -> Result<(String, String, u8)> {
         let (score, slot) =
             self.best(extension, head, &Tuned::default())?.ok_or_else(|| self.none_takes(extension, head))?;
         Ok((self.spec(slot).name.clone(), self.0.plugins[slot.plugin].label(), score))
     }
 
     /// The media types that a decoder says it reads; of its plugin the name and version.
-    pub(crate) fn media_types(&self, decoder: &str, plugin: &str) -> &[String] {
+    pub fn media_types(&self, decoder: &str, plugin: &str) -> &[String] {
         let is = |slot: &&DecoderSlot| {
             self.spec(slot).name == decoder && self.0.plugins[slot.plugin].label() == plugin
         };
@@ -170,7 +173,7 @@ impl Registry {
     }
 
     /// The decoder that a thread or worker process [noted](Callee::decoder) as the one it is in.
-    pub(crate) fn decoder_noted(&self, id: u32) -> Option<Callee> {
+    pub fn decoder_noted(&self, id: u32) -> Option<Callee> {
         let mut all = self.0.decoders.iter().map(|slot| self.callee_of(slot));
         all.find(|callee| callee.decoder == id)
     }

@@ -10,7 +10,7 @@ use super::{DecoderSlot, Registry};
 
 /// The decoders that one node has given options; none unless it has.
 #[derive(Default)]
-pub(crate) struct Tuned(Vec<TunedDecoders>);
+pub struct Tuned(Vec<TunedDecoders>);
 
 struct TunedDecoders {
     /// The plugin, and the place of the decoder in its manifest.
@@ -30,7 +30,7 @@ impl Tuned {
 
 impl Registry {
     /// The decoders that a node of a checked graph gives options. What is said of one plugin's decoder wins over what is said of all of its name.
-    pub(crate) fn tuned(&self, node: &Node, spec: &PipeSpec) -> Tuned {
+    pub fn tuned(&self, node: &Node, spec: &PipeSpec) -> Tuned {
         let mut tuned: Vec<TunedDecoders> = Vec::new();
         let mut given: Vec<(&str, &Map<String, Value>)> = match spec.configures() {
             true => node.decoder_options().collect(),

@@ -16,7 +16,7 @@ use forebay_guard::{
     decoding::told,
 };
 
-use crate::registry::CPlugin;
+use crate::CPlugin;
 
 /// What the entry of a plugin led to.
 #[derive(Clone)]
@@ -28,7 +28,7 @@ pub(crate) enum Loaded {
 }
 
 /// A pipe that a plugin made; none for one that only worker processes may make.
-pub(crate) struct PipeHandle {
+pub struct PipeHandle {
     pipe: Option<Pipe>,
     callee: Callee,
 }
@@ -82,12 +82,12 @@ fn nothing_made() -> Error {
 
 impl PipeHandle {
     /// What stands for a pipe that only worker processes make.
-    pub(crate) fn elsewhere() -> Self {
+    pub fn elsewhere() -> Self {
         Self { pipe: None, callee: Callee::default() }
     }
 
     /// What it is called in its graph.
-    pub(crate) fn rename(&mut self, name: &str) {
+    pub fn rename(&mut self, name: &str) {
         name.clone_into(&mut self.callee.name);
     }
 
@@ -101,20 +101,17 @@ impl PipeHandle {
     }
 
     /// Starts an epoch or a pass.
-    pub(crate) fn reset(&mut self, cx: &Context) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of the plugin.
+    pub fn reset(&mut self, cx: &Context) -> Result<()> {
         let (instance, table) = self.parts();
         // SAFETY: the handle pairs instance and table, and `&mut` keeps other calls away.
         check(call(&self.callee, || unsafe { table.reset()(instance, cx) })).map(drop)
     }
 
     /// Takes from the inputs and adds to the outputs.
-    pub(crate) fn poll(
-        &mut self,
-        cx: &Context,
-        ports: &mut [Port],
-        outs: &mut [Chunk],
-        room: usize,
-    ) -> Outcome {
+    pub fn poll(&mut self, cx: &Context, ports: &mut [Port], outs: &mut [Chunk], room: usize) -> Outcome {
         let (instance, table) = self.parts();
         let given = ports.first().map_or(ptr::null(), |port| &raw const port.chunk);
         let made = outs.first().map_or(ptr::null(), ptr::from_ref);
@@ -124,7 +121,10 @@ impl PipeHandle {
     }
 
     /// Moves all samples of `input`, changed, to `out`.
-    pub(crate) fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of the plugin.
+    pub fn map(&self, cx: &Context, input: &mut Chunk, out: &mut Chunk) -> Result<()> {
         let (instance, table) = self.parts();
         let samples = (&raw const *input, &raw const *out);
         // SAFETY: as above; maps may be called from many threads at once.
@@ -133,13 +133,10 @@ impl PipeHandle {
 
     /// Moves all that the samples of `input` become to `out`; see [`PipeTable::expand`](forebay_core::abi::PipeTable::expand) for
     /// what an error leaves.
-    pub(crate) fn expand(
-        &self,
-        cx: &Context,
-        input: &mut Chunk,
-        at: &mut u64,
-        out: &mut Chunk,
-    ) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of the plugin.
+    pub fn expand(&self, cx: &Context, input: &mut Chunk, at: &mut u64, out: &mut Chunk) -> Result<()> {
         let (instance, table) = self.parts();
         let samples = (&raw const *input, ptr::null());
         // SAFETY: as for `map`.
@@ -148,7 +145,10 @@ impl PipeHandle {
     }
 
     /// What the pipe saves of itself.
-    pub(crate) fn state(&self) -> Result<State> {
+    ///
+    /// # Errors
+    /// Those of the plugin.
+    pub fn state(&self) -> Result<State> {
         let (instance, table) = self.parts();
         let mut state = State::default();
         // SAFETY: as above; `&self` keeps changing calls away.
@@ -157,14 +157,17 @@ impl PipeHandle {
     }
 
     /// Goes to a saved position; after a reset.
-    pub(crate) fn restore(&mut self, cx: &Context, state: &State) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of the plugin.
+    pub fn restore(&mut self, cx: &Context, state: &State) -> Result<()> {
         let (instance, table) = self.parts();
         // SAFETY: as for `reset`.
         check(call(&self.callee, || unsafe { table.restore()(instance, cx, state) })).map(drop)
     }
 
     /// How many samples an epoch has, where the pipe knows.
-    pub(crate) fn len(&self) -> Option<u64> {
+    pub fn samples(&self) -> Option<u64> {
         let (instance, table) = self.pipe.as_ref().map(|pipe| (pipe.instance, pipe.table))?;
         let mut len = 0;
         // SAFETY: as above; `&self` keeps changing calls away.
@@ -174,7 +177,7 @@ impl PipeHandle {
 
     /// How many samples each output gives, for inputs of so many; nothing of a pipe that cannot be asked: it is elsewhere, or older than the
     /// question.
-    pub(crate) fn length(&self, cx: &Context, inputs: &[Option<Length>]) -> Option<Result<Option<Length>>> {
+    pub fn length(&self, cx: &Context, inputs: &[Option<Length>]) -> Option<Result<Option<Length>>> {
         let pipe = self.pipe.as_ref()?;
         let length = pipe.table.length()?;
         let inputs: Vec<u64> = inputs.iter().map(|&input| Length::word(input)).collect();
@@ -186,7 +189,7 @@ impl PipeHandle {
     }
 
     /// Whether it is in this process.
-    pub(crate) fn is_here(&self) -> bool {
+    pub fn is_here(&self) -> bool {
         self.pipe.is_some()
     }
 
@@ -202,8 +205,11 @@ impl PipeHandle {
         Ok(u8::try_from(detail).unwrap_or(u8::MAX))
     }
 
-    /// Frees the pipe, and tells when that fails.
-    pub(crate) fn free(mut self) -> Result<()> {
+    /// Frees the pipe.
+    ///
+    /// # Errors
+    /// Those of the plugin.
+    pub fn free(mut self) -> Result<()> {
         self.release()
     }
 

@@ -1,13 +1,12 @@
 //! What this program has and no other process: plugins that are linked into it, and closures.
 
-use forebay_core::{Error, Registrar, Result};
+use forebay_core::{Registrar, Result};
 use forebay_graph::{Catalog as _, Graph, PipeSpec};
 
 use super::{
     FoundPlugin, Origin, Registry, Search,
     finder::{Everywhere, Finder},
 };
-use crate::plan::Plan;
 
 impl Registry {
     /// Only the plugins that `register` adds: for programs that link all they need.
@@ -75,15 +74,13 @@ impl Registry {
     ///     forebay_core::export_plugin! { sources: [Fibonacci] }
     /// }
     ///
-    /// use forebay_loader::{Executor, Graph, Loader, Registry, Search};
+    /// use forebay_graph::Catalog;
+    /// use forebay_registry::{Registry, Search};
     ///
-    /// # fn main() -> forebay_loader::Result<()> {
+    /// # fn main() -> forebay_core::Result<()> {
     /// let registry = Registry::with_linked(Search::from_env()?, own::register)?;
-    /// # #[cfg(feature = "bundled")] {
-    /// let graph = Graph::from_line("fibonacci | batch 4")?;
-    /// let mut loader = Loader::builder(graph).executor(Executor::Threads(2)).build(&registry)?;
-    /// assert_eq!(loader.epoch(0).count(), 3);
-    /// # }
+    /// // From here on graphs have it: `fibonacci | batch 4`.
+    /// assert!(registry.pipe("fibonacci").is_some());
     /// # Ok(())
     /// # }
     /// ```
@@ -97,7 +94,7 @@ impl Registry {
     }
 
     /// As [`with_linked`](Registry::with_linked), for a program whose worker processes have these plugins too: its
-    /// [worker program](crate::LoaderBuilder::worker) calls [`serve_if_worker_with`](crate::serve_if_worker_with) with the same `register`. So
+    /// worker program calls `serve_if_worker_with` with the same `register`. So
     /// their pipes may run on `processes:N` and with `on=process`.
     ///
     /// A worker that lacks one of them, or has it in another version, is refused as it starts.
@@ -123,19 +120,19 @@ impl Registry {
     }
 
     /// What [`with_tag`](Registry::with_tag) gave; 0 unless it did.
-    pub(crate) fn tag(&self) -> u64 {
+    pub fn tag(&self) -> u64 {
         self.1.tag
     }
 
     /// The plugins that are linked in here and must be in worker processes: name and version.
-    pub(crate) fn linked_in_workers(&self) -> Vec<(String, String)> {
+    pub fn linked_in_workers(&self) -> Vec<(String, String)> {
         let everywhere = |record: &&FoundPlugin| matches!(record.origin, Origin::Linked { own: false, .. });
         let named = |record: &FoundPlugin| (record.manifest.name.clone(), record.manifest.version.clone());
         self.plugins().iter().filter(everywhere).map(named).collect()
     }
 
     /// The pipes of a graph that no other process has, by the names that it calls them.
-    pub(crate) fn own_pipes(&self, graph: &Graph) -> Vec<PipeSpec> {
+    pub fn own_pipes(&self, graph: &Graph) -> Vec<PipeSpec> {
         let own = graph.nodes().iter().filter(|node| self.is_own(&node.pipe));
         let named = own
             .filter_map(|node| Some(PipeSpec { name: node.pipe.clone(), ..self.pipe(&node.pipe)?.clone() }));
@@ -145,44 +142,17 @@ impl Registry {
         pipes
     }
 
-    /// Refuses a plan by which another process would run what it does not have, or decode or read without it.
-    pub(crate) fn check_own(&self, graph: &Graph, plan: &Plan) -> Result<()> {
-        let away = plan.segments.iter().filter(|segment| segment.on.is_elsewhere());
-        for node in away.flat_map(|segment| &segment.nodes).filter_map(|&at| graph.nodes().get(at)) {
-            if let Some(plugin) = self.serves_others() {
-                return Err(Error::invalid(format!(
-                    "{} is linked into this program, and no worker process has its decoders and stores: give `{}` on=threads, or make it \
-                     a plugin that is found",
-                    plugin.label(),
-                    node.name
-                ))
-                .context("pipe", &node.name));
-            }
-            if !self.is_own(&node.pipe) {
-                continue;
-            }
-            let what = match self.plugin_of(&node.pipe) {
-                None => "is a closure of this program".to_owned(),
-                Some(plugin) => format!("is of {}, which is linked into this program", plugin.label()),
-            };
-            let pipe = &node.pipe;
-            return Err(Error::invalid(format!(
-                "`{pipe}` {what}, and no worker process has it: give it on=threads, or make it a plugin that is found"
-            ))
-            .context("pipe", &node.name));
-        }
-        Ok(())
-    }
-
     /// A plugin that is linked into this program and has what any pipe may ask for.
-    fn serves_others(&self) -> Option<&FoundPlugin> {
+    pub fn serves_others(&self) -> Option<&FoundPlugin> {
         let serves = |record: &&FoundPlugin| {
             !(record.manifest.decoders.is_empty() && record.manifest.stores.is_empty())
         };
         self.plugins().iter().filter(|record| record.is_own()).find(serves)
     }
 
-    fn is_own(&self, pipe: &str) -> bool {
+    /// Whether a pipe is a closure of this program, or of a plugin that is linked into it alone.
+    #[must_use]
+    pub fn is_own(&self, pipe: &str) -> bool {
         match self.plugin_of(pipe) {
             Some(plugin) => plugin.is_own(),
             None => self.closures().any(|closure| closure.name == pipe),

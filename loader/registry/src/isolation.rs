@@ -3,11 +3,10 @@
 use std::{env, fmt, str::FromStr};
 
 use forebay_core::{Error, Result};
-use forebay_graph::{Graph, Node, On};
+use forebay_graph::{Node, On};
 use serde::Serialize;
 
 use super::{FoundPlugin, Registry};
-use crate::{Executor, Plan};
 
 /// The variable that says it.
 const VARIABLE: &str = "FOREBAY_PLUGIN_ISOLATION";
@@ -32,7 +31,7 @@ impl IsolationLevel {
     const ALL: [Self; 4] = [Self::InProcess, Self::OnCrash, Self::Process, Self::Sandboxed];
 
     /// Where it must run; none where the program itself may load it.
-    pub(super) fn place(self) -> Option<On> {
+    pub fn place(self) -> Option<On> {
         match self {
             Self::Sandboxed => Some(On::Sandboxed),
             Self::Process => Some(On::Process),
@@ -75,12 +74,12 @@ impl FromStr for IsolationLevel {
 ///
 /// # Examples
 /// ```
-/// use forebay_loader::{Isolation, Registry, Search};
+/// use forebay_registry::{Isolation, Registry, Search};
 ///
 /// let isolation: Isolation = "on-crash".parse()?;
 /// let registry = Registry::new(Search::nowhere().first("/opt/forebay/plugins").isolation(isolation))?;
 /// # let _ = registry;
-/// # Ok::<(), forebay_loader::Error>(())
+/// # Ok::<(), forebay_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Isolation {
@@ -136,7 +135,7 @@ impl Isolation {
     }
 
     /// Only these, in a sandbox.
-    pub(crate) fn sandboxing(names: &[String]) -> Self {
+    pub fn sandboxing(names: &[String]) -> Self {
         let named = names.iter().map(|name| (name.clone(), IsolationLevel::Sandboxed)).collect();
         Self { others: IsolationLevel::InProcess, named }
     }
@@ -183,20 +182,19 @@ impl Registry {
     }
 
     /// The plugins that only workers in a sandbox may load.
-    pub(crate) fn sandboxed(&self) -> Vec<String> {
+    pub fn sandboxed(&self) -> Vec<String> {
         let sandboxed = self.0.plugins.iter().filter(|record| record.level == IsolationLevel::Sandboxed);
         sandboxed.map(|record| record.manifest.name.clone()).collect()
     }
 
-    /// What to look at some samples with: the caller's own thread, or one more where plugins are isolated.
+    /// Whether some plugin is kept away at all.
     #[must_use]
-    pub fn modest_executor(&self) -> Executor {
-        let isolated = self.0.plugins.iter().any(|record| record.level != IsolationLevel::InProcess);
-        if isolated { Executor::Threads(1) } else { Executor::Inline }
+    pub fn isolates(&self) -> bool {
+        self.0.plugins.iter().any(|record| record.level != IsolationLevel::InProcess)
     }
 
     /// How far a node is kept away.
-    pub(crate) fn level_of(&self, node: &Node) -> IsolationLevel {
+    pub fn level_of(&self, node: &Node) -> IsolationLevel {
         let Some((plugin, pipe)) = self.locate(&node.pipe) else { return IsolationLevel::InProcess };
         let record = &self.0.plugins[plugin];
         if !record.manifest.pipes[pipe].decodes {
@@ -204,30 +202,6 @@ impl Registry {
         }
         let others = self.0.plugins.iter().filter(|record| !record.manifest.decoders.is_empty());
         others.map(|record| record.level).fold(record.level, Ord::max)
-    }
-
-    /// Refuses a plan by which a node would run nearer than it may.
-    ///
-    /// # Errors
-    /// `Invalid`, with the node, and what to do.
-    pub(crate) fn check_isolation(&self, graph: &Graph, plan: &Plan) -> Result<()> {
-        let here = plan.segments.iter().filter(|segment| !segment.on.is_elsewhere());
-        for (segment, node) in here.flat_map(|segment| segment.nodes.iter().map(move |&at| (segment, at))) {
-            let Some(node) = graph.nodes().get(node) else { continue };
-            let level = match node.on() {
-                Some(On::Sandboxed) => IsolationLevel::Sandboxed,
-                _ => self.level_of(node),
-            };
-            if level.place().is_some() || level > IsolationLevel::InProcess && segment.on == On::Caller {
-                let message = format!(
-                    "`{}` is to be isolated ({level}), and the executor inline runs everything on the caller's thread: \
-                     expected threads:N or processes:N",
-                    node.name
-                );
-                return Err(Error::invalid(message).context("pipe", &node.name));
-            }
-        }
-        Ok(())
     }
 }
 

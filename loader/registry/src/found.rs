@@ -39,7 +39,7 @@ impl FoundPlugin {
     }
 
     /// What tells its file from any other, as it was when it was found; `None` when it is linked in.
-    pub(crate) fn stamp(&self) -> Option<&Stamp> {
+    pub fn stamp(&self) -> Option<&Stamp> {
         match &self.origin {
             Origin::File(stamp) | Origin::Sealed(stamp, _) => Some(stamp),
             Origin::Linked { .. } => None,
