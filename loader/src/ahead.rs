@@ -1,8 +1,9 @@
 //! A consumer that takes samples before it uses them, such as one that copies the next batch to a device: snapshots of where its user is.
 
 use forebay_core::{Error, Result};
+use forebay_snapshot::Snapshot;
 
-use crate::{Loader, Snapshot, loader::Position};
+use crate::{Loader, loader::Position};
 
 /// The places behind the consumer that may still be asked for.
 #[derive(Debug, Default)]

@@ -5,25 +5,19 @@
 
 mod bell;
 mod chain;
-mod checkpoint_log;
 mod children;
 mod chunk_size;
 mod dedicated;
-mod epochs;
 mod expand;
 mod eye;
 mod guard;
-mod handoff_log;
 mod handoff_order;
 mod inline;
 mod link;
-mod names;
-mod order;
 mod ordered;
 mod parallel;
 mod remote;
 mod reorder;
-mod seen;
 mod segment;
 mod skew;
 mod stall;
@@ -43,24 +37,19 @@ use std::{
 use forebay_core::{Error, Result, Sample};
 use forebay_guard::crash::Watched;
 use forebay_registry::Registry;
+use forebay_snapshot::checkpoint_log::StartPoint;
 
-pub use self::order::{MapOrder, Span};
 pub(crate) use self::{
     bell::Bell,
     chain::{Chain, Stop},
-    checkpoint_log::{Checkpoint, CheckpointLog, Pace, Progress, StartPoint, pass_of_input},
     chunk_size::ChunkSize,
     dedicated::{Death, Interrupt, unsendable},
     guard::{Counts, CrashedSegment},
-    handoff_log::HandoffLog,
     handoff_order::HandoffOrder,
     inline::Inline,
     link::{Blame, Link},
-    names::{Expected, Names},
-    order::{PlaceSet, after, agree, append, count},
     ordered::OrderedOutput,
     parallel::{Lost, Mapped, Parallel},
-    seen::{Looks, Seen},
     threads::Threads,
     worker_pool::{BATCHES, DedicatedWorkerSpec, WorkerPool},
 };

@@ -2,8 +2,9 @@
 
 use forebay_core::{Error, ErrorKind};
 use forebay_graph::{Action, Node};
+use forebay_snapshot::{Snapshot, checkpoint_log::StartPoint};
 
-use crate::{Loader, Snapshot, executor::StartPoint};
+use crate::Loader;
 
 /// How often nodes failed that make an epoch fail at its end.
 #[derive(Debug, Clone, Copy, Default)]

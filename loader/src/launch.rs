@@ -9,6 +9,7 @@ use forebay_queue::{
     process::{Arena, Heap},
 };
 use forebay_registry::{IsolationLevel, Registry};
+use forebay_snapshot::ResumePlan;
 
 use crate::{
     Executor,
@@ -18,7 +19,6 @@ use crate::{
     make::Maker,
     plan::Plan,
     record::Records,
-    snapshot::ResumePlan,
     stall::Watch,
     stats::NodeInfo,
     worker::{

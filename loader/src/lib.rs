@@ -30,7 +30,6 @@ mod plan;
 mod quality;
 mod record;
 mod recover;
-mod snapshot;
 mod stall;
 mod stats;
 mod takes;
@@ -49,7 +48,7 @@ pub use crate::{
     audit::{EpochAudit, LeftOut, Named, Offence, What, audit},
     builder::{DEFAULT_BUDGET, DEFAULT_CHECKPOINTS, LoaderBuilder},
     digest::Digest,
-    executor::{Executor, MapOrder, Span},
+    executor::Executor,
     explain::Explanation,
     folders::with_folders,
     host::{LostSample, Note},
@@ -58,10 +57,13 @@ pub use crate::{
     open::{FileKind, Survey, open},
     plan::{Edge, Plan, Segment},
     quality::{Measure, Quality, quality},
-    snapshot::{FileMark, NodeMark, PipeState, PluginMark, Snapshot},
     stall::{AtWork, Stall},
     stats::{NodeStats, Stats},
     worker::{WorkerProgram, serve_if_worker, serve_if_worker_with, worker_program},
 };
 pub use forebay_guard::signals::install_signal_handlers;
 pub use forebay_registry::{Isolation, IsolationLevel, Registry, Search, Trust};
+pub use forebay_snapshot::{
+    FileMark, NodeMark, PipeState, PluginMark, Snapshot,
+    order::{MapOrder, Span},
+};

@@ -10,20 +10,20 @@ use forebay_core::{Error, Length, Result, Sample};
 use forebay_graph::{Graph, Node};
 use forebay_guard::maps;
 use forebay_registry::{FoundPlugin, Registry};
+use forebay_snapshot::{self as snapshot, PluginMark, ResumePlan, Snapshot, checkpoint_log::StartPoint};
 
 use crate::{
     Executor,
     ahead::Behind,
     audit::AuditLog,
     builder::LoaderBuilder,
-    executor::{Run, StartPoint},
+    executor::Run,
     failure::Failures,
     host::{Host, LostSample},
     launch::Recipe,
     length::Lengths,
     plan::Plan,
     record::Records,
-    snapshot::{self, PluginMark, ResumePlan, Snapshot},
     stats::{NodeInfo, Stats},
 };
 
@@ -195,9 +195,10 @@ impl Loader {
         self.flush()?;
         let at = (epoch, delivered, ended);
         let words = self.resume_plan.words(&self.graph);
-        let snapshot =
+        let mut snapshot =
             snapshot::assemble(self.recipe.seed, at, self.recipe.ranks, words, self.plugins_used()?, origins);
-        Ok(Snapshot { audit: number, failed: self.failed(), ..snapshot })
+        (snapshot.audit, snapshot.failed) = (number, self.failed());
+        Ok(snapshot)
     }
 
     /// The rest of the epoch that `snapshot` was taken in: exactly the samples that would have come, on whatever executor

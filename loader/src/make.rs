@@ -9,17 +9,20 @@ use std::{
 use forebay_core::{Error, Result, sampling::COUNTS};
 use forebay_graph::{Catalog, Class, Graph, Node, On, PipeSpec, above};
 use forebay_registry::{IsolationLevel, Registry, handles::PipeHandle};
+use forebay_snapshot::{
+    NodeResume, ResumePlan,
+    checkpoint_log::{CheckpointLog, Pace, StartPoint},
+    handoff_log::HandoffLog,
+    names::{Expected, Names},
+    seen::Looks,
+};
 
 use crate::{
     audit::{AuditLog, Tap},
-    executor::{
-        Blame, Body, Chain, CheckpointLog, ChunkSize, Expected, HandoffLog, HandoffOrder, Link, Looks, Names,
-        Pace, Parallel, StartPoint,
-    },
+    executor::{Blame, Body, Chain, ChunkSize, HandoffOrder, Link, Parallel},
     host::{Destination, Host, NodeContext, Stacker},
     plan::{Plan, Segment, replaces},
     record::Records,
-    snapshot::{NodeResume, ResumePlan},
     stats::{Counters, NodeInfo},
 };
 

@@ -12,11 +12,14 @@ use std::{
 };
 
 use forebay_core::{Error, Result};
+use forebay_snapshot::{
+    checkpoint_log::StartPoint,
+    order::{MapOrder, PlaceSet, Span, after, agree, append, count},
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     audit::{open_to_append, unlock},
-    executor::{MapOrder, PlaceSet, Span, StartPoint, after, agree, append, count},
     plan::Plan,
 };
 

@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use forebay_core::{Error, Result};
 use forebay_graph::On;
+use forebay_snapshot::Snapshot;
 
 use crate::{
-    Loader, Plan, Snapshot,
+    Loader, Plan,
     executor::{CrashedSegment, Death},
     launch::{Keeps, Parts},
 };

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use forebay_core::random::uid_of;
+use forebay_snapshot::checkpoint_log::pass_of_input;
 
 use super::{
     line::{AuditedNode, GivenSample, UidRole},
@@ -10,7 +11,7 @@ use super::{
     uids::{UidCounts, counts, first_pieces, once_each, positions, resolve},
     verdict::{EpochAudit, LeftOut, NAMED, Named, Offence, What},
 };
-use crate::{executor::pass_of_input, host::node_hash};
+use crate::host::node_hash;
 
 /// The most reasons that are told why not all is known.
 const REASONS: usize = 20;

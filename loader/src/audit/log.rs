@@ -14,14 +14,11 @@ use std::{
 use forebay_core::{Error, ErrorKind, Result};
 use forebay_graph::{Catalog, Graph, Node, Uids};
 use forebay_registry::Registry;
+use forebay_snapshot::{NodeResume, ResumePlan, checkpoint_log::StartPoint};
 #[cfg(unix)]
 use rustix::fs::{FlockOperation, flock};
 
 use super::line::{AuditLine, AuditedNode, Begin, UidRole, VERSION, write_uids};
-use crate::{
-    executor::StartPoint,
-    snapshot::{NodeResume, ResumePlan},
-};
 
 /// How many deliveries go into one line.
 const DELIVERIES: usize = 64;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use forebay_core::{Chunk, DType, Port, Sample, Value};
+use forebay_snapshot::checkpoint_log::Progress;
 
 use super::{
     line::{AuditLine, GivenSample, write_items, write_keys, write_uids},
     log::AuditLog,
 };
-use crate::executor::Progress;
 
 /// The field for the uids in a batch, unless the graph has one of its own.
 const FIELD: &str = "forebay.audit.uids";

@@ -4,11 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_core::{Chunk, Error, Port, Result, Waker};
 use forebay_queue::stopped;
+use forebay_snapshot::checkpoint_log::StartPoint;
 
-use super::{
-    checkpoint_log::StartPoint,
-    link::{Blame, CallOutcome, Link},
-};
+use crate::executor::link::{Blame, CallOutcome, Link};
 use crate::{
     host::Host,
     stats::Counters,

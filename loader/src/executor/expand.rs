@@ -1,8 +1,9 @@
 //! The part of a parallel flat map that sees its chunks in order: how many samples came of those it took.
 
 use forebay_core::{Chunk, Error, State};
+use forebay_snapshot::checkpoint_log::Checkpoint;
 
-use super::{checkpoint_log::Checkpoint, ordered::OrderedOutput, parallel::Mapped};
+use crate::executor::{ordered::OrderedOutput, parallel::Mapped};
 use crate::host::Host;
 
 impl OrderedOutput {

@@ -3,12 +3,12 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use forebay_core::Error;
-
-use super::{
+use forebay_snapshot::{
     checkpoint_log::StartPoint,
     handoff_log::HandoffLog,
     order::{PlaceSet, Span, after, count},
 };
+
 use crate::record::Records;
 
 /// Says whose turn it is, and notes who went.
@@ -62,7 +62,7 @@ impl HandoffOrder {
     pub(super) fn start(&mut self, epoch: u64, origin: &StartPoint) -> u64 {
         self.epoch = epoch;
         let place = &origin.checkpoint.place;
-        let nothing = super::order::MapOrder::default();
+        let nothing = forebay_snapshot::order::MapOrder::default();
         self.handoff_log.start(
             (epoch, place.pass),
             place.taken[0],

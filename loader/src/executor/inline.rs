@@ -9,12 +9,12 @@ use std::{
 
 use forebay_core::{Chunk, Error, Result, Sample, Waker};
 use forebay_queue::stopped;
+use forebay_snapshot::checkpoint_log::StartPoint;
 
-use super::{
+use crate::executor::{
     Body, Chain, ChunkSize, Job, OrderedOutput, Parallel, Run,
     bell::Bell,
     chain::Stop,
-    checkpoint_log::StartPoint,
     eye::Eye,
     reorder::{FinishedChunk, ReorderBuffer},
     segment::Item,

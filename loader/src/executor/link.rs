@@ -9,13 +9,13 @@ use forebay_core::{
 };
 use forebay_graph::OnError;
 use forebay_registry::handles::PipeHandle;
-
-use super::{
+use forebay_snapshot::{
     checkpoint_log::{Checkpoint, CheckpointLog, Pace, Progress, StartPoint, pass_of_input},
-    chunk_size::ChunkSize,
     names::{Expected, Names},
     seen::Looks,
 };
+
+use crate::executor::chunk_size::ChunkSize;
 use crate::{
     audit::Tap,
     host::{Destination, Host, NodeContext},
@@ -214,7 +214,7 @@ impl Link {
             took -= left;
         }
         if let (Some(looks), Some(&taken)) = (&mut self.looks, self.place.taken.first()) {
-            looks.note(self.place.pass, taken, &self.checkpoint_log, host);
+            looks.note(self.place.pass, taken, &self.checkpoint_log, host.registry());
         }
         self.counters.took(took);
         for (given, out) in self.place.given.iter_mut().zip(&*outs) {

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use forebay_core::{Chunk, Error, Sample, State, StateExt as _};
 use forebay_graph::{Action, OnError};
-
-use super::{
+use forebay_snapshot::{
     checkpoint_log::{Checkpoint, CheckpointLog, Progress, StartPoint},
+    order::Span,
+    seen::Field,
+};
+
+use crate::executor::{
     handoff_order::HandoffOrder,
     link::{Blame, Link, ends_early},
-    order::Span,
     parallel::{Lost, Mapped},
-    seen::Field,
 };
 use crate::{audit::Tap, host::Host, stats::Counters};
 

@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Instant};
 use forebay_core::{Chunk, Error, Key, Result};
 use forebay_graph::OnError;
 use forebay_registry::handles::PipeHandle;
+use forebay_snapshot::checkpoint_log::StartPoint;
 
-use super::{
-    checkpoint_log::StartPoint,
+use crate::executor::{
     handoff_order::HandoffOrder,
     link::{Blame, Link},
     ordered::OrderedOutput,

@@ -4,12 +4,9 @@ use std::{collections::VecDeque, time::Instant};
 
 use forebay_core::{Chunk, Error, Waker};
 use forebay_graph::On;
+use forebay_snapshot::checkpoint_log::{StartPoint, pass_of_input};
 
-use super::{
-    Body, Chain, ChunkSize, OrderedOutput, Parallel,
-    checkpoint_log::{StartPoint, pass_of_input},
-    reorder::ReorderBuffer,
-};
+use crate::executor::{Body, Chain, ChunkSize, OrderedOutput, Parallel, reorder::ReorderBuffer};
 use crate::{plan, takes::Takes};
 
 /// A segment with its place in the graph.

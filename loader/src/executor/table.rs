@@ -11,12 +11,12 @@ use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 use forebay_core::{Chunk, Error, Key, Waker};
 use forebay_graph::On;
+use forebay_snapshot::checkpoint_log::StartPoint;
 
 use self::output::Ahead;
-use super::{
+use crate::executor::{
     Body, Chain, ChunkSize, Job, Parallel,
     chain::Stop,
-    checkpoint_log::StartPoint,
     dedicated::Death,
     guard::CrashedSegment,
     segment::{EdgeQueue, Item, SegmentKind, SegmentState},

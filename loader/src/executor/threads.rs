@@ -22,10 +22,11 @@ use std::{
 use forebay_core::{Chunk, Error, Result, Sample, Waker};
 use forebay_graph::On;
 use forebay_queue::process::Noted;
+use forebay_queue::stopped;
+use forebay_snapshot::checkpoint_log::StartPoint;
 
-use super::{
+use crate::executor::{
     Body, Job, Run,
-    checkpoint_log::StartPoint,
     children::Children,
     dedicated::{Death, DedicatedWorker},
     guard::{Counts, CrashedSegment, Guard, Watched},
@@ -36,7 +37,6 @@ use super::{
     worker_pool::WorkerPool,
 };
 use crate::host::{Host, home::Home};
-use forebay_queue::stopped;
 
 /// The executor with threads of its own.
 pub(crate) struct Threads {

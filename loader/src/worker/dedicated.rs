@@ -11,13 +11,14 @@ use forebay_queue::{
     Message, Receiver as _, Sender as _,
     process::{Connection, ProcessReceiver, ProcessSender},
 };
+use forebay_snapshot::checkpoint_log::StartPoint;
 
 use super::{
     WorkerPipes, heard,
     protocol::{Back, News, Reply, Request, Spot, pack, unpack},
 };
 use crate::{
-    executor::{Bell, Chain, StartPoint, Stop, unsendable},
+    executor::{Bell, Chain, Stop, unsendable},
     host::Host,
 };
 

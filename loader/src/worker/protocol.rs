@@ -6,12 +6,16 @@ use forebay_core::{Error, Limits, Result, State, abi::Fault};
 use forebay_graph::PipeSpec;
 use forebay_queue::{ledger, process::Loan};
 use forebay_registry::{Claim, Stamp, Trust};
+use forebay_snapshot::{
+    PipeState,
+    checkpoint_log::{Checkpoint, Progress, StartPoint},
+    seen::Seen,
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::sandbox::Sandbox;
 use crate::{
-    PipeState,
-    executor::{Checkpoint, Progress, Seen, StartPoint, Stop},
+    executor::Stop,
     host::{LostSample, Note},
 };
 

@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::{
-    super::{checkpoint_log::StartPoint, segment::Item},
-    Table,
-};
+use forebay_snapshot::checkpoint_log::StartPoint;
+
+use super::{super::segment::Item, Table};
 
 /// What is known of the epoch that comes next.
 #[derive(Default)]

@@ -1,11 +1,10 @@
 //! How many samples of each edge are wanted, as far as that is known: those that a pipe takes which takes so many and no more, and those that the
 //! consumer said it will take. Whoever asks for one gets it, whatever was known, so a pipe that does not keep to its word stops nothing.
 
+use forebay_snapshot::checkpoint_log::StartPoint;
+
 use super::{
-    super::{
-        checkpoint_log::StartPoint,
-        segment::{SegmentKind, SegmentState},
-    },
+    super::segment::{SegmentKind, SegmentState},
     Table,
 };
 

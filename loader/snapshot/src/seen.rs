@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use forebay_core::{Chunk, Port, Schema, Value, View};
+use forebay_registry::Registry;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint_log::CheckpointLog;
-use crate::{host::Host, snapshot::FileMark};
+use crate::FileMark;
 
 /// The field that names the file which a sample is about, or is a piece of.
 const PATH: &str = "path";
@@ -17,7 +18,7 @@ const NAMED: usize = 64;
 
 /// A file, from the first of the input's samples that was about it to the one before the next file's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Seen {
+pub struct Seen {
     pass: u64,
     first: u64,
     path: String,
@@ -87,7 +88,7 @@ impl Files {
 
 /// Where samples of one schema have the path.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Field(Option<(Schema, Option<usize>)>);
+pub struct Field(Option<(Schema, Option<usize>)>);
 
 impl Field {
     fn at(&mut self, schema: &Schema) -> Option<usize> {
@@ -117,7 +118,7 @@ impl Field {
 
 /// What a serial flat map is about to be given.
 #[derive(Default)]
-pub(crate) struct Looks {
+pub struct Looks {
     field: Field,
     /// How many samples of the input were looked at, in this pass.
     until: u64,
@@ -127,13 +128,13 @@ pub(crate) struct Looks {
 
 impl Looks {
     /// The node starts a pass, after so many samples of its input.
-    pub(super) fn start(&mut self, taken: u64) {
+    pub fn start(&mut self, taken: u64) {
         self.until = taken;
         self.waiting.clear();
     }
 
     /// Looks at what waits at the input, of which `taken` were taken before.
-    pub(super) fn look(&mut self, taken: u64, ports: &[Port]) {
+    pub fn look(&mut self, taken: u64, ports: &[Port]) {
         let Some(port) = ports.first() else { return };
         let known = usize::try_from(self.until.saturating_sub(taken)).unwrap_or(usize::MAX);
         if known >= port.chunk.len() {
@@ -154,10 +155,10 @@ impl Looks {
     }
 
     /// Notes in `checkpoint_log` the files among the first `taken` samples of the input.
-    pub(super) fn note(&mut self, pass: u64, taken: u64, checkpoint_log: &CheckpointLog, host: &Host) {
+    pub fn note(&mut self, pass: u64, taken: u64, checkpoint_log: &CheckpointLog, registry: &Registry) {
         while self.waiting.front().is_some_and(|(at, _)| *at < taken) {
             let Some((first, path)) = self.waiting.pop_front() else { return };
-            let is = || FileMark::look(&path, host.registry());
+            let is = || FileMark::look(&path, registry);
             checkpoint_log.note_file((pass, first), &path, is);
         }
     }

@@ -11,11 +11,11 @@ const MOST: usize = 1 << 20;
 
 /// Notes which samples of a source are about files.
 #[derive(Default)]
-pub(crate) struct Names(Field);
+pub struct Names(Field);
 
 impl Names {
     /// Notes those of `out` after the first `had`, the next of which is sample `first` of this pass.
-    pub(super) fn note(
+    pub fn note(
         &mut self,
         checkpoint_log: &CheckpointLog,
         (pass, first): (u64, u64),
@@ -76,23 +76,24 @@ impl UidRun {
 
 /// Which sample the last one must be of those that come again after a resume.
 #[derive(Default)]
-pub(crate) struct Expected {
+pub struct Expected {
     uid: Option<u64>,
     difference: Option<String>,
 }
 
 impl Expected {
-    pub(super) fn new(uid: Option<u64>) -> Self {
+    /// That a sample has this uid; none where any will do.
+    pub fn new(uid: Option<u64>) -> Self {
         Self { uid, difference: None }
     }
 
     /// Its uid, before it came.
-    pub(super) fn uid(&self) -> Option<u64> {
+    pub fn uid(&self) -> Option<u64> {
         self.uid
     }
 
     /// Compares the first sample of `out`, the last that comes again.
-    pub(super) fn compare(&mut self, out: &Chunk) {
+    pub fn compare(&mut self, out: &Chunk) {
         if let (Some(expected), Some((uid, key))) = (self.uid.take(), out.names().next())
             && uid != expected
         {
@@ -102,7 +103,7 @@ impl Expected {
     }
 
     /// How it differs, if it does.
-    pub(super) fn take_difference(&mut self) -> Option<String> {
+    pub fn take_difference(&mut self) -> Option<String> {
         self.difference.take()
     }
 }

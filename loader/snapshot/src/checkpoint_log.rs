@@ -19,7 +19,7 @@ use super::{
     order::MapOrder,
     seen::{Field, Files, Seen},
 };
-use crate::snapshot::FileMark;
+use crate::FileMark;
 
 /// The most checkpoints that are kept; beyond, every second one is forgotten.
 const MOST: usize = 64;
@@ -28,23 +28,23 @@ const SHARE: u32 = 50;
 
 /// How far a node is within an epoch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Progress {
+pub struct Progress {
     /// Which pass it is in, by the number its context carries.
-    pub(crate) pass: u64,
+    pub pass: u64,
     /// How often it started each input over in this pass.
-    pub(crate) rewound: Vec<u64>,
+    pub rewound: Vec<u64>,
     /// Samples taken from each input, since that began its pass.
-    pub(crate) taken: Vec<u64>,
+    pub taken: Vec<u64>,
     /// Samples given to each output in this pass.
-    pub(crate) given: Vec<u64>,
+    pub given: Vec<u64>,
     /// Failures in this pass that were forgiven; for nodes that may fail without losing a sample: all but maps that leave the
     /// sample out.
-    pub(crate) lost: u64,
+    pub lost: u64,
 }
 
 impl Progress {
     /// The start of a pass.
-    pub(crate) fn start(pass: u64, inputs: usize, outputs: usize) -> Self {
+    pub fn start(pass: u64, inputs: usize, outputs: usize) -> Self {
         Self { pass, rewound: vec![0; inputs], taken: vec![0; inputs], given: vec![0; outputs], lost: 0 }
     }
 }
@@ -53,40 +53,43 @@ impl Progress {
 ///
 /// It follows from the two numbers alone, so that it does not depend on how far a node ran ahead before it was itself
 /// started over. The passes of a node that nothing above starts over are 0, 1, 2 and so on.
-pub(crate) fn pass_of_input(pass: u64, rewound: u64) -> u64 {
+pub fn pass_of_input(pass: u64, rewound: u64) -> u64 {
     if pass == 0 { rewound } else { mix(&[pass, rewound]) }
 }
 
 /// A place, and the state that goes with it; none at the start of a pass.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Checkpoint {
-    pub(crate) place: Progress,
-    pub(crate) state: Option<State>,
+pub struct Checkpoint {
+    /// How far the node is.
+    pub place: Progress,
+    /// What it saves of itself there.
+    pub state: Option<State>,
 }
 
 /// Where a node begins to run.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct StartPoint {
-    pub(crate) checkpoint: Checkpoint,
+pub struct StartPoint {
+    /// The place that it goes to first.
+    pub checkpoint: Checkpoint,
     /// How many of the samples it will give to each output were delivered before.
-    pub(crate) skip: Vec<u64>,
+    pub skip: Vec<u64>,
     /// How many of the samples it will take from each input it had taken before, and held.
-    pub(crate) again: Vec<u64>,
+    pub again: Vec<u64>,
     /// For a node that begins an unordered segment: in which order it goes on.
-    pub(crate) order: Option<MapOrder>,
+    pub order: Option<MapOrder>,
     /// The files that its place lies in.
-    pub(crate) files: Vec<FileMark>,
+    pub files: Vec<FileMark>,
     /// Of a source: the uid of the last of the samples that come again.
-    pub(crate) last: Option<u64>,
+    pub last: Option<u64>,
     /// Of a source that gives the count of what is drawn from it, and gives it again: what it saved behind that.
-    pub(crate) was: Option<State>,
+    pub was: Option<State>,
     /// Whether something before it was allowed to differ: then it may end before all of `skip` came again.
-    pub(crate) lenient: bool,
+    pub lenient: bool,
 }
 
 impl StartPoint {
     /// The start of an epoch.
-    pub(crate) fn fresh(inputs: usize, outputs: usize) -> Self {
+    pub fn fresh(inputs: usize, outputs: usize) -> Self {
         let place = Progress::start(0, inputs, outputs);
         Self {
             checkpoint: Checkpoint { place, state: None },
@@ -100,7 +103,7 @@ impl StartPoint {
 /// The checkpoints of one node, in the order it made them: of the epoch it is in, and of the one before while the consumer may
 /// still be there.
 #[derive(Debug, Default)]
-pub(crate) struct CheckpointLog {
+pub struct CheckpointLog {
     checkpoints: Mutex<Epochs<VecDeque<Checkpoint>>>,
     /// Of a flat map: the files that it was given.
     files: Mutex<Epochs<Files>>,
@@ -122,7 +125,7 @@ impl CheckpointLog {
     }
 
     /// The node starts an epoch at its origin.
-    pub(crate) fn start(&self, epoch: u64, origin: &StartPoint) {
+    pub fn start(&self, epoch: u64, origin: &StartPoint) {
         self.checkpoints().start(epoch, VecDeque::new());
         let mut files = Files::default();
         let place = &origin.checkpoint.place;
@@ -143,22 +146,22 @@ impl CheckpointLog {
     }
 
     /// Takes all checkpoints, for another process that keeps them.
-    pub(crate) fn take(&self) -> VecDeque<Checkpoint> {
+    pub fn take(&self) -> VecDeque<Checkpoint> {
         std::mem::take(self.checkpoints().now())
     }
 
     /// Takes all files, as above.
-    pub(crate) fn take_files(&self) -> Vec<Seen> {
+    pub fn take_files(&self) -> Vec<Seen> {
         self.files().now().take()
     }
 
     /// Takes the samples that a source gave, as above: the pass, the number of the first, and their uids.
-    pub(crate) fn take_uids(&self) -> (u64, u64, Vec<u64>) {
+    pub fn take_uids(&self) -> (u64, u64, Vec<u64>) {
         self.uids().now().take()
     }
 
     /// Adds a file that was noted in another process.
-    pub(crate) fn add_file(&self, seen: Seen) {
+    pub fn add_file(&self, seen: Seen) {
         let (place, path, is) = seen.parts();
         self.files().now().note(place, &path, is);
     }
@@ -180,7 +183,7 @@ impl CheckpointLog {
     }
 
     /// Notes which samples a source gave, from this place on: pass and number.
-    pub(crate) fn note_uids(&self, place: (u64, u64), uids: impl Iterator<Item = u64>) {
+    pub fn note_uids(&self, place: (u64, u64), uids: impl Iterator<Item = u64>) {
         self.uids().now().add(place, uids);
     }
 
@@ -190,7 +193,7 @@ impl CheckpointLog {
     }
 
     /// Notes which files the samples of a chunk are about, which begins at this place of the input.
-    pub(crate) fn note_files(&self, (pass, first): (u64, u64), chunk: &Chunk, field: &mut Field) {
+    pub fn note_files(&self, (pass, first): (u64, u64), chunk: &Chunk, field: &mut Field) {
         if !field.is_in(chunk) {
             return;
         }
@@ -227,7 +230,7 @@ impl CheckpointLog {
     }
 
     /// Adds a checkpoint that must not be lost: between two of them the node gives one sample for each it takes.
-    pub(crate) fn keep(&self, checkpoint: Checkpoint) -> bool {
+    pub fn keep(&self, checkpoint: Checkpoint) -> bool {
         let mut checkpoints = self.checkpoints();
         let checkpoints = checkpoints.now();
         checkpoints.push_back(checkpoint);
@@ -235,7 +238,7 @@ impl CheckpointLog {
     }
 
     /// Adds a checkpoint; says whether there are so many that old ones should be [forgotten](CheckpointLog::forget).
-    pub(crate) fn push(&self, checkpoint: Checkpoint) -> bool {
+    pub fn push(&self, checkpoint: Checkpoint) -> bool {
         let mut checkpoints = self.checkpoints();
         let checkpoints = checkpoints.now();
         if checkpoints.len() >= MOST {
@@ -293,7 +296,7 @@ impl CheckpointLog {
 
 /// Decides when a node makes its next checkpoint.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub struct Pace {
     every: Duration,
     /// Keeps a checkpoint for every sample given, until it is forgotten.
     exact: bool,
@@ -304,32 +307,33 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    pub(crate) fn new(every: Duration) -> Self {
+    /// A checkpoint is due each time so long has passed.
+    pub fn new(every: Duration) -> Self {
         Self { every, exact: false, given: Vec::new(), due: Instant::now().checked_add(every) }
     }
 
     /// A checkpoint for every sample given, and none is forgotten before its time.
-    pub(crate) fn exact(every: Duration) -> Self {
+    pub fn exact(every: Duration) -> Self {
         Self { exact: true, ..Self::new(every) }
     }
 
     /// Whether a checkpoint is due.
-    pub(crate) fn is_due(&self, now: Instant, place: &Progress) -> bool {
+    pub fn is_due(&self, now: Instant, place: &Progress) -> bool {
         if self.exact { place.given != self.given } else { self.due.is_some_and(|due| now >= due) }
     }
 
     /// Goes back to checkpoints now and then: a pipe that holds samples can be exact in no other way.
-    pub(crate) fn relax(&mut self) {
+    pub fn relax(&mut self) {
         self.exact = false;
     }
 
     /// Adds a checkpoint that the node made in another process; says whether checkpoints should be forgotten.
-    pub(crate) fn note(&self, checkpoint_log: &CheckpointLog, checkpoint: Checkpoint) -> bool {
+    pub fn note(&self, checkpoint_log: &CheckpointLog, checkpoint: Checkpoint) -> bool {
         if self.exact { checkpoint_log.keep(checkpoint) } else { checkpoint_log.push(checkpoint) }
     }
 
     /// Makes a checkpoint with the state that `save` gives, if it gives one; says whether checkpoints should be forgotten.
-    pub(crate) fn checkpoint(
+    pub fn checkpoint(
         &mut self,
         checkpoint_log: &CheckpointLog,
         place: &Progress,

@@ -5,58 +5,64 @@ use std::sync::{Arc, OnceLock};
 use forebay_graph::Graph;
 
 use super::GraphSummary;
-use crate::executor::{
-    Checkpoint, CheckpointLog, HandoffLog, MapOrder, Progress, StartPoint, count, pass_of_input,
+use crate::{
+    checkpoint_log::{Checkpoint, CheckpointLog, Progress, StartPoint, pass_of_input},
+    handoff_log::HandoffLog,
+    order::{MapOrder, count},
 };
 
 /// The nodes of a graph with their checkpoints, as a walk needs them.
-pub(crate) struct ResumePlan {
+pub struct ResumePlan {
     /// In the graph's order.
-    pub(crate) nodes: Vec<NodeResume>,
+    pub nodes: Vec<NodeResume>,
     /// So that each node comes after all it reads from.
-    pub(crate) order: Vec<usize>,
+    pub order: Vec<usize>,
     /// The output that leads to the consumer: node and port.
-    pub(crate) output: (usize, usize),
-    pub(crate) words: OnceLock<GraphSummary>,
+    pub output: (usize, usize),
+    /// What snapshots say of the graph.
+    pub words: OnceLock<GraphSummary>,
 }
 
 /// One node.
-pub(crate) struct NodeResume {
+pub struct NodeResume {
     /// Each input: the node it reads, and which of its outputs.
-    pub(crate) inputs: Vec<(usize, usize)>,
-    pub(crate) outputs: usize,
+    pub inputs: Vec<(usize, usize)>,
+    /// How many outputs it has.
+    pub outputs: usize,
     /// Gives one sample for each it takes, and has no state.
-    pub(crate) map: bool,
+    pub map: bool,
     /// Makes several samples of one, so that its place may lie within a file.
-    pub(crate) cuts: bool,
+    pub cuts: bool,
     /// A source that gives the count of what is drawn from it.
-    pub(crate) counts: bool,
-    pub(crate) rewinds: bool,
+    pub counts: bool,
+    /// Starts its inputs over.
+    pub rewinds: bool,
     /// Sees one rank's samples.
-    pub(crate) dealt: bool,
+    pub dealt: bool,
     /// Gives the same in every epoch and pass, since that is kept.
-    pub(crate) kept: bool,
+    pub kept: bool,
     /// Gives each rank its share.
-    pub(crate) deals: bool,
+    pub deals: bool,
     /// Stacks a fixed number of samples into one.
-    pub(crate) stacks: bool,
+    pub stacks: bool,
     /// Brings its samples out of the run.
-    pub(crate) writes: bool,
+    pub writes: bool,
     /// A map that gives a sample in place of one that is lost: a copy of the one before.
-    pub(crate) replaces: bool,
-    pub(crate) checkpoint_log: Arc<CheckpointLog>,
+    pub replaces: bool,
+    /// Where it has been.
+    pub checkpoint_log: Arc<CheckpointLog>,
     /// For a node that begins an unordered segment: in which order that handed its samples on.
-    pub(crate) handoff_log: Option<Arc<HandoffLog>>,
+    pub handoff_log: Option<Arc<HandoffLog>>,
 }
 
 impl ResumePlan {
     /// What snapshots say of the graph, of which this is the plan.
-    pub(crate) fn words(&self, graph: &Graph) -> &GraphSummary {
+    pub fn words(&self, graph: &Graph) -> &GraphSummary {
         self.words.get_or_init(|| GraphSummary::new(graph))
     }
 
     /// The start of an epoch.
-    pub(crate) fn fresh(&self) -> Vec<StartPoint> {
+    pub fn fresh(&self) -> Vec<StartPoint> {
         let fresh = |node: &NodeResume| StartPoint {
             order: node.handoff_log.as_ref().map(|_| MapOrder::default()),
             ..StartPoint::fresh(node.inputs.len(), node.outputs)
@@ -93,7 +99,7 @@ impl ResumePlan {
     }
 
     /// Where each node goes on after so many samples of an epoch.
-    pub(crate) fn origins(&self, epoch: u64, delivered: u64) -> Vec<StartPoint> {
+    pub fn origins(&self, epoch: u64, delivered: u64) -> Vec<StartPoint> {
         let mut origins: Vec<_> =
             self.locate(epoch, delivered).into_iter().map(|(_, origin)| origin).collect();
         for (node, origin) in self.nodes.iter().zip(&mut origins).filter(|(node, _)| node.cuts) {
@@ -119,7 +125,7 @@ impl ResumePlan {
     }
 
     /// Forgets the epoch before: the consumer is in the one that runs.
-    pub(crate) fn settle(&self) {
+    pub fn settle(&self) {
         for node in &self.nodes {
             node.checkpoint_log.settle();
             node.handoff_log.iter().for_each(|handoff_log| handoff_log.settle());
@@ -127,7 +133,7 @@ impl ResumePlan {
     }
 
     /// Forgets checkpoints that no snapshot will ask for any more.
-    pub(crate) fn trim(&self, epoch: u64, delivered: u64) {
+    pub fn trim(&self, epoch: u64, delivered: u64) {
         let found = self.locate(epoch, delivered);
         for &at in self.order.iter().rev() {
             let (marked, origin) = &found[at];

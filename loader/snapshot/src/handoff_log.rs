@@ -16,7 +16,7 @@ const MANY: usize = 64;
 /// The order in which an unordered segment handed its samples on, since the oldest place that a snapshot may ask for: of the
 /// epoch it is in, and of the one before while the consumer may still be there.
 #[derive(Default)]
-pub(crate) struct HandoffLog(Mutex<Epochs<Log>>);
+pub struct HandoffLog(Mutex<Epochs<Log>>);
 
 #[derive(Default)]
 struct Log {
@@ -40,7 +40,7 @@ impl HandoffLog {
     }
 
     /// Starts an epoch in this pass, whose input begins at the place `low`.
-    pub(super) fn start(&self, (epoch, pass): (u64, u64), low: u64, order: &MapOrder) {
+    pub fn start(&self, (epoch, pass): (u64, u64), low: u64, order: &MapOrder) {
         let mut passes = VecDeque::from([Pass {
             number: pass,
             before: PlaceSet::new(low, &order.ahead),
@@ -65,7 +65,7 @@ impl HandoffLog {
     }
 
     /// Begins a pass; gives what was handed on before it goes on, and what comes next as far as it is known.
-    pub(super) fn begin(&self, pass: u64) -> (PlaceSet, Vec<Span>) {
+    pub fn begin(&self, pass: u64) -> (PlaceSet, Vec<Span>) {
         let mut logs = self.logs();
         let passes = &mut logs.now().passes;
         if let Some(known) = passes.iter().find(|known| known.number == pass) {
@@ -76,7 +76,7 @@ impl HandoffLog {
     }
 
     /// Notes what was handed on in a pass; says whether old spans should be forgotten.
-    pub(super) fn push(&self, pass: u64, span: Span) -> bool {
+    pub fn push(&self, pass: u64, span: Span) -> bool {
         let mut logs = self.logs();
         let log = logs.now();
         if let Some(pass) = log.passes.iter_mut().rfind(|known| known.number == pass) {

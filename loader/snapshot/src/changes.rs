@@ -11,21 +11,21 @@ use forebay_registry::{FoundPlugin, Registry};
 use serde_json::Value;
 
 use super::{FileMark, NodeMark, ResumePlan, Snapshot};
-use crate::executor::StartPoint;
+use crate::checkpoint_log::StartPoint;
 
 /// The most characters of a node that a snapshot quotes.
 const SHOWN: usize = 120;
 
 /// What a snapshot says of a graph whatever its place; made once, since a node may have a list of a million paths.
-pub(crate) struct GraphSummary {
+pub struct GraphSummary {
     /// The graph's fingerprint.
-    pub(crate) graph: String,
+    pub graph: String,
     pub(super) nodes: Vec<NodeWords>,
 }
 
 /// What a snapshot says of a node whatever its place.
 #[derive(Clone)]
-pub(crate) struct NodeWords {
+pub struct NodeWords {
     pub(super) name: String,
     /// For people.
     pub(super) what: String,
@@ -99,24 +99,28 @@ fn shown(node: &Node) -> (String, bool) {
 }
 
 /// What goes on after a snapshot.
-pub(crate) struct Now<'a> {
-    pub(crate) graph: &'a Graph,
-    pub(crate) resume_plan: &'a ResumePlan,
-    pub(crate) registry: &'a Registry,
+pub struct Now<'a> {
+    /// The graph.
+    pub graph: &'a Graph,
+    /// Its nodes.
+    pub resume_plan: &'a ResumePlan,
+    /// The plugins that there are.
+    pub registry: &'a Registry,
     /// The plugins that the snapshot names.
-    pub(crate) plugins: &'a BTreeMap<String, &'a FoundPlugin>,
-    pub(crate) seed: u64,
+    pub plugins: &'a BTreeMap<String, &'a FoundPlugin>,
+    /// The seed.
+    pub seed: u64,
     /// This rank and how many there are.
-    pub(crate) ranks: (u32, u32),
+    pub ranks: (u32, u32),
     /// The nodes, plugins and files that may differ, by name.
-    pub(crate) allowed: &'a [String],
+    pub allowed: &'a [String],
 }
 
 /// Where each node of a graph begins, to go on after `snapshot`.
 ///
 /// # Errors
 /// `Invalid`, with every difference that is not allowed.
-pub(crate) fn origins(snapshot: &Snapshot, now: &Now<'_>) -> Result<Vec<StartPoint>> {
+pub fn origins(snapshot: &Snapshot, now: &Now<'_>) -> Result<Vec<StartPoint>> {
     let mut differences = Vec::new();
     if snapshot.seed != now.seed {
         differences.push(format!("seed: was {}, is {}", snapshot.seed, now.seed));

@@ -5,8 +5,14 @@
 //! snapshot says the same whatever executor ran, and resumes on any other.
 
 mod changes;
+pub mod checkpoint_log;
 mod diff;
+mod epochs;
 mod files;
+pub mod handoff_log;
+pub mod names;
+pub mod order;
+pub mod seen;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -17,11 +23,14 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub use self::files::FileMark;
-pub(crate) use self::{
+pub use self::{
     changes::{GraphSummary, NodeWords, Now, origins},
     walk::{NodeResume, ResumePlan},
 };
-use crate::executor::{Checkpoint, MapOrder, Progress, StartPoint, count};
+use crate::{
+    checkpoint_log::{Checkpoint, Progress, StartPoint},
+    order::{MapOrder, count},
+};
 
 /// The version of the form below: since 2 with a checksum, with the files that a place lies in, and with what nodes read.
 const VERSION: u32 = 2;
@@ -62,7 +71,7 @@ pub struct Snapshot {
     pub nodes: Vec<NodeMark>,
     /// How often nodes with `on_error=fail_at_end` had failed: the run that goes on ends with an error for that too.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub(crate) failed: u64,
+    pub failed: u64,
     /// The 64-bit XXH3 in hex digits of this form's JSON without it; none before it is written, and in version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) checksum: Option<String>,
@@ -267,7 +276,7 @@ impl PluginMark {
     ///
     /// # Errors
     /// `Io`, when its file has to be hashed and cannot be read.
-    pub(crate) fn of(record: &FoundPlugin) -> Result<Self> {
+    pub fn of(record: &FoundPlugin) -> Result<Self> {
         let manifest = record.manifest();
         let (version, state_version) = (manifest.version.clone(), manifest.state_version);
         let hash = if state_version.is_some() { String::new() } else { record.hash()? };
@@ -402,7 +411,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Puts a snapshot together.
-pub(crate) fn assemble(
+pub fn assemble(
     seed: u64,
     (epoch, delivered, ended): (u64, u64, bool),
     (rank, world_size): (u32, u32),

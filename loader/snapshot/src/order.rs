@@ -23,22 +23,23 @@ pub struct MapOrder {
 
 impl Span {
     /// Whether it holds something, and ends.
-    pub(crate) fn is_sound(self) -> bool {
+    pub fn is_sound(self) -> bool {
         self.1 > 0 && self.0.checked_add(self.1).is_some()
     }
 
-    pub(super) fn end(self) -> u64 {
+    /// The place behind its last.
+    pub fn end(self) -> u64 {
         self.0.saturating_add(self.1)
     }
 }
 
 /// How many samples these are.
-pub(crate) fn count(spans: &[Span]) -> u64 {
+pub fn count(spans: &[Span]) -> u64 {
     spans.iter().fold(0, |count, span| count.saturating_add(span.1))
 }
 
 /// Adds a span to a list, as one with the last if they are side by side.
-pub(crate) fn append(spans: &mut Vec<Span>, span: Span) {
+pub fn append(spans: &mut Vec<Span>, span: Span) {
     match spans.last_mut() {
         Some(last) if last.end() == span.0 => last.1 += span.1,
         _ => spans.push(span),
@@ -46,7 +47,7 @@ pub(crate) fn append(spans: &mut Vec<Span>, span: Span) {
 }
 
 /// The spans after so many samples.
-pub(crate) fn after(spans: &[Span], mut count: u64) -> Vec<Span> {
+pub fn after(spans: &[Span], mut count: u64) -> Vec<Span> {
     let mut rest = Vec::new();
     for &Span(first, len) in spans {
         let left_out = count.min(len);
@@ -59,7 +60,7 @@ pub(crate) fn after(spans: &[Span], mut count: u64) -> Vec<Span> {
 }
 
 /// How many of their first places are the same.
-pub(crate) fn agree(one: &[Span], other: &[Span]) -> u64 {
+pub fn agree(one: &[Span], other: &[Span]) -> u64 {
     let (mut one, mut other) = (one.iter().copied(), other.iter().copied());
     let (mut left, mut right) = (one.next(), other.next());
     let mut same = 0;
@@ -84,26 +85,27 @@ impl MapOrder {
 
 /// A set of places of an input: all below one, and some beyond.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PlaceSet {
+pub struct PlaceSet {
     low: u64,
     /// The end of each span, by its first; none touches another.
     ahead: BTreeMap<u64, u64>,
 }
 
 impl PlaceSet {
-    pub(crate) fn new(low: u64, ahead: &[Span]) -> Self {
+    /// All places before `low`, and those `ahead` of it.
+    pub fn new(low: u64, ahead: &[Span]) -> Self {
         let mut places = Self { low, ahead: BTreeMap::new() };
         ahead.iter().for_each(|&span| places.add(span));
         places
     }
 
     /// The first place that is not among them.
-    pub(super) fn low(&self) -> u64 {
+    pub fn low(&self) -> u64 {
         self.low
     }
 
     /// How many there are.
-    pub(super) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.low + self.ahead.iter().map(|(first, end)| end - first).sum::<u64>()
     }
 
@@ -112,7 +114,8 @@ impl PlaceSet {
         self.ahead.iter().map(|(&first, &end)| Span(first, end - first)).collect()
     }
 
-    pub(crate) fn add(&mut self, span: Span) {
+    /// Adds those of a span.
+    pub fn add(&mut self, span: Span) {
         let (mut first, mut end) = (span.0, span.end());
         if first == end {
             return;
@@ -135,7 +138,7 @@ impl PlaceSet {
 
     /// Whether these are as many as the first of an order, after which places follow one another, and the spans of `again` are
     /// those that come next.
-    pub(crate) fn lead<'a>(self, order: &[Span], again: impl IntoIterator<Item = &'a Span>) -> bool {
+    pub fn lead<'a>(self, order: &[Span], again: impl IntoIterator<Item = &'a Span>) -> bool {
         let (mut first, mut left) = (Self::default(), self.count());
         for &Span(at, len) in order {
             first.add(Span(at, len.min(left)));
@@ -178,7 +181,7 @@ impl PlaceSet {
     }
 
     /// How many places from this one on are alike, and whether they are among these.
-    pub(super) fn alike(&self, place: u64) -> (u64, bool) {
+    pub fn alike(&self, place: u64) -> (u64, bool) {
         if place < self.low {
             return (self.low - place, true);
         }
