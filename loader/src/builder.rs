@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use forebay_audit::AuditLog;
 use forebay_core::{BufferMut, Error, Level, Limits, Result};
 use forebay_graph::{Graph, dealt};
 use forebay_registry::Registry;
@@ -9,7 +10,6 @@ use forebay_registry::Registry;
 use crate::{
     Executor, Loader,
     ahead::Behind,
-    audit::AuditLog,
     failure::Failures,
     folders::with_folders,
     host::{Host, OwnMemory, Pool},
@@ -247,7 +247,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// Adds to this file what [`audit`](crate::audit()) needs to prove that every sample came exactly once. Each rank needs a
+    /// Adds to this file what [`audit`](forebay_audit()) needs to prove that every sample came exactly once. Each rank needs a
     /// file of its own; a run that goes on after a snapshot may add to that of the run before. It changes nothing of what
     /// comes out.
     ///

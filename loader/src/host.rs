@@ -18,7 +18,7 @@ use std::{
 };
 
 use forebay_core::{Error, Key, Limits, Waker, abi::Context, without_secrets};
-use forebay_graph::{Action, OnError};
+use forebay_graph::{Action, OnError, node_hash};
 use forebay_guard::call;
 use forebay_queue::{ledger::Ledger, process::Heap};
 use forebay_registry::Registry;
@@ -28,7 +28,7 @@ use self::{home::Home, losses::Losses, notes::Notes};
 pub(crate) use self::{
     lent::Lent,
     pool::{OwnMemory, Pool},
-    services::{Destination, NodeContext, node_hash},
+    services::{Destination, NodeContext},
     stacker::Stacker,
 };
 

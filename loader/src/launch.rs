@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use forebay_audit::AuditLog;
 use forebay_core::{Limits, Result};
 use forebay_graph::{Graph, On};
 use forebay_queue::{
@@ -13,7 +14,6 @@ use forebay_snapshot::ResumePlan;
 
 use crate::{
     Executor,
-    audit::AuditLog,
     executor::{BATCHES, Counts, DedicatedWorkerSpec, Inline, Interrupt, Job, Run, Threads, WorkerPool},
     host::Host,
     make::Maker,

@@ -10,7 +10,6 @@
 //! in through the same `register` as anybody's, and nothing else changes.
 
 mod ahead;
-mod audit;
 mod builder;
 mod digest;
 mod executor;
@@ -45,7 +44,6 @@ pub use forebay_queue as queue;
 pub use forebay_registry as registry;
 
 pub use crate::{
-    audit::{EpochAudit, LeftOut, Named, Offence, What, audit},
     builder::{DEFAULT_BUDGET, DEFAULT_CHECKPOINTS, LoaderBuilder},
     digest::Digest,
     executor::Executor,
@@ -61,6 +59,7 @@ pub use crate::{
     stats::{NodeStats, Stats},
     worker::{WorkerProgram, serve_if_worker, serve_if_worker_with, worker_program},
 };
+pub use forebay_audit::{EpochAudit, LeftOut, Named, Offence, What, audit};
 pub use forebay_guard::signals::install_signal_handlers;
 pub use forebay_registry::{Isolation, IsolationLevel, Registry, Search, Trust};
 pub use forebay_snapshot::{

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use forebay_audit::AuditLog;
 use forebay_core::{Error, Length, Result, Sample};
 use forebay_graph::{Graph, Node};
 use forebay_guard::maps;
@@ -15,7 +16,6 @@ use forebay_snapshot::{self as snapshot, PluginMark, ResumePlan, Snapshot, check
 use crate::{
     Executor,
     ahead::Behind,
-    audit::AuditLog,
     builder::LoaderBuilder,
     executor::Run,
     failure::Failures,

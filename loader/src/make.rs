@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use forebay_audit::{AuditLog, Tap};
 use forebay_core::{Error, Result, sampling::COUNTS};
 use forebay_graph::{Catalog, Class, Graph, Node, On, PipeSpec, above};
 use forebay_registry::{IsolationLevel, Registry, handles::PipeHandle};
@@ -18,7 +19,6 @@ use forebay_snapshot::{
 };
 
 use crate::{
-    audit::{AuditLog, Tap},
     executor::{Blame, Body, Chain, ChunkSize, HandoffOrder, Link, Parallel},
     host::{Destination, Host, NodeContext, Stacker},
     plan::{Plan, Segment, replaces},

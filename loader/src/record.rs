@@ -11,6 +11,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use forebay_audit::{open_to_append, unlock};
 use forebay_core::{Error, Result};
 use forebay_snapshot::{
     checkpoint_log::StartPoint,
@@ -18,10 +19,7 @@ use forebay_snapshot::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    audit::{open_to_append, unlock},
-    plan::Plan,
-};
+use crate::plan::Plan;
 
 /// The version of this form.
 const VERSION: u32 = 1;

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use forebay_audit::AuditLog;
 use forebay_core::{Chunk, Error, ErrorKind, Registrar, Result};
 use forebay_graph::{COMMON, Catalog as _, Graph, Node, PipeSpec};
 use forebay_guard::{
@@ -29,7 +30,6 @@ use self::{
 };
 use crate::{
     Executor,
-    audit::AuditLog,
     executor::{Body, Chain, Lost, Mapped, Parallel},
     host::{Destination, Host, Lent},
     launch::{Parts, Recipe},

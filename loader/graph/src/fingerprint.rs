@@ -36,6 +36,12 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
+/// What tells a node of this name from all others of its graph: its random numbers and the uids that it makes are keyed by it.
+#[must_use]
+pub fn node_hash(name: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(name.as_bytes())
+}
+
 impl Graph {
     /// The graph's [`Fingerprint`].
     #[must_use]

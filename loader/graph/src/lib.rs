@@ -73,7 +73,7 @@ use serde_json::Value;
 pub use builder::{Builder, Draft};
 pub use catalog::{Catalog, Class, Kind, List, MagicSpec, OpensSpec, OptionSpec, PipeSpec, Uids, begins};
 pub use decoders::OPTIONS;
-pub use fingerprint::Fingerprint;
+pub use fingerprint::{Fingerprint, node_hash};
 pub use forebay_core::parse_bytes;
 pub use options::fit as fits;
 pub use place::On;

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
+use forebay_audit::Tap;
 use forebay_core::{
     Chunk, Error, ErrorKind, Port, Result, State, Waker,
     abi::{abi_stable::std_types::ROption, code},
@@ -17,7 +18,6 @@ use forebay_snapshot::{
 
 use crate::executor::chunk_size::ChunkSize;
 use crate::{
-    audit::Tap,
     host::{Destination, Host, NodeContext},
     stats::Counters,
 };

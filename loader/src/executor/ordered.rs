@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use forebay_audit::Tap;
 use forebay_core::{Chunk, Error, Sample, State, StateExt as _};
 use forebay_graph::{Action, OnError};
 use forebay_snapshot::{
@@ -15,7 +16,7 @@ use crate::executor::{
     link::{Blame, Link, ends_early},
     parallel::{Lost, Mapped},
 };
-use crate::{audit::Tap, host::Host, stats::Counters};
+use crate::{host::Host, stats::Counters};
 
 /// A segment's chunks in order, after any thread has worked on them.
 ///

@@ -24,11 +24,6 @@ use forebay_registry::Tuned;
 
 use super::{Host, Lent, Note, Pool, Stacker};
 
-/// What tells a node of this name from all others of its graph: its random numbers and the uids that it makes are keyed by it.
-pub(crate) fn node_hash(name: &str) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(name.as_bytes())
-}
-
 /// One node's access to the host: its address is what the node's context carries.
 pub(crate) struct NodeServices {
     host: Arc<Host>,

@@ -15,7 +15,7 @@ const FIELD: &str = "forebay.audit.uids";
 
 /// Leaves word of what one node takes and gives.
 #[derive(Clone)]
-pub(crate) struct Tap {
+pub struct Tap {
     log: Arc<AuditLog>,
     node: usize,
     /// The loader's start that this node runs for.
@@ -25,36 +25,36 @@ pub(crate) struct Tap {
 }
 
 /// What waited at a node's inputs and outputs before a call.
-pub(crate) struct Before {
+pub struct Before {
     waiting: Vec<Vec<u64>>,
     had: Vec<usize>,
 }
 
 impl Tap {
     /// For the node at this place. One that stacks has an option for the field with the uids, which its options may have.
-    pub(crate) fn new(log: &Arc<AuditLog>, node: usize, given: Option<&str>) -> Self {
+    pub fn new(log: &Arc<AuditLog>, node: usize, given: Option<&str>) -> Self {
         let stacks = log.part(node).stacks;
         let members = stacks.then(|| (given.unwrap_or(FIELD).to_owned(), given.is_none()));
         Self { log: Arc::clone(log), node, turn: 0, members }
     }
 
     /// The field that the pipe must be told of.
-    pub(crate) fn field(&self) -> Option<&str> {
+    pub fn field(&self) -> Option<&str> {
         self.members.as_ref().filter(|(_, own)| *own).map(|(field, _)| field.as_str())
     }
 
     /// The loader starts an epoch.
-    pub(crate) fn start(&mut self) {
+    pub fn start(&mut self) {
         self.turn = self.log.turn();
     }
 
     /// Adds the lines that this node and others in one process left there.
-    pub(crate) fn write_lines(&self, lines: &str) {
+    pub fn write_lines(&self, lines: &str) {
         self.log.write_lines(self.turn, lines);
     }
 
     /// To be asked before a call.
-    pub(crate) fn before(&self, ports: &[Port], outs: &[Chunk]) -> Before {
+    pub fn before(&self, ports: &[Port], outs: &[Chunk]) -> Before {
         let uids = |port: &Port| port.chunk.names().map(|(uid, _)| uid).collect();
         let takes = self.log.part(self.node).role.takes();
         Before {
@@ -64,14 +64,7 @@ impl Tap {
     }
 
     /// Leaves word of what the call took and gave; `place` is that after it.
-    pub(crate) fn after(
-        &self,
-        before: &Before,
-        place: &Progress,
-        ports: &[Port],
-        outs: &mut [Chunk],
-        ended: bool,
-    ) {
+    pub fn after(&self, before: &Before, place: &Progress, ports: &[Port], outs: &mut [Chunk], ended: bool) {
         for (input, (waited, port)) in before.waiting.iter().zip(ports).enumerate() {
             let taken = &waited[..waited.len().saturating_sub(port.chunk.len())];
             if !taken.is_empty() {
@@ -95,30 +88,30 @@ impl Tap {
     }
 
     /// Leaves word of what a parallel flat map is given, from this place of its input on.
-    pub(crate) fn took(&self, pass: u64, first: u64, chunk: &Chunk) {
+    pub fn took(&self, pass: u64, first: u64, chunk: &Chunk) {
         let uids = write_uids(chunk.names().map(|(uid, _)| uid));
         self.write(&AuditLine::Took(self.node, 0, pass, 0, first, uids));
     }
 
     /// Leaves word of what a parallel flat map made, after the first `given` of a pass.
-    pub(crate) fn made(&self, pass: u64, given: u64, chunk: &mut Chunk) {
+    pub fn made(&self, pass: u64, given: u64, chunk: &mut Chunk) {
         let (uids, keys) = self.read(chunk, 0);
         self.write(&AuditLine::Gave(self.node, 0, pass, given, uids, keys));
     }
 
     /// Leaves word of what an unordered map gave, after the first `given` of a pass.
-    pub(crate) fn gave(&self, pass: u64, given: u64, chunk: &Chunk) {
+    pub fn gave(&self, pass: u64, given: u64, chunk: &Chunk) {
         let uids = write_uids(chunk.names().map(|(uid, _)| uid));
         self.write(&AuditLine::Gave(self.node, 0, pass, given, uids, Vec::new()));
     }
 
     /// Leaves word that a map gave all of a pass.
-    pub(crate) fn over(&self, pass: u64) {
+    pub fn over(&self, pass: u64) {
         self.write(&AuditLine::Over(self.node, pass));
     }
 
     /// Leaves word of a failure that was forgiven, with a number that no other of this pass has.
-    pub(crate) fn lost(&self, pass: u64, number: u64, uid: Option<u64>) {
+    pub fn lost(&self, pass: u64, number: u64, uid: Option<u64>) {
         let uid = uid.map(|uid| write_uids([uid]));
         self.write(&AuditLine::Lost(self.node, pass, number, uid));
     }

@@ -26,7 +26,7 @@ const DELIVERIES: usize = 64;
 const BLOCK: u64 = 4096;
 
 /// An audit file that is open for one loader, and whose audit it is; or, in a worker, the lines for that file.
-pub(crate) struct AuditLog {
+pub struct AuditLog {
     path: PathBuf,
     out: Mutex<Out>,
     /// Which start of the loader this is: what an earlier one still does is not of interest.
@@ -64,7 +64,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// `Io`; `Invalid` for a graph that cannot be followed, and when another run writes to the file.
-    pub(crate) fn open(
+    pub fn open(
         path: &Path,
         (graph, registry, resume_plan): (&Graph, &Registry, &ResumePlan),
         seed: u64,
@@ -78,9 +78,10 @@ impl AuditLog {
     }
 
     /// For a worker, whose lines its loader [takes](AuditLog::take_lines).
-    pub(crate) fn elsewhere(
-        (graph, registry, resume_plan): (&Graph, &Registry, &ResumePlan),
-    ) -> Result<Self> {
+    ///
+    /// # Errors
+    /// `Invalid` for a graph that cannot be followed.
+    pub fn elsewhere((graph, registry, resume_plan): (&Graph, &Registry, &ResumePlan)) -> Result<Self> {
         let nodes = parts(graph, registry, resume_plan)?;
         let whose =
             AuditOwner { graph: String::new(), seed: 0, rank: (0, 1), nodes, output: resume_plan.output };
@@ -93,7 +94,7 @@ impl AuditLog {
     }
 
     /// Takes what was written, where that goes to no file.
-    pub(crate) fn take_lines(&self) -> String {
+    pub fn take_lines(&self) -> String {
         match &mut self.out().sink {
             Sink::File(_) => String::new(),
             // Invariant: lines are JSON.
@@ -121,7 +122,7 @@ impl AuditLog {
 
     /// An epoch begins after so many deliveries, each node at its origin; `resumed_of` is the snapshot's world size, `after`
     /// its number.
-    pub(crate) fn begin(
+    pub fn begin(
         &self,
         (epoch, delivered): (u64, u64),
         origins: &[StartPoint],
@@ -164,7 +165,7 @@ impl AuditLog {
 
     /// Takes a snapshot by `locate`, and gives its number, where one is needed. Meanwhile nobody leaves word, so a checkpoint that is
     /// found is of what was written before.
-    pub(crate) fn snapshot<T>(&self, locate: impl FnOnce() -> T) -> (Option<u64>, T) {
+    pub fn snapshot<T>(&self, locate: impl FnOnce() -> T) -> (Option<u64>, T) {
         // Before a run has begun there is nothing to go on after.
         if self.turn() == 0 || !self.whose.nodes.iter().any(|part| part.unordered) {
             return (None, locate());
@@ -178,7 +179,7 @@ impl AuditLog {
     }
 
     /// The consumer has the next sample.
-    pub(crate) fn delivered(&self, uid: u64) {
+    pub fn delivered(&self, uid: u64) {
         let mut out = self.out();
         out.delivered.1.push(uid);
         if out.delivered.1.len() >= DELIVERIES {
@@ -187,7 +188,7 @@ impl AuditLog {
     }
 
     /// The consumer has all of the epoch: so many.
-    pub(crate) fn ended(&self, delivered: u64) {
+    pub fn ended(&self, delivered: u64) {
         let mut out = self.out();
         out.write_delivered();
         out.write(&AuditLine::Ended(delivered));
@@ -196,13 +197,16 @@ impl AuditLog {
     }
 
     /// What went wrong with the file, if anything did; told once.
-    pub(crate) fn take_error(&self) -> Option<Error> {
+    pub fn take_error(&self) -> Option<Error> {
         let error = self.out().error.take()?;
         Some(error.context("audit", self.path.display()))
     }
 
     /// Puts all that was written into the file.
-    pub(crate) fn flush(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn flush(&self) -> Result<()> {
         let mut out = self.out();
         out.write_delivered();
         let flushed = out.sink.flush();
@@ -282,13 +286,16 @@ fn now() -> u64 {
 
 /// Lets other runs write to the file. By closing it alone it would stay locked while a worker is being spawned, which has it
 /// for a moment.
-pub(crate) fn unlock(file: &File) {
+pub fn unlock(file: &File) {
     #[cfg(unix)]
     let _ = flock(file, FlockOperation::Unlock);
 }
 
 /// Opens a file for more lines of `what` a run writes. A run that was killed may have left half of one, which goes.
-pub(crate) fn open_to_append(path: &Path, what: &str) -> Result<File> {
+///
+/// # Errors
+/// `Io`; `Invalid` for what is no file, and when another run writes to it.
+pub fn open_to_append(path: &Path, what: &str) -> Result<File> {
     // It is read again, and cut where a line ends.
     if fs::metadata(path).is_ok_and(|there| !there.is_file() || is_stream(&there)) {
         return Err(Error::invalid(format!(

@@ -16,7 +16,7 @@ mod tap;
 mod uids;
 mod verdict;
 
-pub(crate) use self::{
+pub use self::{
     log::{AuditLog, open_to_append, unlock},
     tap::Tap,
 };

@@ -11,7 +11,7 @@ use super::{
     uids::{UidCounts, counts, first_pieces, once_each, positions, resolve},
     verdict::{EpochAudit, LeftOut, NAMED, Named, Offence, What},
 };
-use crate::host::node_hash;
+use forebay_graph::node_hash;
 
 /// The most reasons that are told why not all is known.
 const REASONS: usize = 20;
