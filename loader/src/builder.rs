@@ -4,23 +4,26 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use forebay_audit::AuditLog;
 use forebay_core::{BufferMut, Error, Level, Limits, Result};
-use forebay_graph::{Graph, dealt};
-use forebay_registry::Registry;
-
-use crate::{
-    Executor, Loader,
-    ahead::Behind,
-    failure::Failures,
-    folders::with_folders,
+use forebay_engine::{
+    executor::Executor,
     host::{Host, OwnMemory, Pool},
-    identity::{Setting, identities},
     launch::{Keeps, Launched, Parts, Recipe, Workers, as_size},
-    loader::Position,
     make::resume_plan,
     plan::Plan,
     record::{RecordOwner, Records},
     stall::{Stall, Watch},
     worker::{WorkerProgram, refuse_nested, sandbox::MEMORY},
+};
+use forebay_graph::{Graph, dealt};
+use forebay_registry::Registry;
+
+use crate::{
+    Loader,
+    ahead::Behind,
+    failure::Failures,
+    folders::with_folders,
+    identity::{Setting, identities},
+    loader::Position,
 };
 
 /// The most bytes that wait between segments, unless set: enough to stay ahead, little beside a model.
@@ -107,7 +110,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// The program of worker processes, which must call [`serve_if_worker`](crate::serve_if_worker) first thing in its `main`. One that
+    /// The program of worker processes, which must call [`serve_if_worker`](forebay_engine::worker::serve_if_worker) first thing in its `main`. One that
     /// does not is refused as soon as it builds a loader of its own. Unless set, it is what `FOREBAY_WORKER_PROGRAM` names, or the command `forebay` beside this program, or in the `PATH`.
     #[must_use]
     pub fn worker(mut self, program: impl Into<WorkerProgram>) -> Self {
@@ -115,7 +118,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// Worker processes run this very program, which must call [`serve_if_worker`](crate::serve_if_worker) first thing in its `main`:
+    /// Worker processes run this very program, which must call [`serve_if_worker`](forebay_engine::worker::serve_if_worker) first thing in its `main`:
     /// short for [`worker`](Self::worker) with the path of the program. So nothing else must be installed beside it.
     ///
     /// ```

@@ -3,6 +3,11 @@
 use std::io::{self, Write};
 
 use forebay_core::{Error, Length, Limits, Result, without_secrets};
+use forebay_engine::{
+    executor::Executor,
+    host::{Host, Pool},
+    plan::{Plan, Segment},
+};
 use forebay_graph::{Catalog as _, Graph, Node, ON, ON_ERROR, OPTIONS, On, OptionSpec, PipeSpec, UNORDERED};
 use forebay_queue::ledger::Ledger;
 use forebay_registry::{FoundPlugin, Registry};
@@ -10,9 +15,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::{
-    DEFAULT_BUDGET, Executor, Lint, Plan, Quality, Segment,
+    DEFAULT_BUDGET, Lint, Quality,
     folders::with_folders,
-    host::{Host, Pool},
     length::Lengths,
     lints,
     text::{TextTable, bytes, count, near},

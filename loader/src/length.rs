@@ -7,10 +7,9 @@ use forebay_core::{
     sampling::{COUNT, COUNTS},
     shim::check,
 };
+use forebay_engine::host::{Host, NodeContext};
 use forebay_graph::{Action, Catalog as _, Class, Graph, Node, On, PipeSpec};
 use forebay_registry::{Registry, handles::PipeHandle};
-
-use crate::host::{Host, NodeContext};
 
 /// Asks the pipes of a graph, each made for this alone.
 #[derive(Clone, Copy)]

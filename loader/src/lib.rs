@@ -12,28 +12,18 @@
 mod ahead;
 mod builder;
 mod digest;
-mod executor;
 mod explain;
 mod failure;
 mod folders;
-mod host;
 mod identity;
-mod launch;
 mod length;
 mod lint;
 mod loader;
-mod make;
 mod next;
 mod open;
-mod plan;
 mod quality;
-mod record;
 mod recover;
-mod stall;
-mod stats;
-mod takes;
 pub mod text;
-mod worker;
 
 pub use forebay_core::{
     Buffer, DType, Element, Error, ErrorKind, Key, Limits, Ragged, Registrar, Result, Rng, Sample, SampleExt,
@@ -46,20 +36,22 @@ pub use forebay_registry as registry;
 pub use crate::{
     builder::{DEFAULT_BUDGET, DEFAULT_CHECKPOINTS, LoaderBuilder},
     digest::Digest,
-    executor::Executor,
     explain::Explanation,
     folders::with_folders,
-    host::{LostSample, Note},
     lint::{Lint, lints},
     loader::{Epoch, Loader, Stopper},
     open::{FileKind, Survey, open},
-    plan::{Edge, Plan, Segment},
     quality::{Measure, Quality, quality},
+};
+pub use forebay_audit::{EpochAudit, LeftOut, Named, Offence, What, audit};
+pub use forebay_engine::{
+    executor::Executor,
+    host::{LostSample, Note},
+    plan::{Edge, Plan, Segment},
     stall::{AtWork, Stall},
     stats::{NodeStats, Stats},
     worker::{WorkerProgram, serve_if_worker, serve_if_worker_with, worker_program},
 };
-pub use forebay_audit::{EpochAudit, LeftOut, Named, Offence, What, audit};
 pub use forebay_guard::signals::install_signal_handlers;
 pub use forebay_registry::{Isolation, IsolationLevel, Registry, Search, Trust};
 pub use forebay_snapshot::{

@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use forebay_core::{Length, Limits, random::Rng};
+use forebay_engine::{
+    host::{Host, Pool},
+    plan::Plan,
+};
 use forebay_graph::{Action, Catalog, Class, Graph, Kind, Node, On, PipeSpec, Uids};
 use forebay_queue::ledger::Ledger;
 use forebay_registry::Registry;
 use serde::Serialize;
 
-use crate::{
-    Loader,
-    host::{Host, Pool},
-    length::Lengths,
-    plan::Plan,
-};
+use crate::{Loader, length::Lengths};
 
 /// As many samples as a source may have, where it does not matter how many.
 const ANY: u64 = 1_000_003;

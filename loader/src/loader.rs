@@ -8,24 +8,20 @@ use std::{
 
 use forebay_audit::AuditLog;
 use forebay_core::{Error, Length, Result, Sample};
+use forebay_engine::{
+    executor::{Executor, Run},
+    host::{Host, LostSample},
+    launch::Recipe,
+    plan::Plan,
+    record::Records,
+    stats::{NodeInfo, Stats},
+};
 use forebay_graph::{Graph, Node};
 use forebay_guard::maps;
 use forebay_registry::{FoundPlugin, Registry};
 use forebay_snapshot::{self as snapshot, PluginMark, ResumePlan, Snapshot, checkpoint_log::StartPoint};
 
-use crate::{
-    Executor,
-    ahead::Behind,
-    builder::LoaderBuilder,
-    executor::Run,
-    failure::Failures,
-    host::{Host, LostSample},
-    launch::Recipe,
-    length::Lengths,
-    plan::Plan,
-    record::Records,
-    stats::{NodeInfo, Stats},
-};
+use crate::{ahead::Behind, builder::LoaderBuilder, failure::Failures, length::Lengths};
 
 /// A graph, ready to run: an iterator of batches for each epoch.
 ///
@@ -359,16 +355,13 @@ impl Loader {
     /// What each node did so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let (blocks_fresh, blocks_reused) = self.host.memory();
         let current = self.begun.map_or(Duration::ZERO, |begun| begun.elapsed());
-        Stats {
-            nodes: self.nodes.iter().map(|node| node.read(&self.host)).collect(),
-            threads: self.run.threads(),
-            seconds: (self.ran + current).as_secs_f64(),
-            consumer_wait: (self.waited + self.run.waited()).as_secs_f64(),
-            blocks_fresh,
-            blocks_reused,
-        }
+        let nodes = self.nodes.iter().map(|node| node.read(&self.host)).collect();
+        let mut stats = Stats::new(nodes, self.host.memory());
+        stats.threads = self.run.threads();
+        stats.seconds = (self.ran + current).as_secs_f64();
+        stats.consumer_wait = (self.waited + self.run.waited()).as_secs_f64();
+        stats
     }
 
     /// The lines that plugins logged since the last time: level (1 error to 4 detail) and text.

@@ -13,13 +13,14 @@ use std::{
 };
 
 use forebay_core::{Buffer, Error, Result, Value, scheme_of, shown};
+use forebay_engine::executor::Executor;
+use forebay_engine::host::home::Home;
 use forebay_graph::{Catalog as _, Draft, Graph, ON_ERROR, PipeSpec};
 use forebay_registry::{Opener, Registry};
 use serde::Serialize;
 
 use self::look::{extension, head, look};
-use crate::Executor;
-use crate::{Loader, host::home::Home};
+use crate::Loader;
 
 /// The pipes that stand around those that open files: whoever writes a graph by hand names them too.
 const FILES: &str = "files";

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use forebay_core::{Error, Result, Rng};
+use forebay_engine::executor::Executor;
 use forebay_graph::{Catalog as _, Graph, Node};
 use forebay_registry::Registry;
 use serde::Serialize;
 
-use crate::{Executor, Loader};
+use crate::Loader;
 
 /// What makes a flat map change the order of what it gives.
 const INTERLEAVE: [&str; 2] = ["interleave", "interleave_block"];

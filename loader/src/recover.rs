@@ -3,14 +3,15 @@
 use std::time::Instant;
 
 use forebay_core::{Error, Result};
+use forebay_engine::{
+    executor::{CrashedSegment, Death},
+    launch::{Keeps, Parts},
+    plan::Plan,
+};
 use forebay_graph::On;
 use forebay_snapshot::Snapshot;
 
-use crate::{
-    Loader, Plan,
-    executor::{CrashedSegment, Death},
-    launch::{Keeps, Parts},
-};
+use crate::Loader;
 
 /// How often workers with state may crash, and how often they may be killed, before a sample comes.
 const CRASHED: usize = 3;

@@ -3,11 +3,11 @@
 use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, path::Path, time::UNIX_EPOCH};
 
 use forebay_core::{Result, scheme_of};
+use forebay_engine::executor::Executor;
 use forebay_graph::{Catalog as _, Class, Graph, Node, PipeSpec};
 use forebay_registry::Registry;
 use serde_json::Value;
 
-use crate::Executor;
 use crate::Loader;
 
 /// The option of a source of files that says how it opens them, and the choice by which it only names them, in this field.

@@ -1,11 +1,11 @@
 //! What opens or decodes one file: what it holds decides, and its name helps where that does not tell.
 
 use forebay_core::{Buffer, ENDLESS, Error, Result, Value, scheme_of, without_query};
+use forebay_engine::executor::Executor;
 use forebay_graph::{Draft, Graph};
 use forebay_registry::{HEAD, Opener, Registry};
 
 use super::{FILES, FileKind, plain};
-use crate::Executor;
 use crate::Loader;
 
 /// So sure must a pipe be that it opens a packed file itself, or what the name says is in one that cannot be looked into.

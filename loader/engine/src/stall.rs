@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// No sample came for a while; see [`LoaderBuilder::on_stall`](crate::LoaderBuilder::on_stall).
+/// No sample came for a while; see `LoaderBuilder::on_stall`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stall {
@@ -79,9 +79,9 @@ impl fmt::Display for AtWork {
 
 /// Whom to tell of a stall, and after how long.
 #[derive(Clone)]
-pub(crate) struct Watch {
-    pub(crate) after: Duration,
-    pub(crate) tell: Arc<dyn Fn(&Stall) + Send + Sync>,
+pub struct Watch {
+    pub after: Duration,
+    pub tell: Arc<dyn Fn(&Stall) + Send + Sync>,
 }
 
 impl Watch {

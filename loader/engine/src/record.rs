@@ -28,17 +28,17 @@ const SPANS: usize = 64;
 
 /// The records of a run.
 #[derive(Clone, Default)]
-pub(crate) struct Records {
+pub struct Records {
     /// Where it writes in which order its maps gave.
-    pub(crate) written: Option<Arc<Recording>>,
+    pub written: Option<Arc<Recording>>,
     /// In which order they are to give.
-    pub(crate) followed: Option<Arc<Recorded>>,
+    pub followed: Option<Arc<Recorded>>,
 }
 
 /// RecordOwner order a record has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RecordOwner {
+pub struct RecordOwner {
     /// The version of the form.
     order: u32,
     /// The graph's fingerprint.
@@ -60,7 +60,7 @@ struct RecordLine {
 }
 
 /// A record that is being written.
-pub(crate) struct Recording {
+pub struct Recording {
     path: PathBuf,
     out: Mutex<RecordFile>,
 }
@@ -73,18 +73,14 @@ struct RecordFile {
 }
 
 /// A record, read.
-pub(crate) struct Recorded(HashMap<(String, u64, u64), Vec<Span>>);
+pub struct Recorded(HashMap<(String, u64, u64), Vec<Span>>);
 
 impl Records {
     /// Opens the record that is to be written, and reads the one that is to be followed.
     ///
     /// # Errors
     /// `Io`; `Invalid` for a graph without unordered maps, and those of either file.
-    pub(crate) fn open(
-        files: (Option<&Path>, Option<&Path>),
-        plan: &Plan,
-        whose: &RecordOwner,
-    ) -> Result<Self> {
+    pub fn open(files: (Option<&Path>, Option<&Path>), plan: &Plan, whose: &RecordOwner) -> Result<Self> {
         let (written, followed) = files;
         if let Some(file) = written.or(followed)
             && !plan.segments.iter().any(|segment| segment.unordered)
@@ -102,7 +98,7 @@ impl Records {
 
 impl RecordOwner {
     /// A run of the graph with this fingerprint.
-    pub(crate) fn new(graph: &str, seed: u64, (rank, world_size): (u32, u32)) -> Self {
+    pub fn new(graph: &str, seed: u64, (rank, world_size): (u32, u32)) -> Self {
         Self { order: VERSION, graph: graph.to_owned(), seed, rank, world_size }
     }
 
@@ -167,13 +163,13 @@ impl Recording {
     }
 
     /// What went wrong with the file, if anything did; told once.
-    pub(crate) fn take_error(&self) -> Option<Error> {
+    pub fn take_error(&self) -> Option<Error> {
         let error = self.out().error.take()?;
         Some(error.context("record", self.path.display()))
     }
 
     /// Puts all that happened into the file.
-    pub(crate) fn flush(&self) -> Result<()> {
+    pub fn flush(&self) -> Result<()> {
         let mut out = self.out();
         for line in std::mem::take(&mut out.lines).into_values() {
             out.write(&line);
@@ -229,7 +225,7 @@ impl Recorded {
     }
 
     /// Refuses a place that the run of this record never was at.
-    pub(crate) fn check(&self, map: &str, epoch: u64, origin: &StartPoint) -> Result<()> {
+    pub fn check(&self, map: &str, epoch: u64, origin: &StartPoint) -> Result<()> {
         let (place, nothing) = (&origin.checkpoint.place, MapOrder::default());
         let order = origin.order.as_ref().unwrap_or(&nothing);
         let here = (place.pass, PlaceSet::new(place.taken[0], &order.ahead));

@@ -26,7 +26,7 @@ use seccompiler::{
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of its own that a worker in a sandbox may have, unless set.
-pub(crate) const MEMORY: u64 = 4 << 30;
+pub const MEMORY: u64 = 4 << 30;
 /// The most paths that are let through one by one; of more, their folders are.
 const PATHS: usize = 1024;
 /// Beside libraries: what the C library, Rust's and others read of the machine, and devices that give nothing away.

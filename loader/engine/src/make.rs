@@ -175,12 +175,7 @@ impl Maker<'_> {
 
 /// The nodes of a checked graph as a snapshot walks them.
 /// `dealt` says of each node whether it sees one rank's samples; empty when there are no ranks.
-pub(crate) fn resume_plan(
-    graph: &Graph,
-    registry: &Registry,
-    plan: &Plan,
-    dealt: &[bool],
-) -> Result<ResumePlan> {
+pub fn resume_plan(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[bool]) -> Result<ResumePlan> {
     let nodes = graph.nodes();
     let place = |name: &str| nodes.iter().position(|node| node.name == name);
     let kept = kept(graph, registry)?;

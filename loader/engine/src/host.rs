@@ -1,6 +1,6 @@
 //! What the loader offers to plugins while a graph runs: memory, the choice of decoders, a log, a stop.
 
-pub(crate) mod home;
+pub mod home;
 mod lent;
 mod losses;
 mod notes;
@@ -23,13 +23,12 @@ use forebay_guard::call;
 use forebay_queue::{ledger::Ledger, process::Heap};
 use forebay_registry::Registry;
 
-pub use self::notes::Note;
 use self::{home::Home, losses::Losses, notes::Notes};
-pub(crate) use self::{
-    lent::Lent,
+pub(crate) use self::{lent::Lent, services::Destination, stacker::Stacker};
+pub use self::{
+    notes::Note,
     pool::{OwnMemory, Pool},
-    services::{Destination, NodeContext},
-    stacker::Stacker,
+    services::NodeContext,
 };
 
 /// The most lines that wait to be read in the log.
@@ -38,7 +37,7 @@ const LOG: usize = 1000;
 const KEEP_IN_WORKER: usize = 64 << 20;
 
 /// A running graph's services.
-pub(crate) struct Host {
+pub struct Host {
     registry: Registry,
     /// Which worker process this is, of how many; of none in the loader's own.
     pub(crate) worker: (u32, u32),
@@ -75,7 +74,7 @@ pub struct LostSample {
 
 impl Host {
     /// A host whose pool and ledger these are.
-    pub(crate) fn new(registry: Registry, limits: Limits, pool: Arc<Pool>, ledger: Arc<Ledger>) -> Arc<Self> {
+    pub fn new(registry: Registry, limits: Limits, pool: Arc<Pool>, ledger: Arc<Ledger>) -> Arc<Self> {
         Self::of(registry, limits, (pool, ledger), (0, 0))
     }
 
@@ -119,12 +118,12 @@ impl Host {
     }
 
     /// Where relative paths begin: where the program was as this was made.
-    pub(crate) fn home(&self) -> Option<&Home> {
+    pub fn home(&self) -> Option<&Home> {
         self.home.as_ref()
     }
 
     /// Has this thread back in its folder, and says so if a plugin had it leave.
-    pub(crate) fn keep_home(&self, home: Option<&Home>) {
+    pub fn keep_home(&self, home: Option<&Home>) {
         if home.is_some_and(Home::come_back_at_times) {
             self.note(
                 2,
@@ -157,7 +156,7 @@ impl Host {
     }
 
     /// Tells every pipe that looks to give up.
-    pub(crate) fn cancel(&self) {
+    pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
         self.ledger.stop();
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Waker::wake);
@@ -168,7 +167,7 @@ impl Host {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(waker);
     }
 
-    pub(crate) fn is_cancelled(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
 
@@ -187,7 +186,7 @@ impl Host {
     }
 
     /// Whether somebody asked, since the last time.
-    pub(crate) fn take_trim(&self) -> bool {
+    pub fn take_trim(&self) -> bool {
         self.trim.load(Ordering::Relaxed) && self.trim.swap(false, Ordering::Relaxed)
     }
 
@@ -213,12 +212,12 @@ impl Host {
     }
 
     /// The next start is of the same epoch: what it loses again is on the list.
-    pub(crate) fn expect_losses_again(&self) {
+    pub fn expect_losses_again(&self) {
         self.losses().expect_again();
     }
 
     /// An epoch starts, and nothing runs now.
-    pub(crate) fn start(&self) {
+    pub fn start(&self) {
         self.losses().start();
     }
 
@@ -232,21 +231,21 @@ impl Host {
     }
 
     /// The plugins that worker processes have loaded.
-    pub(crate) fn plugins_elsewhere(&self) -> BTreeSet<String> {
+    pub fn plugins_elsewhere(&self) -> BTreeSet<String> {
         self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The samples that were set aside so far.
-    pub(crate) fn lost(&self) -> Vec<LostSample> {
+    pub fn lost(&self) -> Vec<LostSample> {
         self.losses().all.clone()
     }
 
     /// Takes the lines that plugins wrote since the last time: level and text.
-    pub(crate) fn take_log(&self) -> Vec<(u32, String)> {
+    pub fn take_log(&self) -> Vec<(u32, String)> {
         std::mem::take(&mut *self.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn note(&self, level: u32, line: String) {
+    pub fn note(&self, level: u32, line: String) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         if log.len() < LOG {
             log.push((level, without_secrets(&line).into_owned()));
@@ -273,7 +272,7 @@ impl Host {
     }
 
     /// Large blocks of output memory: taken fresh, and used again.
-    pub(crate) fn memory(&self) -> (u64, u64) {
+    pub fn memory(&self) -> (u64, u64) {
         self.pool.counts()
     }
 

@@ -203,7 +203,7 @@ impl Plan {
     ///
     /// # Errors
     /// `Invalid`, when every output is read within the graph.
-    pub(crate) fn output(&self) -> Result<usize> {
+    pub fn output(&self) -> Result<usize> {
         let open = self.edges.iter().position(|edge| edge.to.is_none());
         open.ok_or_else(|| Error::invalid("the graph has no output to read"))
     }

@@ -14,7 +14,7 @@ use crate::host::{Host, Note};
 
 /// One node's counters; shared by all who run it.
 #[derive(Default)]
-pub(crate) struct Counters {
+pub struct Counters {
     samples: AtomicU64,
     /// Samples taken, of a node that sees them in order in this process.
     taken: AtomicU64,
@@ -37,7 +37,7 @@ impl Counters {
         self.taken.fetch_add(samples, Ordering::Relaxed);
     }
 
-    pub(crate) fn taken(&self) -> u64 {
+    pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
@@ -53,7 +53,7 @@ impl Counters {
     }
 
     /// Failures that were forgiven.
-    pub(crate) fn losses(&self) -> u64 {
+    pub fn losses(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
@@ -126,6 +126,12 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// What nodes did, and the large blocks of output memory that were taken from the system and used again.
+    #[must_use]
+    pub fn new(nodes: Vec<NodeStats>, (blocks_fresh, blocks_reused): (u64, u64)) -> Self {
+        Self { nodes, threads: 1, seconds: 0.0, consumer_wait: 0.0, blocks_fresh, blocks_reused }
+    }
+
     /// The stage that limits the rate, in one line.
     #[must_use]
     pub fn limiting(&self) -> String {
@@ -157,19 +163,19 @@ impl Stats {
 }
 
 /// The names that go with a node's counters.
-pub(crate) struct NodeInfo {
-    pub(crate) node: String,
+pub struct NodeInfo {
+    pub node: String,
     pub(crate) pipe: String,
     pub(crate) plugin: String,
     pub(crate) file: String,
-    pub(crate) parallel: bool,
+    pub parallel: bool,
     /// What one of those it gives is called, and several.
     pub(crate) unit: (String, String),
-    pub(crate) counters: Arc<Counters>,
+    pub counters: Arc<Counters>,
 }
 
 impl NodeInfo {
-    pub(crate) fn read(&self, host: &Host) -> NodeStats {
+    pub fn read(&self, host: &Host) -> NodeStats {
         let seconds = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64 * 1e-9;
         let counters = &self.counters;
         NodeStats {

@@ -30,11 +30,11 @@ use super::{
 use crate::worker::protocol::{Back, Reply, Request, pack};
 
 /// The end of a worker that had a serial segment, whose state is gone with it.
-pub(crate) struct Death {
+pub struct Death {
     /// Who it was, how it ended, and what it was given last.
-    pub(crate) error: Error,
+    pub error: Error,
     /// Whether it ended by its own doing.
-    pub(crate) crashed: bool,
+    pub crashed: bool,
 }
 
 /// Has a worker's chain come back, from any thread, at any time: one call too many does no harm.

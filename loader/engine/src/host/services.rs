@@ -61,7 +61,7 @@ struct Slots {
 }
 
 /// A node's context, with the node's services that it points to.
-pub(crate) struct NodeContext {
+pub struct NodeContext {
     cx: Context,
     services: Arc<NodeServices>,
     /// Whether what it gives is kept, and is the same in every epoch and pass.
@@ -75,7 +75,7 @@ impl Clone for NodeContext {
 }
 
 impl NodeContext {
-    pub(crate) fn new(host: &Arc<Host>, node: &str, seed: u64, ranks: (u32, u32), kept: bool) -> Self {
+    pub fn new(host: &Arc<Host>, node: &str, seed: u64, ranks: (u32, u32), kept: bool) -> Self {
         let mut cx = host.context(node, seed, ranks);
         let services = Arc::new(NodeServices {
             host: Arc::clone(host),
@@ -96,7 +96,7 @@ impl NodeContext {
         self
     }
 
-    pub(crate) fn raw(&self) -> &Context {
+    pub fn raw(&self) -> &Context {
         &self.cx
     }
 

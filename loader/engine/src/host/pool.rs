@@ -76,10 +76,10 @@ impl<const N: usize> AsMut<[u8]> for Few<N> {
 }
 
 /// Gives memory for so many bytes, or none to leave that to the pool.
-pub(crate) type OwnMemory = Arc<dyn Fn(usize) -> Option<BufferMut> + Send + Sync>;
+pub type OwnMemory = Arc<dyn Fn(usize) -> Option<BufferMut> + Send + Sync>;
 
 /// Blocks of memory that were given back, by size.
-pub(crate) struct Pool {
+pub struct Pool {
     books: Mutex<Books>,
     /// Memory shared with other processes, which is used first.
     heap: Option<Heap>,
@@ -138,12 +138,12 @@ impl Books {
 
 impl Pool {
     /// A pool that may hold `least` bytes in any case, and else what was in use lately; it gives memory of `heap` while there is some.
-    pub(crate) fn new(least: usize, heap: Option<Heap>) -> Arc<Self> {
+    pub fn new(least: usize, heap: Option<Heap>) -> Arc<Self> {
         Self::with_own(least, heap, None)
     }
 
     /// As [`new`](Self::new), with memory of the program's own.
-    pub(crate) fn with_own(least: usize, heap: Option<Heap>, own: Option<OwnMemory>) -> Arc<Self> {
+    pub fn with_own(least: usize, heap: Option<Heap>, own: Option<OwnMemory>) -> Arc<Self> {
         let (fresh, reused) = (AtomicU64::new(0), AtomicU64::new(0));
         let tide = Tide::new(least, SPARE);
         let books = Mutex::new(Books { shelves: BTreeMap::new(), kept: 0, tide, clock: 0 });

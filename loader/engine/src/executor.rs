@@ -43,8 +43,8 @@ pub(crate) use self::{
     bell::Bell,
     chain::{Chain, Stop},
     chunk_size::ChunkSize,
-    dedicated::{Death, Interrupt, unsendable},
-    guard::{Counts, CrashedSegment},
+    dedicated::{Interrupt, unsendable},
+    guard::Counts,
     handoff_order::HandoffOrder,
     inline::Inline,
     link::{Blame, Link},
@@ -53,6 +53,7 @@ pub(crate) use self::{
     threads::Threads,
     worker_pool::{BATCHES, DedicatedWorkerSpec, WorkerPool},
 };
+pub use self::{dedicated::Death, guard::CrashedSegment};
 use crate::{host::Host, plan::Plan, stall::Watch};
 
 /// Where the work of a graph runs. The samples are the same wherever it does.
@@ -82,7 +83,7 @@ impl Executor {
     }
 
     /// With the number of cores in place of none.
-    pub(crate) fn counted(self) -> Self {
+    pub fn counted(self) -> Self {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         match self {
             Self::Threads(0) => Self::Threads(cores()),
@@ -157,7 +158,7 @@ pub(crate) struct Job {
 }
 
 /// Runs a plan, epoch by epoch.
-pub(crate) trait Run: Send {
+pub trait Run: Send {
     /// Starts an epoch, each node at its origin; whatever was left of the one before is dropped. So many of the epoch's samples are `wanted`, the
     /// greatest number if that is not known: what lies beyond is made when it is asked for.
     fn start(&mut self, epoch: u64, origins: &[StartPoint], wanted: u64);

@@ -31,55 +31,55 @@ use crate::{
 const OWN: usize = 16;
 
 /// What was said of how a graph is to run, with all that was not said filled in.
-pub(crate) struct Recipe {
-    pub(crate) executor: Executor,
-    pub(crate) seed: u64,
-    pub(crate) ranks: (u32, u32),
-    pub(crate) budget: u64,
+pub struct Recipe {
+    pub executor: Executor,
+    pub seed: u64,
+    pub ranks: (u32, u32),
+    pub budget: u64,
     /// The most samples that wait on an edge.
-    pub(crate) ahead: usize,
-    pub(crate) limits: Limits,
-    pub(crate) chunk: Option<usize>,
-    pub(crate) checkpoints: Duration,
-    pub(crate) watch: Option<Watch>,
+    pub ahead: usize,
+    pub limits: Limits,
+    pub chunk: Option<usize>,
+    pub checkpoints: Duration,
+    pub watch: Option<Watch>,
     /// Of each node whether it sees one rank's samples; empty when there are no ranks.
-    pub(crate) dealt: Vec<bool>,
+    pub dealt: Vec<bool>,
     /// What nodes read, by place, for those whose pipes ask.
-    pub(crate) identities: BTreeMap<usize, String>,
-    pub(crate) workers: Workers,
+    pub identities: BTreeMap<usize, String>,
+    pub workers: Workers,
 }
 
 /// What was said of worker processes.
-pub(crate) struct Workers {
-    pub(crate) program: Option<WorkerProgram>,
-    pub(crate) timeout: Option<Duration>,
+pub struct Workers {
+    pub program: Option<WorkerProgram>,
+    pub timeout: Option<Duration>,
     /// The most bytes of one in a sandbox.
-    pub(crate) memory: u64,
+    pub memory: u64,
     /// What they share with the loader, where there are any, or may come to be.
-    pub(crate) arena: Option<Arena>,
+    pub arena: Option<Arena>,
 }
 
 /// What runs, and what was made for it.
-pub(crate) struct Launched {
-    pub(crate) run: Box<dyn Run>,
-    pub(crate) nodes: Vec<NodeInfo>,
+pub struct Launched {
+    pub run: Box<dyn Run>,
+    pub nodes: Vec<NodeInfo>,
 }
 
 /// A checked graph, and how it is cut.
 #[derive(Clone, Copy)]
-pub(crate) struct Parts<'a> {
-    pub(crate) graph: &'a Graph,
-    pub(crate) registry: &'a Registry,
-    pub(crate) plan: &'a Plan,
-    pub(crate) resume_plan: &'a ResumePlan,
+pub struct Parts<'a> {
+    pub graph: &'a Graph,
+    pub registry: &'a Registry,
+    pub plan: &'a Plan,
+    pub resume_plan: &'a ResumePlan,
 }
 
 /// What lives as long as the loader.
 #[derive(Clone, Copy)]
-pub(crate) struct Keeps<'a> {
-    pub(crate) host: &'a Arc<Host>,
-    pub(crate) audit: Option<&'a Arc<AuditLog>>,
-    pub(crate) records: &'a Records,
+pub struct Keeps<'a> {
+    pub host: &'a Arc<Host>,
+    pub audit: Option<&'a Arc<AuditLog>>,
+    pub records: &'a Records,
 }
 
 impl Recipe {
@@ -87,7 +87,7 @@ impl Recipe {
     ///
     /// # Errors
     /// `Invalid`, where they have no program; `Io`.
-    pub(crate) fn prepare(&mut self, parts: Parts<'_>) -> Result<Option<Heap>> {
+    pub fn prepare(&mut self, parts: Parts<'_>) -> Result<Option<Heap>> {
         let (Executor::Threads(count) | Executor::Processes(count)) = self.executor else { return Ok(None) };
         let segments = || parts.plan.segments.iter();
         let away = segments().filter(|segment| segment.on.is_elsewhere() || self.guards(parts, segment));
@@ -108,7 +108,7 @@ impl Recipe {
     ///
     /// # Errors
     /// When shared memory has no room for it.
-    pub(crate) fn ledger(&self) -> Result<Arc<Ledger>> {
+    pub fn ledger(&self) -> Result<Arc<Ledger>> {
         let (Executor::Threads(count) | Executor::Processes(count)) = self.executor else {
             return Ok(Ledger::nobody());
         };
@@ -118,12 +118,12 @@ impl Recipe {
     }
 
     /// Whether a crash in this segment moves some of it.
-    fn guards(&self, parts: Parts<'_>, segment: &crate::Segment) -> bool {
+    fn guards(&self, parts: Parts<'_>, segment: &crate::plan::Segment) -> bool {
         !segment.on.is_elsewhere() && !self.movable(parts, segment).is_empty()
     }
 
     /// The nodes of a segment that move to worker processes when it crashes.
-    pub(crate) fn movable(&self, parts: Parts<'_>, segment: &crate::Segment) -> Vec<usize> {
+    pub fn movable(&self, parts: Parts<'_>, segment: &crate::plan::Segment) -> Vec<usize> {
         let level = |at: usize| parts.registry.level_of(&parts.graph.nodes()[at]);
         segment.nodes.iter().copied().filter(|&at| level(at) == IsolationLevel::OnCrash).collect()
     }
@@ -134,7 +134,7 @@ impl Recipe {
     ///
     /// # Errors
     /// `Invalid` for options that a pipe refuses; `Abi` and `Panic` of plugins; `Io` when no thread starts.
-    pub(crate) fn launch(&self, parts: Parts<'_>, keeps: Keeps<'_>, known: &[NodeInfo]) -> Result<Launched> {
+    pub fn launch(&self, parts: Parts<'_>, keeps: Keeps<'_>, known: &[NodeInfo]) -> Result<Launched> {
         let Parts { graph, registry, plan, resume_plan } = parts;
         let worker_pool = self.worker_pool(parts, keeps.audit.is_some(), keeps.host.ledger().place())?;
         let mut maker = Maker {
@@ -234,6 +234,6 @@ impl Recipe {
     }
 }
 
-pub(crate) fn as_size(bytes: u64) -> usize {
+pub fn as_size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

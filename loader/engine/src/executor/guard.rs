@@ -24,9 +24,9 @@ pub(crate) struct Counts {
 
 /// A segment that a thread crashed over, and how: it is lost with the thread, and is to go on in worker processes.
 #[derive(Clone)]
-pub(crate) struct CrashedSegment {
-    pub(crate) segment: usize,
-    pub(crate) error: Error,
+pub struct CrashedSegment {
+    pub segment: usize,
+    pub error: Error,
 }
 
 /// What is outlived.

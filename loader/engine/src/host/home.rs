@@ -18,7 +18,7 @@ const FIRST: u32 = 4;
 const OFTEN: u32 = 64;
 
 /// A folder that a thread works in.
-pub(crate) struct Home {
+pub struct Home {
     path: Arc<Path>,
     /// Its device and number there.
     is: (u64, u64),
@@ -33,7 +33,7 @@ pub(crate) fn is_due(asked: u32) -> bool {
 
 impl Home {
     /// The folder of this thread; none where it is gone.
-    pub(crate) fn here() -> Option<Self> {
+    pub fn here() -> Option<Self> {
         Some(Self { path: env::current_dir().ok()?.into(), is: identity()?, asked: AtomicU32::new(0) })
     }
 
@@ -69,7 +69,7 @@ impl Home {
     }
 
     /// Goes back, and says whether that was needed.
-    pub(crate) fn come_back(&self) -> bool {
+    pub fn come_back(&self) -> bool {
         !self.is_here() && env::set_current_dir(&self.path).is_ok()
     }
 }

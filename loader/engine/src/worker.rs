@@ -3,7 +3,7 @@
 mod dedicated;
 mod program;
 pub(crate) mod protocol;
-pub(crate) mod sandbox;
+pub mod sandbox;
 
 use std::{
     collections::BTreeMap,
@@ -82,7 +82,7 @@ pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, dedicated: Option<Dedicat
 /// In a process that a loader started as a worker: works until that loader is gone, and never returns. In any other
 /// process it returns at once.
 ///
-/// The command `forebay` calls it first thing; a program that is [its own worker](crate::LoaderBuilder::worker_self)
+/// The command `forebay` calls it first thing; a program that is its own worker (`LoaderBuilder::worker_self`)
 /// must do so too, before it starts threads or prints.
 pub fn serve_if_worker() {
     serve_if_worker_with(|_| Ok(()));
@@ -104,7 +104,7 @@ pub fn serve_if_worker_with(register: impl FnOnce(&mut dyn Registrar) -> Result<
 
 /// Refuses to build a loader in a worker process whose program did not call [`serve_if_worker`]. It would
 /// start workers of its own, and each of those again. The loader that started it gets the error.
-pub(crate) fn refuse_nested() -> Result<()> {
+pub fn refuse_nested() -> Result<()> {
     static REFUSED: OnceLock<Option<Error>> = OnceLock::new();
     // A program that a plugin starts in a worker has the variable too, and no connection.
     let refused = || {
