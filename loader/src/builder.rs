@@ -1,16 +1,13 @@
 //! How a graph is to run, said step by step.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use forebay_audit::AuditLog;
 use forebay_core::{BufferMut, Error, Level, Limits, Result};
 use forebay_engine::{
     executor::Executor,
-    host::{Host, OwnMemory, Pool},
-    launch::{Keeps, Launched, Parts, Recipe, Workers, as_size},
-    make::resume_plan,
-    plan::Plan,
-    record::{RecordOwner, Records},
+    host::OwnMemory,
+    prepared::{Prepared, RunFiles, RunSettings, as_size},
+    running::Running,
     stall::{Stall, Watch},
     worker::{WorkerProgram, refuse_nested, sandbox::MEMORY},
 };
@@ -18,12 +15,7 @@ use forebay_graph::{Graph, dealt};
 use forebay_registry::Registry;
 
 use crate::{
-    Loader,
-    ahead::Behind,
-    failure::Failures,
-    folders::with_folders,
-    identity::{Setting, identities},
-    loader::Position,
+    Loader, ahead::Behind, failure::Failures, folders::with_folders, identity::identities, loader::Position,
 };
 
 /// The most bytes that wait between segments, unless set: enough to stay ahead, little beside a model.
@@ -306,14 +298,8 @@ impl LoaderBuilder {
         let ahead = self.ahead.or(graph.run.ahead);
         let limits = self.limits.unwrap_or_else(|| within(budget));
         let ranks = self.ranks.unwrap_or((0, 1));
-        let plan = Plan::new(&graph, registry, executor)?;
         let dealt = if self.ranks.is_some() { dealt(&graph, registry)? } else { Vec::new() };
-        let resume_plan = resume_plan(&graph, registry, &plan, &dealt)?;
-        let setting = Setting { seed, ranks: self.ranks, dealt: &dealt, limits };
-        let (identities, told) = identities(&graph, registry, &setting);
-        let workers =
-            Workers { program: self.worker, timeout: self.timeout, memory: self.memory, arena: None };
-        let mut recipe = Recipe {
+        let mut settings = RunSettings {
             executor,
             seed,
             ranks,
@@ -324,42 +310,28 @@ impl LoaderBuilder {
             checkpoints: self.checkpoints,
             watch: self.watch,
             dealt,
-            identities,
-            workers,
+            identities: BTreeMap::new(),
+            worker_program: self.worker,
+            sample_timeout: self.timeout,
+            sandbox_memory: self.memory,
         };
-        let parts = Parts { graph: &graph, registry, plan: &plan, resume_plan: &resume_plan };
-        let heap = recipe.prepare(parts)?;
-        let ledger = recipe.ledger()?;
-        let host = Host::new(
-            registry.clone(),
-            limits,
-            Pool::with_own(as_size(budget), heap, self.memory_of),
-            ledger,
-        );
+        let (identities, told) = identities(&graph, registry, &settings);
+        settings.identities = identities;
+        let files = RunFiles {
+            audit: self.audit.as_deref(),
+            record: self.record.as_deref(),
+            replay: self.replay.as_deref(),
+        };
+        let prepared = Prepared::new(graph, registry, settings, files, self.memory_of)?;
+        let host = &prepared.host;
         told.into_iter().for_each(|line| host.note(Level::Warning as u32, line));
-        let audit = self.audit.as_deref();
-        let audit = audit.map(|file| AuditLog::open(file, (&graph, registry, &resume_plan), seed, ranks));
-        let audit = audit.transpose()?.map(Arc::new);
-        let files = (self.record.as_deref(), self.replay.as_deref());
-        let records =
-            Records::open(files, &plan, &RecordOwner::new(&resume_plan.words(&graph).graph, seed, ranks))?;
-        let keeps = Keeps { host: &host, audit: audit.as_ref(), records: &records };
-        let launched = recipe.launch(parts, keeps, &[]);
+        let running = Running::start(&prepared, &[]);
         host.keep_home(host.home());
-        let Launched { run, nodes } = launched?;
         Ok(Loader {
-            run,
-            graph,
-            plan,
-            nodes,
+            running: running?,
+            prepared,
             begun: None,
             ran: Duration::ZERO,
-            host,
-            registry: registry.clone(),
-            resume_plan,
-            recipe,
-            audit,
-            records,
             at: Position::default(),
             idle: true,
             pending: false,

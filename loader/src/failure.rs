@@ -30,8 +30,10 @@ impl Loader {
         if count == 0 || self.failures.allowed {
             return None;
         }
-        let first =
-            self.quarantine().into_iter().find(|lost| self.graph.node(&lost.node).is_some_and(defers));
+        let first = self
+            .quarantine()
+            .into_iter()
+            .find(|lost| self.prepared.graph.node(&lost.node).is_some_and(defers));
         let error = first.map_or_else(
             || {
                 Error::new(
@@ -58,7 +60,7 @@ impl Loader {
     /// Takes note of what had failed at the places that a resume begins at, unless it is counted already. Of failures in epochs that are
     /// over, and of those that no place knows, it stays known that there were some.
     pub(crate) fn failed_before(&mut self, snapshot: &Snapshot, origins: &[StartPoint]) {
-        let nodes = self.graph.nodes().iter().zip(origins).zip(&self.resume_plan.nodes);
+        let nodes = self.prepared.graph.nodes().iter().zip(origins).zip(&self.prepared.resume_plan.nodes);
         let lost = nodes.filter(|((node, _), _)| defers(node)).map(|((_, origin), stop)| {
             let place = &origin.checkpoint.place;
             let missing = place.taken.first().zip(place.given.first());
@@ -76,8 +78,8 @@ impl Loader {
 
     /// How many failures this loader saw.
     fn counted(&self) -> u64 {
-        let named = |name: &str| self.graph.node(name).is_some_and(defers);
-        self.nodes.iter().filter(|info| named(&info.node)).map(|info| info.counters.losses()).sum()
+        let named = |name: &str| self.prepared.graph.node(name).is_some_and(defers);
+        self.running.nodes.iter().filter(|info| named(&info.node)).map(|info| info.counters.losses()).sum()
     }
 }
 

@@ -4,23 +4,13 @@ mod stamps;
 
 use std::{collections::BTreeMap, env};
 
-use forebay_core::Limits;
+use forebay_engine::prepared::RunSettings;
 use forebay_graph::{COMMON, Catalog as _, Graph, Node};
 use forebay_registry::{FoundPlugin, Registry};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The option by which a pipe has a seed of its own.
 const SEED: &str = "seed";
-
-/// All but the graph that says which samples there are.
-pub(crate) struct Setting<'a> {
-    pub(crate) seed: u64,
-    /// This rank and how many there are, where there are ranks.
-    pub(crate) ranks: Option<(u32, u32)>,
-    /// Of each node whether it sees one rank's samples.
-    pub(crate) dealt: &'a [bool],
-    pub(crate) limits: Limits,
-}
 
 /// For each node whose pipe asks for it and that has an option, by place: the identity of all that stands before it. Then what
 /// people should know of it.
@@ -42,7 +32,7 @@ pub(crate) struct Setting<'a> {
 pub(crate) fn identities(
     graph: &Graph,
     registry: &Registry,
-    setting: &Setting<'_>,
+    settings: &RunSettings,
 ) -> (BTreeMap<usize, String>, Vec<String>) {
     let asks = |at: &usize| {
         let node = &graph.nodes()[*at];
@@ -50,7 +40,7 @@ pub(crate) fn identities(
         has_options && registry.pipe(&node.pipe).is_some_and(|spec| !spec.identity_option.is_empty())
     };
     let mut told = Vec::new();
-    let identity = |at| (at, identity(graph, at, registry, setting, &mut told));
+    let identity = |at| (at, identity(graph, at, registry, settings, &mut told));
     ((0..graph.nodes().len()).filter(asks).map(identity).collect(), told)
 }
 
@@ -68,7 +58,7 @@ fn identity(
     graph: &Graph,
     at: usize,
     registry: &Registry,
-    setting: &Setting<'_>,
+    settings: &RunSettings,
     told: &mut Vec<String>,
 ) -> String {
     let mut hash = Xxh3::new();
@@ -89,14 +79,14 @@ fn identity(
         }
     }
     let mut add = |text: &str| add_bytes(text.as_bytes());
-    let Setting { seed, ranks, dealt, limits } = setting;
+    let RunSettings { seed, ranks: (rank, world_size), dealt, limits, .. } = settings;
     if above.iter().any(|node| draws(node, registry)) {
         add(&format!("seed {seed}"));
     }
     add(&format!("{} {}", limits.bytes, limits.pixels));
     // Where that is not known, relative paths lead nowhere.
     add(&env::current_dir().unwrap_or_default().to_string_lossy());
-    if let Some((rank, world_size)) = ranks {
+    if !dealt.is_empty() {
         let rank = if dealt.get(at) == Some(&true) { rank.to_string() } else { String::new() };
         add(&format!("{rank}/{world_size}"));
     }

@@ -6,6 +6,7 @@ use forebay_core::{Length, Limits, random::Rng};
 use forebay_engine::{
     host::{Host, Pool},
     plan::Plan,
+    prepared::Prepared,
 };
 use forebay_graph::{Action, Catalog, Class, Graph, Kind, Node, On, PipeSpec, Uids};
 use forebay_queue::ledger::Ledger;
@@ -44,8 +45,8 @@ impl Loader {
     /// [`len`](Self::len) does, so that ranks are known to be even.
     #[must_use]
     pub fn lints(&self, counts: bool) -> Vec<Lint> {
-        let Self { graph, registry, plan, recipe, .. } = self;
-        Look { graph, registry, plan, ranks: recipe.ranks.1, counts, above: above(&graph.edges()) }.all()
+        let Prepared { graph, registry, plan, settings, .. } = &self.prepared;
+        Look { graph, registry, plan, ranks: settings.ranks.1, counts, above: above(&graph.edges()) }.all()
     }
 }
 

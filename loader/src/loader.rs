@@ -6,20 +6,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use forebay_audit::AuditLog;
 use forebay_core::{Error, Length, Result, Sample};
 use forebay_engine::{
-    executor::{Executor, Run},
+    executor::Executor,
     host::{Host, LostSample},
-    launch::Recipe,
     plan::Plan,
-    record::Records,
-    stats::{NodeInfo, Stats},
+    prepared::{Prepared, RunSettings},
+    running::Running,
+    stats::Stats,
 };
 use forebay_graph::{Graph, Node};
 use forebay_guard::maps;
-use forebay_registry::{FoundPlugin, Registry};
-use forebay_snapshot::{self as snapshot, PluginMark, ResumePlan, Snapshot, checkpoint_log::StartPoint};
+use forebay_registry::FoundPlugin;
+use forebay_snapshot::{self as snapshot, PluginMark, Snapshot, checkpoint_log::StartPoint};
 
 use crate::{ahead::Behind, builder::LoaderBuilder, failure::Failures, length::Lengths};
 
@@ -44,18 +43,10 @@ use crate::{ahead::Behind, builder::LoaderBuilder, failure::Failures, length::Le
 /// Dropping it stops all threads and frees all memory; [`finish`](Loader::finish) does the same and
 /// tells when a plugin failed at it.
 pub struct Loader {
-    pub(crate) run: Box<dyn Run>,
-    pub(crate) graph: Graph,
-    pub(crate) plan: Plan,
-    pub(crate) nodes: Vec<NodeInfo>,
+    pub(crate) prepared: Prepared,
+    pub(crate) running: Running,
     pub(crate) begun: Option<Instant>,
     pub(crate) ran: Duration,
-    pub(crate) host: Arc<Host>,
-    pub(crate) registry: Registry,
-    pub(crate) resume_plan: ResumePlan,
-    pub(crate) recipe: Recipe,
-    pub(crate) audit: Option<Arc<AuditLog>>,
-    pub(crate) records: Records,
     pub(crate) at: Position,
     /// Whether no epoch was begun yet.
     pub(crate) idle: bool,
@@ -109,10 +100,10 @@ impl Loader {
     /// The samples of an epoch, from the first; whatever was left of another is dropped.
     pub fn epoch(&mut self, epoch: u64) -> Epoch<'_> {
         let at = Position { epoch, ..Position::default() };
-        if self.run.go_over(epoch) {
+        if self.running.run.go_over(epoch) {
             return self.begin(at);
         }
-        let origins = self.resume_plan.fresh();
+        let origins = self.prepared.resume_plan.fresh();
         self.start(at, &origins, (None, None))
     }
 
@@ -123,21 +114,21 @@ impl Loader {
         origins: &[StartPoint],
         resumed: (Option<u32>, Option<u64>),
     ) -> Epoch<'_> {
-        if let Some(audit) = &self.audit {
+        if let Some(audit) = &self.prepared.audit {
             audit.begin((at.epoch, at.delivered), origins, resumed);
         }
         self.begun = Some(Instant::now());
         // Again where something crashed as the epoch before was broken off.
         loop {
-            if let Some(crashed) = self.run.crashed()
+            if let Some(crashed) = self.running.run.crashed()
                 && let Err(error) = self.relocate(crashed)
             {
                 self.trouble.get_or_insert(error);
                 break;
             }
             let wanted = self.limit.map_or(u64::MAX, |left| at.delivered.saturating_add(left));
-            self.run.start(at.epoch, origins, wanted);
-            if self.run.crashed().is_none() {
+            self.running.run.start(at.epoch, origins, wanted);
+            if self.running.run.crashed().is_none() {
                 break;
             }
         }
@@ -149,17 +140,17 @@ impl Loader {
         self.begun.get_or_insert_with(Instant::now);
         (self.at, self.idle) = (at, false);
         self.behind.begin(at.delivered);
-        self.resume_plan.settle();
+        self.prepared.resume_plan.settle();
         let next = at.epoch.saturating_add(1);
         // An audit puts what is written between two starts down to the first of them.
         // A record must not hold the order of an epoch that nobody reads.
         // Who reads no more than so many samples may not come to another epoch.
         if next < self.epochs
             && self.limit.is_none()
-            && self.audit.is_none()
-            && self.records.written.is_none()
+            && self.prepared.audit.is_none()
+            && self.prepared.records.written.is_none()
         {
-            self.run.prepare(next, self.resume_plan.fresh());
+            self.running.run.prepare(next, self.prepared.resume_plan.fresh());
         }
         Epoch { loader: self }
     }
@@ -181,18 +172,29 @@ impl Loader {
         // Pipes may remember what was read of it.
         maps::error_after(self.cut).map_or(Ok(()), Err)?;
         let Position { epoch, delivered, ended, .. } = at;
-        let locate =
-            || if ended { self.resume_plan.fresh() } else { self.resume_plan.origins(epoch, delivered) };
-        let (number, origins) = match &self.audit {
+        let locate = || {
+            if ended {
+                self.prepared.resume_plan.fresh()
+            } else {
+                self.prepared.resume_plan.origins(epoch, delivered)
+            }
+        };
+        let (number, origins) = match &self.prepared.audit {
             Some(audit) => audit.snapshot(locate),
             None => (None, locate()),
         };
         // What is before the checkpoints it is made of must not be lost with this process.
         self.flush()?;
         let at = (epoch, delivered, ended);
-        let words = self.resume_plan.words(&self.graph);
-        let mut snapshot =
-            snapshot::assemble(self.recipe.seed, at, self.recipe.ranks, words, self.plugins_used()?, origins);
+        let words = self.prepared.resume_plan.words(&self.prepared.graph);
+        let mut snapshot = snapshot::assemble(
+            self.prepared.settings.seed,
+            at,
+            self.prepared.settings.ranks,
+            words,
+            self.plugins_used()?,
+            origins,
+        );
         (snapshot.audit, snapshot.failed) = (number, self.failed());
         Ok(snapshot)
     }
@@ -248,9 +250,9 @@ impl Loader {
         if snapshot.ended {
             return Ok(self.epoch(snapshot.epoch + 1));
         }
-        if let Some(recorded) = &self.records.followed {
+        if let Some(recorded) = &self.prepared.records.followed {
             let mut begin =
-                self.graph.nodes().iter().zip(&origins).filter(|(_, origin)| origin.order.is_some());
+                self.prepared.graph.nodes().iter().zip(&origins).filter(|(_, origin)| origin.order.is_some());
             begin.try_for_each(|(node, origin)| recorded.check(&node.name, snapshot.epoch, origin))?;
         }
         let at = Position { epoch: snapshot.epoch, delivered: snapshot.delivered, ..Position::default() };
@@ -259,14 +261,15 @@ impl Loader {
 
     /// Where each node goes on, if the snapshot is one of this graph.
     fn check(&self, snapshot: &Snapshot, allowed: &[String]) -> Result<Vec<StartPoint>> {
-        let plugins = self.registry.plugins().iter().map(|record| (record.manifest().name.clone(), record));
+        let plugins =
+            self.prepared.registry.plugins().iter().map(|record| (record.manifest().name.clone(), record));
         let now = snapshot::Now {
-            graph: &self.graph,
-            resume_plan: &self.resume_plan,
-            registry: &self.registry,
+            graph: &self.prepared.graph,
+            resume_plan: &self.prepared.resume_plan,
+            registry: &self.prepared.registry,
             plugins: &plugins.collect(),
-            seed: self.recipe.seed,
-            ranks: self.recipe.ranks,
+            seed: self.prepared.settings.seed,
+            ranks: self.prepared.settings.ranks,
             allowed,
         };
         let origins = snapshot::origins(snapshot, &now)?;
@@ -274,15 +277,15 @@ impl Loader {
             let again: u64 = node.skip.iter().sum();
             if again > 0 {
                 let name = &node.name;
-                self.host.note(2, format!("node {name} was changed, and {again} samples before this place are counted as it gives them now"));
+                self.prepared.host.note(2, format!("node {name} was changed, and {again} samples before this place are counted as it gives them now"));
             }
         }
-        let is_map = |name: &str| self.nodes.iter().any(|node| node.node == name && node.parallel);
+        let is_map = |name: &str| self.running.nodes.iter().any(|node| node.node == name && node.parallel);
         for node in snapshot.nodes.iter().filter(|node| node.state.is_none() && !is_map(&node.name)) {
             let again: u64 = node.skip.iter().sum();
             if again > 0 {
                 let name = &node.name;
-                self.host.note(
+                self.prepared.host.note(
                     3,
                     format!("node {name} does not save its position: {again} samples are made again"),
                 );
@@ -294,32 +297,33 @@ impl Loader {
     /// The plugins that serve the graph, or served a sample so far.
     fn plugins_used(&self) -> Result<BTreeMap<String, PluginMark>> {
         let serves = |record: &FoundPlugin| {
-            let of =
-                |node: &Node| self.registry.plugin_of(&node.pipe).is_some_and(|of| std::ptr::eq(of, record));
-            self.graph.nodes().iter().any(of)
+            let of = |node: &Node| {
+                self.prepared.registry.plugin_of(&node.pipe).is_some_and(|of| std::ptr::eq(of, record))
+            };
+            self.prepared.graph.nodes().iter().any(of)
         };
-        let elsewhere = self.host.plugins_elsewhere();
+        let elsewhere = self.prepared.host.plugins_elsewhere();
         let used = |record: &FoundPlugin| record.is_loaded() || elsewhere.contains(&record.manifest().name);
-        let records = self.registry.plugins().iter().filter(|record| used(record) || serves(record));
+        let records = self.prepared.registry.plugins().iter().filter(|record| used(record) || serves(record));
         records.map(|record| Ok((record.manifest().name.clone(), PluginMark::of(record)?))).collect()
     }
 
     /// The graph as it runs, with every option under its name.
     #[must_use]
     pub fn graph(&self) -> &Graph {
-        &self.graph
+        &self.prepared.graph
     }
 
     /// How the graph is cut.
     #[must_use]
     pub fn plan(&self) -> &Plan {
-        &self.plan
+        &self.prepared.plan
     }
 
     /// Where it runs.
     #[must_use]
     pub fn executor(&self) -> Executor {
-        self.recipe.executor
+        self.prepared.settings.executor
     }
 
     /// How many samples an epoch has, of batches so many, and of a rank its share; none where that depends on what is in the samples, or has no end.
@@ -341,51 +345,57 @@ impl Loader {
     /// # Errors
     /// Those of sources that count.
     pub fn len(&self) -> Result<Option<u64>> {
-        let Recipe { seed, ranks, .. } = self.recipe;
-        let lengths = Lengths { graph: &self.graph, registry: &self.registry, host: &self.host, seed, ranks };
+        let RunSettings { seed, ranks, .. } = self.prepared.settings;
+        let lengths = Lengths {
+            graph: &self.prepared.graph,
+            registry: &self.prepared.registry,
+            host: &self.prepared.host,
+            seed,
+            ranks,
+        };
         let each = lengths.all()?;
-        Ok(each[self.resume_plan.output.0].and_then(Length::count))
+        Ok(each[self.prepared.resume_plan.output.0].and_then(Length::count))
     }
 
     /// How many samples a node took that sees them in order, in this process.
     pub(crate) fn taken_by(&self, node: &str) -> u64 {
-        self.nodes.iter().filter(|info| info.node == node).map(|info| info.counters.taken()).sum()
+        self.running.nodes.iter().filter(|info| info.node == node).map(|info| info.counters.taken()).sum()
     }
 
     /// What each node did so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let current = self.begun.map_or(Duration::ZERO, |begun| begun.elapsed());
-        let nodes = self.nodes.iter().map(|node| node.read(&self.host)).collect();
-        let mut stats = Stats::new(nodes, self.host.memory());
-        stats.threads = self.run.threads();
+        let nodes = self.running.nodes.iter().map(|node| node.read(&self.prepared.host)).collect();
+        let mut stats = Stats::new(nodes, self.prepared.host.memory());
+        stats.threads = self.running.run.threads();
         stats.seconds = (self.ran + current).as_secs_f64();
-        stats.consumer_wait = (self.waited + self.run.waited()).as_secs_f64();
+        stats.consumer_wait = (self.waited + self.running.run.waited()).as_secs_f64();
         stats
     }
 
     /// The lines that plugins logged since the last time: level (1 error to 4 detail) and text.
     pub fn take_log(&self) -> Vec<(u32, String)> {
-        self.host.take_log()
+        self.prepared.host.take_log()
     }
 
     /// The samples that were left out by `on_error = "quarantine"` or `"fail_at_end"` since the loader was built, in the order of the data
     /// wherever one thread gives them; at most 10,000.
     #[must_use]
     pub fn quarantine(&self) -> Vec<LostSample> {
-        self.host.lost()
+        self.prepared.host.lost()
     }
 
     /// The ids of the worker processes that live now; one that dies is replaced.
     #[must_use]
     pub fn worker_processes(&self) -> Vec<u32> {
-        self.run.processes()
+        self.running.run.processes()
     }
 
     /// Something that stops this loader from another thread.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
-        Stopper(Arc::clone(&self.host))
+        Stopper(Arc::clone(&self.prepared.host))
     }
 
     /// Stops, frees every pipe, and tells when a plugin failed at that.
@@ -395,17 +405,17 @@ impl Loader {
     /// cut short while it was mapped; otherwise the [`failure`](Loader::failure) that no epoch ended with.
     pub fn finish(mut self) -> Result<()> {
         let failed = self.untold();
-        self.host.cancel();
+        self.prepared.host.cancel();
         let flushed = self.flush();
-        let ended = self.run.finish();
+        let ended = self.running.run.finish();
         let cut = maps::error_after(self.cut).filter(|_| !self.at.failed);
         cut.map_or(ended, Err).and(flushed).and(failed.map_or(Ok(()), Err))
     }
 
     /// Puts what was written of the run into its files.
     fn flush(&self) -> Result<()> {
-        self.records.written.as_ref().map_or(Ok(()), |file| file.flush())?;
-        self.audit.as_ref().map_or(Ok(()), |audit| audit.flush())
+        self.prepared.records.written.as_ref().map_or(Ok(()), |file| file.flush())?;
+        self.prepared.audit.as_ref().map_or(Ok(()), |audit| audit.flush())
     }
 
     pub(crate) fn pause_clock(&mut self) {

@@ -82,11 +82,11 @@ impl Loader {
         if next.is_ready() {
             return next;
         }
-        self.run.wake(Some(cx.waker().clone()));
+        self.running.run.wake(Some(cx.waker().clone()));
         // It may have come before that.
         let next = self.try_next();
         if next.is_ready() {
-            self.run.wake(None);
+            self.running.run.wake(None);
         }
         next
     }
@@ -94,8 +94,8 @@ impl Loader {
     /// The next sample of the run, past workers that die.
     fn run_next(&mut self, until: Option<Instant>) -> Option<Result<Sample>> {
         loop {
-            let next = self.run.next(until);
-            let Some(death) = self.run.take_death() else { return next };
+            let next = self.running.run.next(until);
+            let Some(death) = self.running.run.take_death() else { return next };
             if let Err(error) = self.recover(death) {
                 return Some(Err(error));
             }
@@ -117,12 +117,14 @@ impl Loader {
             self.begun = Some(Instant::now()); // An epoch that was dropped goes on.
         }
         let mut next = self.run_next(until);
-        if next.is_none() && self.run.is_pending() {
+        if next.is_none() && self.running.run.is_pending() {
             self.pending = true;
             return None;
         }
-        let of_audit = self.audit.as_ref().and_then(|audit| audit.take_error());
-        if let Some(error) = self.records.written.as_ref().and_then(|file| file.take_error()).or(of_audit) {
+        let of_audit = self.prepared.audit.as_ref().and_then(|audit| audit.take_error());
+        if let Some(error) =
+            self.prepared.records.written.as_ref().and_then(|file| file.take_error()).or(of_audit)
+        {
             next = Some(Err(error));
         }
         if let Some(error) = maps::error_after(self.cut) {
@@ -134,7 +136,7 @@ impl Loader {
                 self.at.delivered += 1;
                 self.limit = self.limit.map(|left| left.saturating_sub(1));
                 self.deaths = 0;
-                if let Some(audit) = &self.audit {
+                if let Some(audit) = &self.prepared.audit {
                     audit.delivered(sample.uid());
                 }
             }
@@ -143,8 +145,8 @@ impl Loader {
                 self.pause_clock();
             }
             None => {
-                let ends = !self.at.failed && !self.host.is_cancelled();
-                if let Some(audit) = self.audit.as_ref().filter(|_| ends) {
+                let ends = !self.at.failed && !self.prepared.host.is_cancelled();
+                if let Some(audit) = self.prepared.audit.as_ref().filter(|_| ends) {
                     audit.ended(self.at.delivered);
                 }
                 self.at.ended |= ends;
@@ -153,8 +155,8 @@ impl Loader {
                 next = if ends { self.untold().map(Err) } else { None };
             }
         }
-        if self.host.take_trim() {
-            self.resume_plan.trim(self.at.epoch, self.behind.least(self.at.delivered));
+        if self.prepared.host.take_trim() {
+            self.prepared.resume_plan.trim(self.at.epoch, self.behind.least(self.at.delivered));
         }
         next
     }

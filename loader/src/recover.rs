@@ -5,10 +5,8 @@ use std::time::Instant;
 use forebay_core::{Error, Result};
 use forebay_engine::{
     executor::{CrashedSegment, Death},
-    launch::{Keeps, Parts},
-    plan::Plan,
+    running::Running,
 };
-use forebay_graph::On;
 use forebay_snapshot::Snapshot;
 
 use crate::Loader;
@@ -20,8 +18,8 @@ const PATIENCE: usize = 15;
 impl Loader {
     /// Goes on after the death of a worker that had state: as after a snapshot, from where the consumer is.
     pub(crate) fn recover(&mut self, death: Death) -> Result<()> {
-        if let Some(crashed) = self.run.crashed() {
-            let _watched = self.run.watched();
+        if let Some(crashed) = self.running.run.crashed() {
+            let _watched = self.running.run.watched();
             self.pause_clock();
             let (behind, snapshot) = (self.places_behind()?, self.snapshot()?);
             self.relocate(crashed)?;
@@ -42,29 +40,31 @@ impl Loader {
 
     /// Goes on from a snapshot within the epoch that it was taken in.
     fn go_on(&mut self, snapshot: &Snapshot, behind: Vec<Snapshot>) -> Result<()> {
-        self.host.expect_losses_again();
+        self.prepared.host.expect_losses_again();
         let resumed = self.resume(snapshot).map(drop);
         self.keep_behind(behind);
         match &resumed {
             Ok(()) => self.begun = Some(Instant::now()),
-            Err(_) => self.host.start(), // What comes next is no epoch that went on.
+            Err(_) => self.prepared.host.start(), // What comes next is no epoch that went on.
         }
         resumed
     }
 
     /// Has what crashed run in worker processes, and says so: another run takes the place of this one, and waits for its start.
     pub(crate) fn relocate(&mut self, CrashedSegment { segment, error }: CrashedSegment) -> Result<()> {
-        let _watched = self.run.watched();
-        let movable = self.recipe.movable(self.parts(), &self.plan.segments[segment]);
-        let names: Vec<_> = movable.iter().map(|&at| self.graph.nodes()[at].name.as_str()).collect();
+        let _watched = self.running.run.watched();
+        let movable = self.prepared.movable(segment);
+        let names: Vec<_> = movable.iter().map(|&at| self.prepared.graph.nodes()[at].name.as_str()).collect();
         let error = error.context("pipe", names.join(" | "));
-        let plugins = movable.iter().filter_map(|&at| self.registry.plugin_of(&self.graph.nodes()[at].pipe));
+        let plugins = movable
+            .iter()
+            .filter_map(|&at| self.prepared.registry.plugin_of(&self.prepared.graph.nodes()[at].pipe));
         let mut plugins: Vec<_> =
             plugins.map(|record| format!("{} in {}", record.label(), record.file())).collect();
         plugins.dedup();
         let error = error.context("plugin", plugins.join(", "));
         let note = format!("{error}\n  next: it runs in worker processes from here on, which may crash");
-        self.host.note(2, note);
+        self.prepared.host.note(2, note);
         self.launch_again(&movable).map_err(|why| {
             let message =
                 format!("{}, and cannot go on in worker processes: {}", error.message(), why.message());
@@ -75,26 +75,12 @@ impl Loader {
 
     /// Has these nodes run in worker processes.
     fn launch_again(&mut self, moved: &[usize]) -> Result<()> {
-        let retired = self.run.retire();
-        for &at in moved {
-            self.graph.move_node(at, On::Process);
-        }
+        let retired = self.running.run.retire();
+        self.prepared.move_to_workers(moved)?;
         retired?;
-        let plan = Plan::new(&self.graph, &self.registry, self.recipe.executor)?;
-        let keeps = Keeps { host: &self.host, audit: self.audit.as_ref(), records: &self.records };
-        let parts = Parts { plan: &plan, ..self.parts() };
-        let launched = self.recipe.launch(parts, keeps, &self.nodes)?;
-        self.waited += self.run.waited();
-        (self.run, self.nodes, self.plan) = (launched.run, launched.nodes, plan);
+        let running = Running::start(&self.prepared, &self.running.nodes)?;
+        self.waited += self.running.run.waited();
+        self.running = running;
         Ok(())
-    }
-
-    fn parts(&self) -> Parts<'_> {
-        Parts {
-            graph: &self.graph,
-            registry: &self.registry,
-            plan: &self.plan,
-            resume_plan: &self.resume_plan,
-        }
     }
 }

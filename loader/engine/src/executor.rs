@@ -208,10 +208,16 @@ pub trait Run: Send {
     }
 
     /// Stops, and frees every pipe, so that another run may take the place of this one; what they have in common lives on.
+    ///
+    /// # Errors
+    /// The first of a plugin that failed at it.
     fn retire(&mut self) -> Result<()> {
         self.finish()
     }
 
-    /// Stops, and frees every pipe; gives the first error of that.
+    /// Stops, and frees every pipe.
+    ///
+    /// # Errors
+    /// The first of a plugin that failed at it.
     fn finish(&mut self) -> Result<()>;
 }

@@ -167,6 +167,7 @@ impl Host {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(waker);
     }
 
+    /// Whether the run was stopped.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
@@ -245,6 +246,7 @@ impl Host {
         std::mem::take(&mut *self.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Adds a line to the log, at a plugin's level: 1 for an error to 4 for a detail.
     pub fn note(&self, level: u32, line: String) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         if log.len() < LOG {

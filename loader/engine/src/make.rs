@@ -1,12 +1,8 @@
 //! Makes the nodes of a graph: each pipe by its plugin, with all that runs it.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::sync::{Arc, OnceLock};
 
-use forebay_audit::{AuditLog, Tap};
+use forebay_audit::Tap;
 use forebay_core::{Error, Result, sampling::COUNTS};
 use forebay_graph::{Catalog, Class, Graph, Node, On, PipeSpec, above};
 use forebay_registry::{IsolationLevel, Registry, handles::PipeHandle};
@@ -20,44 +16,23 @@ use forebay_snapshot::{
 
 use crate::{
     executor::{Blame, Body, Chain, ChunkSize, HandoffOrder, Link, Parallel},
-    host::{Destination, Host, NodeContext, Stacker},
+    host::{Destination, NodeContext, Stacker},
     plan::{Plan, Segment, replaces},
-    record::Records,
+    prepared::{Prepared, as_size},
     stats::{Counters, NodeInfo},
 };
 
-/// Makes the nodes of a graph.
-pub(crate) struct Maker<'a> {
-    pub(crate) graph: &'a Graph,
-    pub(crate) registry: &'a Registry,
-    pub(crate) host: &'a Arc<Host>,
-    pub(crate) seed: u64,
-    pub(crate) ranks: (u32, u32),
-    /// What nodes read, by place, for those whose pipes ask.
-    pub(crate) identities: &'a BTreeMap<usize, String>,
-    /// Pins the chunk size.
-    pub(crate) chunk: Option<usize>,
-    /// The most samples that wait on an edge.
-    pub(crate) ahead: usize,
-    /// The most bytes of one batch's output memory.
-    pub(crate) most: usize,
-    /// How often nodes with state leave checkpoints.
-    pub(crate) checkpoints: Duration,
-    pub(crate) resume_plan: &'a ResumePlan,
-    /// Where unordered segments write in which order they gave, and where they read in which they are to.
-    pub(crate) records: &'a Records,
-    /// Where nodes leave word of what they take and give.
-    pub(crate) audit: Option<&'a Arc<AuditLog>>,
-    /// The nodes as they ran before, whose work counts on; empty at first.
-    pub(crate) known: &'a [NodeInfo],
-    /// By place in the graph; filled on the way.
-    pub(crate) nodes: Vec<Option<NodeInfo>>,
-}
-
-impl Maker<'_> {
-    /// Makes the nodes of a segment.
-    pub(crate) fn body(&mut self, segment: &Segment) -> Result<Body> {
-        let mut links = segment.nodes.iter().map(|&at| self.link(at)).collect::<Result<Vec<_>>>()?;
+impl Prepared {
+    /// Makes the nodes of a segment, and notes each in `made`, by its place in the graph. `known` are the nodes as they ran before, whose work
+    /// counts on.
+    pub(crate) fn body(
+        &self,
+        segment: &Segment,
+        known: &[NodeInfo],
+        made: &mut [Option<NodeInfo>],
+    ) -> Result<Body> {
+        let mut links =
+            segment.nodes.iter().map(|&at| self.link(at, known, made)).collect::<Result<Vec<_>>>()?;
         if !segment.parallel {
             let chain = Chain::new(links, segment.takes.clone(), segment.inputs.len(), segment.outputs.len());
             return Ok(Body::Serial(Box::new(chain)));
@@ -65,7 +40,8 @@ impl Maker<'_> {
         for (link, &at) in links.iter_mut().zip(&segment.nodes) {
             // In which batch a sample of an unordered segment comes, or one of a flat map, is not known while it is made.
             let size = self.stacked_by(at).filter(|_| !segment.unordered && !link.expands);
-            link.destination = size.map(|size| Destination::Batch(Stacker::new(size, self.most)));
+            link.destination =
+                size.map(|size| Destination::Batch(Stacker::new(size, as_size(self.settings.limits.bytes))));
         }
         let (maps, ordered) = Parallel::new(links, self.handoff_order(segment));
         Ok(Body::Parallel(maps, Box::new(ordered)))
@@ -76,7 +52,7 @@ impl Maker<'_> {
         let &first = segment.nodes.first()?;
         let handoff_log = self.resume_plan.nodes[first].handoff_log.as_ref()?;
         let name = &self.graph.nodes()[first].name;
-        Some(Box::new(HandoffOrder::new((first, name), handoff_log, self.records)))
+        Some(Box::new(HandoffOrder::new((first, name), handoff_log, &self.records)))
     }
 
     /// How many samples the only reader of a node stacks into one, if it does.
@@ -88,9 +64,10 @@ impl Maker<'_> {
         reader.options.get(&spec.stacks)?.as_u64().filter(|&size| size > 1)
     }
 
-    fn link(&mut self, at: usize) -> Result<Link> {
+    fn link(&self, at: usize, known: &[NodeInfo], made: &mut [Option<NodeInfo>]) -> Result<Link> {
+        let settings = &self.settings;
         let node: &Node = &self.graph.nodes()[at];
-        let spec = spec(self.registry, node)?;
+        let spec = spec(&self.registry, node)?;
         let (plugin, file) = match self.registry.plugin_of(&node.pipe) {
             Some(record) => (record.label(), record.file()),
             None => ("this program".to_owned(), "a closure".to_owned()),
@@ -103,11 +80,11 @@ impl Maker<'_> {
             _ => self.registry.make_pipe(&node.pipe, &options).map_err(|error| blame.on(error))?,
         };
         pipe.rename(&node.name);
-        let known = self.known.iter().find(|known| known.node == node.name);
+        let known = known.iter().find(|known| known.node == node.name);
         let counters =
             known.map_or_else(|| Arc::new(Counters::default()), |known| Arc::clone(&known.counters));
         let unit = spec.unit().unwrap_or(("sample", "samples"));
-        self.nodes[at] = Some(NodeInfo {
+        made[at] = Some(NodeInfo {
             node: node.name.clone(),
             pipe: node.pipe.clone(),
             plugin,
@@ -131,18 +108,18 @@ impl Maker<'_> {
             stacks: !spec.stacks.is_empty(),
             expands: spec.expands(),
             even: spec.is_even(),
-            cx: NodeContext::new(self.host, &node.name, self.seed, self.ranks, stop.kept)
+            cx: NodeContext::new(&self.host, &node.name, settings.seed, settings.ranks, stop.kept)
                 .with_decoders(self.registry.tuned(node, spec)),
             destination: None,
             counters,
             blame,
             on_error: node.on_error(),
-            chunk_size: ChunkSize::new(if exact { Some(1) } else { self.chunk }).within(self.ahead),
+            chunk_size: ChunkSize::new(if exact { Some(1) } else { settings.chunk }).within(settings.ahead),
             wanted: u64::MAX,
             deferred: None,
             place: origin.checkpoint.place,
             checkpoint_log: Arc::clone(&stop.checkpoint_log),
-            pace: if exact { Pace::exact(self.checkpoints) } else { Pace::new(self.checkpoints) },
+            pace: if exact { Pace::exact(settings.checkpoints) } else { Pace::new(settings.checkpoints) },
             skip: origin.skip,
             lenient: false,
             owed: Vec::new(),
@@ -160,13 +137,13 @@ impl Maker<'_> {
     fn options(&self, at: usize, spec: &PipeSpec) -> (Option<Tap>, String) {
         let node = &self.graph.nodes()[at];
         let given = node.options.get(&spec.uids_option).and_then(|field| field.as_str());
-        let tap = self.audit.map(|log| Tap::new(log, at, given));
+        let tap = self.audit.as_ref().map(|log| Tap::new(log, at, given));
         let field = tap.as_ref().and_then(Tap::field).map(serde_json::Value::from);
         let field = field.as_ref().map(|field| (spec.uids_option.as_str(), field));
         let given =
             node.options.get(&spec.identity_option).and_then(|given| given.as_str()).unwrap_or_default();
         let identity =
-            self.identities.get(&at).map(|known| serde_json::Value::from(format!("{known}{given}")));
+            self.settings.identities.get(&at).map(|known| serde_json::Value::from(format!("{known}{given}")));
         let identity = identity.as_ref().map(|known| (spec.identity_option.as_str(), known));
         let options = node.own_options(spec, field.into_iter().chain(identity));
         (tap, options)
@@ -175,7 +152,12 @@ impl Maker<'_> {
 
 /// The nodes of a checked graph as a snapshot walks them.
 /// `dealt` says of each node whether it sees one rank's samples; empty when there are no ranks.
-pub fn resume_plan(graph: &Graph, registry: &Registry, plan: &Plan, dealt: &[bool]) -> Result<ResumePlan> {
+pub(crate) fn resume_plan(
+    graph: &Graph,
+    registry: &Registry,
+    plan: &Plan,
+    dealt: &[bool],
+) -> Result<ResumePlan> {
     let nodes = graph.nodes();
     let place = |name: &str| nodes.iter().position(|node| node.name == name);
     let kept = kept(graph, registry)?;

@@ -8,7 +8,7 @@ mod check;
 
 use forebay_core::{Error, Result};
 use forebay_graph::{Action, Catalog, Graph, Node, On, PipeSpec};
-use forebay_registry::Registry;
+use forebay_registry::{IsolationLevel, Registry};
 use serde::Serialize;
 
 use crate::{Executor, takes::Takes};
@@ -51,6 +51,12 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// Its nodes that move to worker processes when it crashes.
+    pub(crate) fn movable(&self, graph: &Graph, registry: &Registry) -> Vec<usize> {
+        let moves = |at: &usize| registry.level_of(&graph.nodes()[*at]) == IsolationLevel::OnCrash;
+        self.nodes.iter().copied().filter(moves).collect()
+    }
+
     /// Whether a node may run with these: what follows a node on a thread of its own runs there too, unless told otherwise or
     /// best in a process.
     ///

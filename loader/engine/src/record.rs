@@ -35,7 +35,7 @@ pub struct Records {
     pub followed: Option<Arc<Recorded>>,
 }
 
-/// RecordOwner order a record has.
+/// Whose order a record has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordOwner {
@@ -169,6 +169,9 @@ impl Recording {
     }
 
     /// Puts all that happened into the file.
+    ///
+    /// # Errors
+    /// `Io`.
     pub fn flush(&self) -> Result<()> {
         let mut out = self.out();
         for line in std::mem::take(&mut out.lines).into_values() {
@@ -225,6 +228,9 @@ impl Recorded {
     }
 
     /// Refuses a place that the run of this record never was at.
+    ///
+    /// # Errors
+    /// `Invalid`, with what differs.
     pub fn check(&self, map: &str, epoch: u64, origin: &StartPoint) -> Result<()> {
         let (place, nothing) = (&origin.checkpoint.place, MapOrder::default());
         let order = origin.order.as_ref().unwrap_or(&nothing);

@@ -80,7 +80,9 @@ impl fmt::Display for AtWork {
 /// Whom to tell of a stall, and after how long.
 #[derive(Clone)]
 pub struct Watch {
+    /// How long nothing may come.
     pub after: Duration,
+    /// What is called then: on the thread that waits, or beside it where that runs the pipes itself.
     pub tell: Arc<dyn Fn(&Stall) + Send + Sync>,
 }
 

@@ -37,6 +37,7 @@ impl Counters {
         self.taken.fetch_add(samples, Ordering::Relaxed);
     }
 
+    /// Samples that it took.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
@@ -164,17 +165,21 @@ impl Stats {
 
 /// The names that go with a node's counters.
 pub struct NodeInfo {
+    /// Its name in the graph.
     pub node: String,
     pub(crate) pipe: String,
     pub(crate) plugin: String,
     pub(crate) file: String,
+    /// Whether several chunks are worked on at once.
     pub parallel: bool,
     /// What one of those it gives is called, and several.
     pub(crate) unit: (String, String),
+    /// What those who run it add to.
     pub counters: Arc<Counters>,
 }
 
 impl NodeInfo {
+    /// What the node did so far.
     pub fn read(&self, host: &Host) -> NodeStats {
         let seconds = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64 * 1e-9;
         let counters = &self.counters;

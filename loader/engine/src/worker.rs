@@ -32,19 +32,19 @@ use crate::{
     Executor,
     executor::{Body, Chain, Lost, Mapped, Parallel},
     host::{Destination, Host, Lent},
-    launch::{Parts, Recipe},
-    make::{Maker, resume_plan},
+    make::resume_plan,
     plan::Plan,
+    prepared::{Prepared, RunSettings},
     record::Records,
 };
 
 /// What workers are told of a checked graph: those that have maps, or one that has a serial segment to itself.
-pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, dedicated: Option<DedicatedSetup>) -> Result<Setup> {
-    let Parts { graph, registry, plan, .. } = parts;
+pub(crate) fn setup(prepared: &Prepared, dedicated: Option<DedicatedSetup>) -> Result<Setup> {
+    let Prepared { graph, registry, plan, settings, .. } = prepared;
     let plugins: Vec<_> = registry.plugins().iter().filter_map(|record| record.stamp().cloned()).collect();
     let sandboxed = plan.is_sandboxed(dedicated.as_ref().map(|dedicated| dedicated.segment));
     let files = plugins.iter().map(forebay_registry::Stamp::file);
-    let sandbox = sandboxed.then(|| Sandbox::new(graph, files, recipe.workers.memory));
+    let sandbox = sandboxed.then(|| Sandbox::new(graph, files, settings.sandbox_memory));
     let own = |node: &Node, spec: &PipeSpec| match &dedicated {
         None => spec.is_parallel(),
         Some(DedicatedSetup { segment, .. }) => {
@@ -64,18 +64,22 @@ pub(crate) fn setup(parts: Parts<'_>, recipe: &Recipe, dedicated: Option<Dedicat
         sandbox: sandbox.transpose()?,
         graph: graph.with_options(needed).to_json()?,
         // How many there are says nothing about how a graph is cut.
-        executor: if matches!(recipe.executor, Executor::Processes(_)) { "processes:1" } else { "threads:1" }
-            .to_owned(),
+        executor: if matches!(settings.executor, Executor::Processes(_)) {
+            "processes:1"
+        } else {
+            "threads:1"
+        }
+        .to_owned(),
         plugins,
         linked: registry.linked_in_workers(),
         trust: registry.trust().clone(),
         priorities: registry.ranks().to_vec(),
         claims: registry.claims().to_vec(),
         own: registry.own_pipes(graph),
-        seed: recipe.seed,
-        ranks: recipe.ranks,
-        limits: (recipe.limits.bytes, recipe.limits.pixels),
-        identities: recipe.identities.clone(),
+        seed: settings.seed,
+        ranks: settings.ranks,
+        limits: (settings.limits.bytes, settings.limits.pixels),
+        identities: settings.identities.clone(),
     })
 }
 
@@ -104,6 +108,9 @@ pub fn serve_if_worker_with(register: impl FnOnce(&mut dyn Registrar) -> Result<
 
 /// Refuses to build a loader in a worker process whose program did not call [`serve_if_worker`]. It would
 /// start workers of its own, and each of those again. The loader that started it gets the error.
+///
+/// # Errors
+/// `Invalid` there.
 pub fn refuse_nested() -> Result<()> {
     static REFUSED: OnceLock<Option<Error>> = OnceLock::new();
     // A program that a plugin starts in a worker has the variable too, and no connection.
@@ -158,7 +165,7 @@ fn serve(who: &str, register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> 
 
 /// Works on chunks of maps.
 fn serve_maps(mut worker: WorkerPipes, mut connection: Connection) -> Result<()> {
-    let host = Arc::clone(&worker.host);
+    let host = Arc::clone(&worker.prepared.host);
     let seat = host.ledger().seat_of_worker(host.worker.0 as usize);
     while let Some(message) = heard(connection.receiver.recv())? {
         let Message { head, chunk } = message;
@@ -198,17 +205,11 @@ fn tell(connection: &mut Connection, reply: &Reply) -> Result<()> {
 
 /// A worker's pipes.
 struct WorkerPipes {
-    graph: Graph,
-    registry: Registry,
-    plan: Plan,
-    host: Arc<Host>,
-    setup: Setup,
+    prepared: Prepared,
     /// Those of maps.
     segments: BTreeMap<usize, WorkerSegment>,
     /// The serial one that is its own.
     chain: Option<Box<Chain>>,
-    /// Where its nodes leave word for an audit.
-    audit: Option<Arc<AuditLog>>,
     /// How many plugins the loader was told are loaded.
     loaded: usize,
 }
@@ -248,6 +249,41 @@ fn registry_of(setup: &Setup, register: impl FnOnce(&mut dyn Registrar) -> Resul
     Ok(registry.claiming(setup.claims.clone()).knowing(&setup.own))
 }
 
+/// What a worker makes its pipes with.
+fn prepared(setup: &Setup, registry: Registry, connection: &Connection, who: (u32, u32)) -> Result<Prepared> {
+    let graph = Graph::from_json(&setup.graph)?;
+    let dedicated = setup.dedicated.as_ref();
+    let settings = RunSettings {
+        executor: setup.executor.parse()?,
+        seed: setup.seed,
+        ranks: setup.ranks,
+        budget: 0,
+        ahead: dedicated.map_or(usize::MAX, |dedicated| dedicated.ahead),
+        limits: setup.limits(),
+        chunk: dedicated.and_then(|dedicated| dedicated.chunk),
+        checkpoints: dedicated.map_or(Duration::MAX, |dedicated| dedicated.checkpoints),
+        watch: None,
+        dealt: dedicated.map_or_else(Vec::new, |dedicated| dedicated.dealt.clone()),
+        identities: setup.identities.clone(),
+        worker_program: None,
+        sample_timeout: None,
+        sandbox_memory: 0,
+    };
+    let plan = Plan::new(&graph, &registry, settings.executor)?;
+    let resume_plan = resume_plan(&graph, &registry, &plan, &settings.dealt)?;
+    let ledger = match setup.ledger {
+        Some(place) => Ledger::attach(&connection.arena, place)?,
+        None => Ledger::nobody(),
+    };
+    let memory = (connection.heap.clone(), ledger);
+    let host = Host::for_worker(registry.clone(), settings.limits, memory, who);
+    let audited = dedicated.is_some_and(|dedicated| dedicated.audited);
+    let audit = audited.then(|| AuditLog::elsewhere((&graph, &registry, &resume_plan)));
+    let audit = audit.transpose()?.map(Arc::new);
+    let records = Records::default();
+    Ok(Prepared { graph, registry, plan, resume_plan, settings, host, audit, records, arena: None })
+}
+
 /// The maps of one segment, and where their output goes.
 struct WorkerSegment {
     maps: Parallel,
@@ -256,33 +292,16 @@ struct WorkerSegment {
 
 impl WorkerPipes {
     fn new(setup: &Setup, registry: Registry, connection: &Connection, who: (u32, u32)) -> Result<Self> {
-        let graph = Graph::from_json(&setup.graph)?;
-        let plan = Plan::new(&graph, &registry, setup.executor.parse()?)?;
-        let ledger = match setup.ledger {
-            Some(place) => Ledger::attach(&connection.arena, place)?,
-            None => Ledger::nobody(),
-        };
-        let memory = (connection.heap.clone(), ledger);
-        let host = Host::for_worker(registry.clone(), setup.limits(), memory, who);
-        let mut worker = Self {
-            graph,
-            registry,
-            plan,
-            host,
-            setup: setup.clone(),
-            segments: BTreeMap::new(),
-            chain: None,
-            audit: None,
-            loaded: 0,
-        };
+        let prepared = prepared(setup, registry, connection, who)?;
+        let mut worker = Self { prepared, segments: BTreeMap::new(), chain: None, loaded: 0 };
         // Before it is ready, so that no sample waits for it.
         match &setup.dedicated {
-            Some(dedicated) => worker.make(dedicated.segment, Some(dedicated))?,
+            Some(dedicated) => worker.make(dedicated.segment)?,
             None => {
-                let here = worker.plan.segments.iter().enumerate();
+                let here = worker.prepared.plan.segments.iter().enumerate();
                 let here = here.filter(|(_, segment)| segment.on.is_elsewhere() && segment.parallel);
                 for at in here.map(|(at, _)| at).collect::<Vec<_>>() {
-                    worker.make(at, None)?;
+                    worker.make(at)?;
                 }
             }
         }
@@ -290,31 +309,11 @@ impl WorkerPipes {
     }
 
     /// Makes the nodes of a segment.
-    fn make(&mut self, at: usize, dedicated: Option<&DedicatedSetup>) -> Result<()> {
-        let dealt = dedicated.map_or(&[][..], |dedicated| &dedicated.dealt);
-        let resume_plan = resume_plan(&self.graph, &self.registry, &self.plan, dealt)?;
-        if dedicated.is_some_and(|dedicated| dedicated.audited) {
-            self.audit = Some(Arc::new(AuditLog::elsewhere((&self.graph, &self.registry, &resume_plan))?));
-        }
-        let mut maker = Maker {
-            graph: &self.graph,
-            registry: &self.registry,
-            host: &self.host,
-            seed: self.setup.seed,
-            ranks: self.setup.ranks,
-            identities: &self.setup.identities,
-            chunk: dedicated.and_then(|dedicated| dedicated.chunk),
-            ahead: dedicated.map_or(usize::MAX, |dedicated| dedicated.ahead),
-            most: 0,
-            checkpoints: dedicated.map_or(Duration::MAX, |dedicated| dedicated.checkpoints),
-            resume_plan: &resume_plan,
-            records: &Records::default(),
-            audit: self.audit.as_ref(),
-            known: &[],
-            nodes: self.graph.nodes().iter().map(|_| None).collect(),
-        };
-        let segment = self.plan.segments.get(at).ok_or_else(|| Error::bug(format!("no segment {at}")))?;
-        let mut maps = match maker.body(segment)? {
+    fn make(&mut self, at: usize) -> Result<()> {
+        let Prepared { graph, plan, .. } = &self.prepared;
+        let segment = plan.segments.get(at).ok_or_else(|| Error::bug(format!("no segment {at}")))?;
+        let mut nodes: Vec<_> = graph.nodes().iter().map(|_| None).collect();
+        let mut maps = match self.prepared.body(segment, &[], &mut nodes)? {
             Body::Parallel(maps, _) => maps,
             Body::Serial(chain) => {
                 self.chain = Some(chain);
@@ -335,7 +334,7 @@ impl WorkerPipes {
 
     /// The plugins that were loaded since the last time.
     fn newly_loaded(&mut self) -> Vec<String> {
-        let loaded = self.registry.plugins().iter().filter(|record| record.is_loaded());
+        let loaded = self.prepared.registry.plugins().iter().filter(|record| record.is_loaded());
         let names: Vec<_> = loaded.map(|record| record.manifest().name.clone()).collect();
         let new = if names.len() > self.loaded { names } else { Vec::new() };
         self.loaded += new.len().saturating_sub(self.loaded);
@@ -348,7 +347,7 @@ impl WorkerPipes {
         mut chunk: Chunk,
         connection: &mut Connection,
     ) -> Result<(Reply, Chunk)> {
-        let host = Arc::clone(&self.host);
+        let host = Arc::clone(&self.prepared.host);
         let segment = self.segment(order.segment)?;
         segment.maps.set_passes(order.epoch, &order.passes);
         // Memory that cannot be had is asked for in the usual way.

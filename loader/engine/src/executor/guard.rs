@@ -25,7 +25,9 @@ pub(crate) struct Counts {
 /// A segment that a thread crashed over, and how: it is lost with the thread, and is to go on in worker processes.
 #[derive(Clone)]
 pub struct CrashedSegment {
+    /// Which one.
     pub segment: usize,
+    /// How, with the plugin.
     pub error: Error,
 }
 

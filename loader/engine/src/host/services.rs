@@ -75,6 +75,7 @@ impl Clone for NodeContext {
 }
 
 impl NodeContext {
+    /// For the calls of a node; `kept` where it gives the same in every epoch and pass.
     pub fn new(host: &Arc<Host>, node: &str, seed: u64, ranks: (u32, u32), kept: bool) -> Self {
         let mut cx = host.context(node, seed, ranks);
         let services = Arc::new(NodeServices {
@@ -96,6 +97,7 @@ impl NodeContext {
         self
     }
 
+    /// What a pipe is given.
     pub fn raw(&self) -> &Context {
         &self.cx
     }

@@ -28,7 +28,7 @@ pub(super) fn serve(mut worker: WorkerPipes, connection: Connection) -> Result<(
     let bell = Arc::new(Bell::default());
     let Connection { sender, receiver, .. } = connection;
     let (give, requests) = mpsc::channel();
-    let (host, ear) = (Arc::clone(&worker.host), Arc::clone(&bell));
+    let (host, ear) = (Arc::clone(&worker.prepared.host), Arc::clone(&bell));
     thread::Builder::new().name("forebay-ear".into()).spawn(move || {
         if let Err(error) = listen(receiver, &host, &ear, &give) {
             let _ = give.send(Err(error)); // It fails when the process ends.
@@ -82,7 +82,7 @@ impl ServedChain {
     fn work(&mut self, request: Request, mut chunk: Chunk) -> Result<()> {
         match request {
             Request::Start(epoch, spots) => {
-                let mut origins = vec![StartPoint::default(); self.worker.graph.nodes().len()];
+                let mut origins = vec![StartPoint::default(); self.worker.prepared.graph.nodes().len()];
                 for (link, spot) in self.chain.links().iter().zip(spots) {
                     origins[link.node] = spot.into();
                 }
@@ -144,14 +144,14 @@ impl ServedChain {
                 uids: link.checkpoint_log.take_uids(),
             }
         });
-        let host = &self.worker.host;
+        let host = &self.worker.prepared.host;
         let back = Back {
             halt: stop.into(),
             news: news.collect(),
             log: host.take_log(),
             notes: host.take_notes(),
             lost: host.take_lost().into_iter().map(Into::into).collect(),
-            audit: self.worker.audit.as_ref().map(|audit| audit.take_lines()).unwrap_or_default(),
+            audit: self.worker.prepared.audit.as_ref().map(|audit| audit.take_lines()).unwrap_or_default(),
             loaded: self.worker.newly_loaded(),
         };
         self.sender.send(&mut Message::new(pack(&Reply::Back(Box::new(back)))?, Chunk::new()))
@@ -161,7 +161,7 @@ impl ServedChain {
     fn run_or_wait(&mut self) -> Result<Stop> {
         let bell = Arc::clone(&self.bell);
         let waker = Waker::new(move || bell.ring());
-        let host = &self.worker.host;
+        let host = &self.worker.prepared.host;
         loop {
             let stop = self.chain.run(&waker, host);
             host.keep_home(host.home());
