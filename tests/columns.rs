@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use forebay_loader::{Executor, Graph, Value, View, open};
+use forebay_loader::{Executor, Value, View, open};
 use forebay_tests::{ALL, Run, Setting, build, line, registry, run, within_deadline};
 
 /// An Arrow stream of two columns and three batches, as pyarrow 26 wrote it: `id` int32 0 to 8, `bird` text.

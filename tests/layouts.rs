@@ -191,7 +191,7 @@ fn host(name: &str, patches: &[Patch]) -> PathBuf {
         "[package]\nname = \"changed-{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
          [dependencies]\nforebay-core.workspace = true\nlibloading = \"0.9\"\n"
     );
-    let library = fs::read_to_string(root().join("loader/src/registry/library.rs")).unwrap();
+    let library = fs::read_to_string(root().join("loader/registry/src/library.rs")).unwrap();
     let files = [("src/main.rs", HOST), ("src/library.rs", &library)];
     Cargo::apart(&crate_on(&root(), name, patches, &manifest, &files)).build(&format!("changed-{name}"))
 }

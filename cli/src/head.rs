@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args as Arguments;
-use forebay_loader::{Error, Loader, Sample};
+use forebay_loader::{Error, Executor, Loader, Sample};
 use serde_json::{Value, json};
 
 use crate::{

@@ -62,6 +62,12 @@ impl Side {
         fs::read_to_string(self.sources.join(path)).unwrap()
     }
 
+    /// Where the loader's check of layouts is: until 1.2 the loader was one crate.
+    fn check_of_layouts(&self) -> &'static str {
+        let now = "loader/registry/src/library.rs";
+        if self.sources.join(now).exists() { now } else { "loader/src/registry/library.rs" }
+    }
+
     /// The plugin, and its entry.
     fn plugin(&self) -> (PathBuf, String) {
         let name = self.crate_name("plugin");
@@ -80,8 +86,7 @@ impl Side {
             "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
              [dependencies]\nforebay-core.workspace = true\nlibloading = \"0.9\"\n"
         );
-        let (host, library) =
-            (self.read("tests/compat/host.rs"), self.read("loader/src/registry/library.rs"));
+        let (host, library) = (self.read("tests/compat/host.rs"), self.read(self.check_of_layouts()));
         let files = [("src/main.rs", host.as_str()), ("src/library.rs", &library)];
         Cargo::apart(&crate_on(&self.sources, &name, &[], &manifest, &files)).build(&name)
     }

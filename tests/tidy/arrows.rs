@@ -7,7 +7,9 @@ use crate::{Report, looked_at};
 
 /// The one feature that may link plugins into the loader, and the one file that may name them.
 const BUNDLED: &str = "bundled";
-const BUNDLED_FILE: &str = "loader/src/bundled.rs";
+pub(crate) const BUNDLED_FILE: &str = "loader/registry/src/bundled.rs";
+/// The crate that has both.
+const BUNDLING: &str = "loader/registry";
 
 struct Dependency<'a> {
     name: &'a str,
@@ -37,7 +39,13 @@ fn may_depend(from: &str, to: &str, optional: bool) -> bool {
         "core/unpack" => to == "core",
         // What checks plugins from outside runs them as a user would.
         "testkit" => to == "core" || (to == "loader" && optional),
-        "loader" => to == "core" || (is_plugin(to) && optional),
+        "loader/graph" | "loader/guard" => to == "core",
+        "loader/queue" => matches!(to, "core" | "loader/guard"),
+        BUNDLING => matches!(to, "core" | "loader/graph" | "loader/guard") || (is_plugin(to) && optional),
+        "loader/snapshot" => matches!(to, "core" | "loader/graph" | BUNDLING),
+        "loader/audit" => matches!(to, "core" | "loader/graph" | BUNDLING | "loader/snapshot"),
+        "loader/engine" => to == "core" || (to.starts_with("loader/") && to != from),
+        "loader" => to == "core" || to.starts_with("loader/"),
         "cli" => matches!(to, "loader" | "testkit"),
         // Batches become Arrow's columns by what the plugin has for files.
         "python" => matches!(to, "cli" | "core" | "loader" | "plugins/arrow"),
@@ -69,7 +77,7 @@ pub(crate) fn abi_stable_is_only_in_the_abi(repo: &Repo) -> Report {
 }
 
 pub(crate) fn only_bundled_links_plugins_into_the_loader(repo: &Repo) -> Report {
-    let Some(loader) = repo.manifests.iter().find(|manifest| manifest.folder == "loader") else {
+    let Some(loader) = repo.manifests.iter().find(|manifest| manifest.folder == BUNDLING) else {
         return looked_at(0, Vec::new());
     };
     let empty = Table::new();
@@ -80,18 +88,18 @@ pub(crate) fn only_bundled_links_plugins_into_the_loader(repo: &Repo) -> Report 
     };
     let mut problems = Vec::new();
     if features.keys().any(|feature| enables(feature, BUNDLED)) {
-        problems.push(format!("loader: no feature may turn on `{BUNDLED}`"));
+        problems.push(format!("{BUNDLING}: no feature may turn on `{BUNDLED}`"));
     }
     for plugin in repo.plugins() {
         let dependency = format!("dep:{}", plugin.name);
         let others = || features.keys().filter(|feature| *feature != BUNDLED);
         if !enables(BUNDLED, &dependency) {
-            problems.push(format!("loader: the feature `{BUNDLED}` lacks \"{dependency}\""));
+            problems.push(format!("{BUNDLING}: the feature `{BUNDLED}` lacks \"{dependency}\""));
         }
         for feature in
             others().filter(|feature| enables(feature, &dependency) || enables(feature, &plugin.name))
         {
-            problems.push(format!("loader: the feature `{feature}` must not name {}", plugin.name));
+            problems.push(format!("{BUNDLING}: the feature `{feature}` must not name {}", plugin.name));
         }
     }
     looked_at(repo.plugins().count(), problems)

@@ -6,7 +6,10 @@ use crate::repo::Repo;
 use crate::{CHECKS, problems};
 
 const HOUSE: [(&str, &str); 14] = [
-    ("ARCHITECTURE.md", "# A\n## Map\n```\ncore/  c\ncore/abi/  a\nloader/  l\nplugins/tar/  t\n```\n"),
+    (
+        "ARCHITECTURE.md",
+        "# A\n## Map\n```\ncore/  c\ncore/abi/  a\nloader/registry/  l\nplugins/tar/  t\n```\n",
+    ),
     (
         "core/abi/Cargo.toml",
         "[package]\nname = 'abi'\nlicense.workspace = true\n[lints]\nworkspace = true\n[dependencies]\nabi_stable = '1'",
@@ -18,12 +21,15 @@ const HOUSE: [(&str, &str); 14] = [
     ),
     ("core/src/lib.rs", "//! C."),
     (
-        "loader/Cargo.toml",
-        "[package]\nname = 'loader'\nlicense.workspace = true\n[lints]\nworkspace = true\n\
+        "loader/registry/Cargo.toml",
+        "[package]\nname = 'registry'\nlicense.workspace = true\n[lints]\nworkspace = true\n\
          [features]\nbundled = ['dep:the-tar']\n[dependencies]\ncore = '1'\nthe-tar = { path = '', optional = true }",
     ),
-    ("loader/src/lib.rs", "//! L.\n// \"untar\"\n#[cfg(test)]\nmod tests { const A: &str = \"untar\"; }"),
-    ("loader/src/bundled.rs", "//! B.\nuse the_tar as _;\nstruct B;"),
+    (
+        "loader/registry/src/lib.rs",
+        "//! L.\n// \"untar\"\n#[cfg(test)]\nmod tests { const A: &str = \"untar\"; }",
+    ),
+    ("loader/registry/src/bundled.rs", "//! B.\nuse the_tar as _;\nstruct B;"),
     (
         "plugins/tar/Cargo.toml",
         "[package]\nname = 'the-tar'\nlicense.workspace = true\n[lints]\nworkspace = true\n\
@@ -62,43 +68,44 @@ fn an_empty_house_fails_every_check() {
 
 #[test]
 fn an_arrow_upwards_is_found() {
-    let wanted = "plugins/tar must not depend on loader";
-    assert_found(house_with("plugins/tar/Cargo.toml", |text| text.to_owned() + "\nloader = '1'"), wanted);
-    let for_tests = "\n[target.'cfg(unix)'.dev-dependencies]\nx = { package = 'loader', version = '1' }";
+    let wanted = "plugins/tar must not depend on loader/registry";
+    assert_found(house_with("plugins/tar/Cargo.toml", |text| text.to_owned() + "\nregistry = '1'"), wanted);
+    let for_tests = "\n[target.'cfg(unix)'.dev-dependencies]\nx = { package = 'registry', version = '1' }";
     assert_found(house_with("plugins/tar/Cargo.toml", |text| text.to_owned() + for_tests), wanted);
     assert_found(
-        house_with("loader/Cargo.toml", |text| text.replace(", optional = true", "")),
-        "loader must not depend on plugins/tar",
+        house_with("loader/registry/Cargo.toml", |text| text.replace(", optional = true", "")),
+        "loader/registry must not depend on plugins/tar",
     );
 }
 
 #[test]
 fn abi_stable_elsewhere_is_found() {
-    let found = house_with("loader/Cargo.toml", |text| text.to_owned() + "\nabi_stable = '1'");
-    assert_found(found, "loader must not depend on abi_stable");
+    let found = house_with("loader/registry/Cargo.toml", |text| text.to_owned() + "\nabi_stable = '1'");
+    assert_found(found, "loader/registry must not depend on abi_stable");
 }
 
 #[test]
 fn a_plugin_outside_of_bundled_is_found() {
     let feature = |feature: &str| {
         let feature = format!("[features]\n{feature}\n");
-        house_with("loader/Cargo.toml", |text| text.replace("[features]\n", &feature))
+        house_with("loader/registry/Cargo.toml", |text| text.replace("[features]\n", &feature))
     };
     assert_found(feature("tar = ['dep:the-tar']"), "the feature `tar` must not name the-tar");
     assert_found(feature("default = ['bundled']"), "no feature may turn on");
     assert_found(
-        house_with("loader/src/lib.rs", |text| text.to_owned() + "use the_tar as _;"),
-        "loader/src/lib.rs:4 names the_tar",
+        house_with("loader/registry/src/lib.rs", |text| text.to_owned() + "use the_tar as _;"),
+        "loader/registry/src/lib.rs:4 names the_tar",
     );
 }
 
 #[test]
 fn a_loader_that_knows_a_pipe_or_a_format_is_found() {
     for name in ["untar", "tgz", "tar"] {
-        let found = house_with("loader/src/x.rs", |_| format!("//! X.\nconst A: &str = \"{name}\";"));
-        assert_found(found, &format!("loader/src/x.rs:2: the loader names \"{name}\""));
+        let found =
+            house_with("loader/registry/src/x.rs", |_| format!("//! X.\nconst A: &str = \"{name}\";"));
+        assert_found(found, &format!("loader/registry/src/x.rs:2: the loader names \"{name}\""));
         let label = format!("//! X.\nfn a() {{ b.context(\"{name}\", c) }}");
-        assert_eq!(house_with("loader/src/x.rs", |_| label.clone()), [""; 0]);
+        assert_eq!(house_with("loader/registry/src/x.rs", |_| label.clone()), [""; 0]);
     }
 }
 
@@ -107,10 +114,13 @@ fn a_map_that_drifted_is_found() {
     let changed = |from: &str, to: &str| house_with("ARCHITECTURE.md", |text| text.replace(from, to));
     assert_found(changed("core/abi/  a\n", ""), "the map lacks core/abi/");
     assert_found(
-        changed("loader/  l\n", "loader/  l\npython/  p\n"),
+        changed("loader/registry/  l\n", "loader/registry/  l\npython/  p\n"),
         "the map shows python/, which is no room",
     );
-    assert_found(changed("loader/  l\n", "loader/  l\nloader/  m\n"), "the map shows loader/ twice");
+    assert_found(
+        changed("loader/registry/  l\n", "loader/registry/  l\nloader/registry/  m\n"),
+        "the map shows loader/registry/ twice",
+    );
     assert_found(house_with("docs/x.md", |_| String::new()), "the map lacks docs/");
 }
 
@@ -195,8 +205,11 @@ fn untidy_sources_are_found() {
 
 #[test]
 fn a_name_of_two_types_is_found() {
-    let found = house_with("loader/src/b.rs", |_| "//! B.\nenum B {}".into());
-    assert_found(found, "loader/src/b.rs:2 and loader/src/bundled.rs:3: another type is called B");
+    let found = house_with("loader/registry/src/b.rs", |_| "//! B.\nenum B {}".into());
+    assert_found(
+        found,
+        "loader/registry/src/b.rs:2 and loader/registry/src/bundled.rs:3: another type is called B",
+    );
     let tests = |_: &str| "//! B.\n#[cfg(test)]\nmod tests { struct B; }\nstruct Inner;".into();
-    assert_eq!(house_with("loader/src/b.rs", tests), [""; 0]);
+    assert_eq!(house_with("loader/registry/src/b.rs", tests), [""; 0]);
 }

@@ -12,7 +12,7 @@ const SHARED_HALF: &str = "Inner";
 
 pub(crate) fn types_of_the_loader_have_names_of_their_own(repo: &Repo) -> Report {
     let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for source in repo.sources.iter().filter(|source| source.path.starts_with("loader/src/")) {
+    for source in repo.sources.iter().filter(|source| source.path.starts_with("loader/")) {
         for (name, at) in types(source).filter(|(name, _)| *name != SHARED_HALF) {
             places.entry(name).or_default().push(source.place(at));
         }

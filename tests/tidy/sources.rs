@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::arrows::BUNDLED_FILE;
 use crate::lexer;
 use crate::repo::{Repo, Source};
 use crate::{Report, looked_at};
@@ -16,10 +17,10 @@ const UNSAFE: [(&str, &str); 22] = [
     ("core/abi/src/", "the frozen page"),
     ("core/src/export.rs", "what export_plugin! writes"),
     ("core/src/shim", "a plugin's side of the calls, for export_plugin!"),
-    ("loader/src/handles.rs", "calls what plugins made"),
-    ("loader/src/host", "the services that plugins call"),
-    ("loader/src/queue/process/shared.rs", "shared memory"),
-    ("loader/src/registry", "opens libraries and calls them"),
+    ("loader/engine/src/host", "the services that plugins call"),
+    ("loader/guard/src/", "records of calls, handlers of signals"),
+    ("loader/queue/src/process/shared.rs", "shared memory"),
+    ("loader/registry/src/", "opens libraries, and calls what they made"),
     ("plugins/files/src/map.rs", "maps files"),
     ("plugins/image/src/jpeg/simd.rs", "SIMD kernels"),
     ("plugins/image/src/simd.rs", "SIMD kernels"),
@@ -39,10 +40,10 @@ const UNSAFE: [(&str, &str); 22] = [
 
 /// Names of formats that the loader may say, and why.
 const LOADER_MAY_SAY: [(&str, &str, &str); 12] = [
-    ("loader/src/graph", "json", "graph files are TOML or JSON"),
-    ("loader/src/graph", "text", "a kind of option"),
-    ("loader/src/graph/policy.rs", "skip", "what becomes of a sample that fails"),
-    ("loader/src/registry/c_plugin/tables.rs", "decode", "a function of a table of C"),
+    ("loader/graph/src/", "json", "graph files are TOML or JSON"),
+    ("loader/graph/src/", "text", "a kind of option"),
+    ("loader/graph/src/policy.rs", "skip", "what becomes of a sample that fails"),
+    ("loader/registry/src/c_plugin/tables.rs", "decode", "a function of a table of C"),
     // A path that is given alone becomes the graph that somebody would write by hand.
     ("loader/src/open.rs", "file", "the store of paths without a scheme"),
     ("loader/src/open.rs", "files", "names the files"),
@@ -67,9 +68,9 @@ pub(crate) fn unsafe_is_where_the_design_has_it(repo: &Repo) -> Report {
 pub(crate) fn the_loader_names_no_format_and_no_pipe(repo: &Repo) -> Report {
     let plugins = repo.sources.iter().filter(|source| source.path.starts_with("plugins/"));
     let names: BTreeSet<_> = plugins.flat_map(descriptor_names).collect();
-    let loader = || repo.sources.iter().filter(|source| source.path.starts_with("loader/src/"));
+    let loader = || repo.sources.iter().filter(|source| source.path.starts_with("loader/"));
     let mut problems = Vec::new();
-    for source in loader().filter(|source| source.path != "loader/src/bundled.rs") {
+    for source in loader().filter(|source| source.path != BUNDLED_FILE) {
         let may_say = |name: &str| {
             LOADER_MAY_SAY.iter().any(|(path, said, _)| source.path.starts_with(path) && *said == name)
         };

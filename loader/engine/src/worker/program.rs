@@ -17,7 +17,7 @@ const PROGRAM: &str = "FOREBAY_WORKER_PROGRAM";
 /// anything else.
 ///
 /// ```
-/// use forebay_loader::WorkerProgram;
+/// use forebay_engine::worker::WorkerProgram;
 ///
 /// let python = WorkerProgram::new("/usr/bin/python3").args(["-m", "my_package.worker"]).env("MY_FOLDER", "/data");
 /// # let _ = python;
