@@ -41,7 +41,7 @@ use forebay_snapshot::checkpoint_log::StartPoint;
 
 pub(crate) use self::{
     bell::Bell,
-    chain::{Chain, Stop},
+    chain::Chain,
     chunk_size::ChunkSize,
     dedicated::{Interrupt, unsendable},
     guard::Counts,

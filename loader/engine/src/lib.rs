@@ -8,10 +8,12 @@ pub mod host;
 mod make;
 pub mod plan;
 pub mod prepared;
+mod problem;
 pub mod record;
 pub mod running;
 pub mod stall;
 pub mod stats;
+mod stop;
 mod takes;
 pub mod worker;
 

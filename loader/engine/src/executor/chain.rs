@@ -2,37 +2,21 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_core::{Chunk, Error, Port, Result, Waker};
+use forebay_core::{Chunk, Error, Port, Result, Step, Waker};
 use forebay_queue::stopped;
 use forebay_snapshot::checkpoint_log::StartPoint;
 
-use crate::executor::link::{Blame, CallOutcome, Link};
 use crate::{
+    executor::link::{Blame, Link},
     host::Host,
     stats::Counters,
+    stop::Stop,
     takes::Takes,
     worker::protocol::{News, Spot},
 };
 
 /// How many calls in a row may neither take nor give anything before that counts as a bug of the pipe.
 const IDLE_CALLS: usize = 100_000;
-
-/// Why a chain stopped.
-#[derive(Debug)]
-pub(crate) enum Stop {
-    /// There is something in `outs`, or the chain is to be given back at once.
-    Progress,
-    /// Nothing more before this input has samples or has ended.
-    NeedInput(usize),
-    /// Nothing before the waker is called.
-    Pending,
-    /// Nothing any more in this pass.
-    End,
-    /// These inputs, which have ended, are to start over, in the pass with this number.
-    Rewind(Vec<usize>, u64),
-    /// Failed; nothing any more.
-    Failed(Error),
-}
 
 /// A chain of nodes with the samples that wait between them.
 pub(crate) struct Chain {
@@ -122,23 +106,23 @@ impl Chain {
             }
             let at = self.at;
             match self.call(at, waker, host) {
-                CallOutcome::Gave if at == last => return Stop::Progress,
-                CallOutcome::Gave => self.at = at + 1,
-                CallOutcome::Again => {}
-                CallOutcome::NeedInput(port) if at == 0 => return Stop::NeedInput(port),
-                CallOutcome::NeedInput(_) => self.at = at - 1,
-                CallOutcome::Pending => return Stop::Pending,
-                CallOutcome::End if at == last => return Stop::End,
-                CallOutcome::End => {
+                None if at == last => return Stop::Progress,
+                None => self.at = at + 1,
+                Some(Ok(Step::Ready)) => {}
+                Some(Ok(Step::NeedInput(port))) if at == 0 => return Stop::NeedInput(port),
+                Some(Ok(Step::NeedInput(_))) => self.at = at - 1,
+                Some(Ok(Step::Pending)) => return Stop::Pending,
+                Some(Ok(Step::End)) if at == last => return Stop::End,
+                Some(Ok(Step::End)) => {
                     self.inner[at].ended = true;
                     self.at = at + 1;
                 }
-                CallOutcome::Rewind(port) => match self.rewind(at, port) {
+                Some(Ok(Step::Rewind(port))) => match self.rewind(at, port) {
                     Ok(None) => {}
                     Ok(Some((inputs, pass))) => return Stop::Rewind(inputs, pass),
                     Err(error) => return Stop::Failed(error),
                 },
-                CallOutcome::Failed(error) => return Stop::Failed(error),
+                Some(Err(error)) => return Stop::Failed(error),
             }
         }
     }
@@ -165,8 +149,8 @@ impl Chain {
         Ok(if inputs.is_empty() { None } else { Some((inputs, pass)) })
     }
 
-    /// Calls one node once.
-    fn call(&mut self, at: usize, waker: &Waker, host: &Host) -> CallOutcome {
+    /// Calls one node once. None if it gave something: how it left off is told when it is its turn again.
+    fn call(&mut self, at: usize, waker: &Waker, host: &Host) -> Option<Result<Step>> {
         let last = self.links.len() - 1;
         let (before, after) = self.inner.split_at_mut(at);
         let ports = before.last_mut().map_or(&mut self.ports[..], std::slice::from_mut);
@@ -176,7 +160,7 @@ impl Chain {
         };
         let link = &mut self.links[at];
         if let Some(call) = link.deferred.take() {
-            return call;
+            return Some(call);
         }
         let waiting = |ports: &[Port]| ports.iter().map(|port| port.chunk.len()).sum::<usize>();
         let had = (waiting(ports), outs.iter().map(Chunk::len).sum::<usize>());
@@ -184,25 +168,24 @@ impl Chain {
         if outs.iter().map(Chunk::len).sum::<usize>() > had.1 {
             self.idle = 0;
             // A pipe that has nothing now is simply asked again: its waker may have been called by then.
-            link.deferred =
-                Some(call).filter(|call| !matches!(call, CallOutcome::Again | CallOutcome::Pending));
-            return CallOutcome::Gave;
+            link.deferred = Some(call).filter(|call| !matches!(call, Ok(Step::Ready | Step::Pending)));
+            return None;
         }
         let moved = moved || waiting(ports) != had.0;
-        self.idle = if moved || !matches!(call, CallOutcome::Again) { 0 } else { self.idle + 1 };
+        self.idle = if moved || !matches!(call, Ok(Step::Ready)) { 0 } else { self.idle + 1 };
         let starved =
-            matches!(call, CallOutcome::NeedInput(port) if ports.get(port).is_none_or(|port| port.ended));
+            matches!(call, Ok(Step::NeedInput(port)) if ports.get(port).is_none_or(|port| port.ended));
         if self.idle > IDLE_CALLS || starved {
             let error = Error::bug("the pipe neither takes nor gives anything, and does not end");
-            return CallOutcome::Failed(link.blame.on(error));
+            return Some(Err(link.blame.on(error)));
         }
-        call
+        Some(call)
     }
 
     /// Makes the next run fail with an error that came in place of samples.
     pub(crate) fn fail(&mut self, error: Error) {
         if let Some(link) = self.links.first_mut() {
-            link.deferred = Some(CallOutcome::Failed(error));
+            link.deferred = Some(Err(error));
         }
         self.at = 0;
     }
@@ -230,10 +213,7 @@ impl Chain {
 
     /// The error that came in place of samples.
     pub(super) fn take_failure(&mut self) -> Option<Error> {
-        match self.links.first_mut()?.deferred.take()? {
-            CallOutcome::Failed(error) => Some(error),
-            _ => None,
-        }
+        self.links.first_mut()?.deferred.take()?.err()
     }
 
     /// Takes what it gave, with the bytes of each chunk.

@@ -22,12 +22,14 @@ use rustix::{
 
 use super::{
     Blame, Chain,
-    chain::Stop,
     table::Table,
     threads::SharedRun,
     worker_pool::{DedicatedWorkerSpec, Worker, WorkerPool},
 };
-use crate::worker::protocol::{Back, Reply, Request, pack};
+use crate::{
+    stop::Stop,
+    worker::protocol::{Back, Reply, Request, pack},
+};
 
 /// The end of a worker that had a serial segment, whose state is gone with it.
 pub struct Death {
@@ -185,7 +187,7 @@ impl DedicatedWorker {
         if chain.note_news(back.news) {
             host.ask_for_trim();
         }
-        back.halt.into()
+        back.stop
     }
 
     /// The worker is dead: starts another, and says what it was.

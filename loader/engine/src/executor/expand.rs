@@ -3,8 +3,10 @@
 use forebay_core::{Chunk, Error, State};
 use forebay_snapshot::checkpoint_log::Checkpoint;
 
-use crate::executor::{ordered::OrderedOutput, parallel::Mapped};
-use crate::host::Host;
+use crate::{
+    executor::{ordered::OrderedOutput, parallel::Mapped},
+    host::Host,
+};
 
 impl OrderedOutput {
     /// Notes which files the samples from the place `at` on are about that a flat map is given, and leaves word of them for an audit.

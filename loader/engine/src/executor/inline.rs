@@ -11,21 +11,21 @@ use forebay_core::{Chunk, Error, Result, Sample, Waker};
 use forebay_queue::stopped;
 use forebay_snapshot::checkpoint_log::StartPoint;
 
-use crate::executor::{
-    Body, Chain, ChunkSize, Job, OrderedOutput, Parallel, Run,
-    bell::Bell,
-    chain::Stop,
-    eye::Eye,
-    reorder::{FinishedChunk, ReorderBuffer},
-    segment::Item,
-    skew::MostAhead,
-};
 use crate::{
+    executor::{
+        Body, Chain, ChunkSize, Job, OrderedOutput, Parallel, Run,
+        bell::Bell,
+        eye::Eye,
+        reorder::{FinishedChunk, ReorderBuffer},
+        segment::Item,
+        skew::MostAhead,
+    },
     host::{
         Host,
         home::{Home, is_due},
     },
     plan::Plan,
+    stop::Stop,
 };
 
 /// The inline executor. It holds every segment as a serial chain.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use forebay_audit::Tap;
 use forebay_core::{
-    Chunk, Error, ErrorKind, Port, Result, State, Waker,
+    Chunk, Error, ErrorKind, Port, Result, State, Step, Waker,
     abi::{abi_stable::std_types::ROption, code},
     shim::check,
 };
@@ -16,8 +16,8 @@ use forebay_snapshot::{
     seen::Looks,
 };
 
-use crate::executor::chunk_size::ChunkSize;
 use crate::{
+    executor::chunk_size::ChunkSize,
     host::{Destination, Host, NodeContext},
     stats::Counters,
 };
@@ -49,7 +49,7 @@ pub(crate) struct Link {
     /// How many of its samples are wanted in this pass, as far as that is known.
     pub(crate) wanted: u64,
     /// What a call came to that gave samples as well: they go first.
-    pub(crate) deferred: Option<CallOutcome>,
+    pub(crate) deferred: Option<Result<Step>>,
     pub(crate) place: Progress,
     /// Where it was; for nodes with state.
     pub(crate) checkpoint_log: Arc<CheckpointLog>,
@@ -86,17 +86,6 @@ impl Blame {
     pub(crate) fn on(&self, error: Error) -> Error {
         error.context("pipe", &self.pipe).context("plugin", &self.plugin)
     }
-}
-
-/// What one call of a node came to.
-pub(crate) enum CallOutcome {
-    Gave,
-    Again,
-    NeedInput(usize),
-    Pending,
-    End,
-    Rewind(usize),
-    Failed(Error),
 }
 
 impl Link {
@@ -184,7 +173,7 @@ impl Link {
         outs: &mut [Chunk],
         waker: &Waker,
         host: &Host,
-    ) -> (CallOutcome, bool) {
+    ) -> (Result<Step>, bool) {
         // Who asks gets one more, whatever was thought to be wanted.
         let wanted = self.wanted.saturating_sub(self.place.given.first().copied().unwrap_or(0)).max(1);
         let room = self.chunk_size.size().min(usize::try_from(wanted).unwrap_or(usize::MAX));
@@ -226,9 +215,9 @@ impl Link {
         let call = self.excuse(call, ports, host);
         let call = self.forgive(call, host);
         if let (Some(tap), Some(before)) = (&self.tap, before) {
-            tap.after(&before, &self.place, ports, outs, matches!(call, CallOutcome::End));
+            tap.after(&before, &self.place, ports, outs, matches!(call, Ok(Step::End)));
         }
-        let ends = self.names.is_some() && matches!(call, CallOutcome::End);
+        let ends = self.names.is_some() && matches!(call, Ok(Step::End));
         if self.pace.is_due(now, &self.place) || self.stacks && samples > 0 || ends {
             self.checkpoint(&call, host);
         }
@@ -240,31 +229,31 @@ impl Link {
     }
 
     /// What it comes to that a node ends before all came again that was delivered before a resume.
-    fn end_behind_skipped(&mut self, call: CallOutcome, host: &Host) -> CallOutcome {
+    fn end_behind_skipped(&mut self, call: Result<Step>, host: &Host) -> Result<Step> {
         if let Some(message) = self.expected.take_difference() {
             if !self.lenient {
                 let error = Error::invalid(message)
                     .context("next", "resume on the same data, or begin anew without the snapshot");
-                return CallOutcome::Failed(self.blame.on(error));
+                return Err(self.blame.on(error));
             }
             host.note(2, format!("node {}: {message}", self.blame.pipe));
         }
         let missing = self.skip.iter().copied().max().unwrap_or(0);
-        if missing == 0 || !matches!(call, CallOutcome::End) {
+        if missing == 0 || !matches!(call, Ok(Step::End)) {
             return call;
         }
         let given = self.place.given.iter().copied().max().unwrap_or(0);
         self.skip.fill(0);
         match ends_early(given, missing, self.lenient, &self.blame, host) {
-            Some(error) => CallOutcome::Failed(error),
+            Some(error) => Err(error),
             None => call,
         }
     }
 
     /// Turns the error of a pipe whose input ended before all came again that it held into another try, where that may be.
-    fn excuse(&mut self, call: CallOutcome, ports: &[Port], host: &Host) -> CallOutcome {
+    fn excuse(&mut self, call: Result<Step>, ports: &[Port], host: &Host) -> Result<Step> {
         let error = match call {
-            CallOutcome::Failed(error) if self.lenient && error.kind() == ErrorKind::Invalid => error,
+            Err(error) if self.lenient && error.kind() == ErrorKind::Invalid => error,
             other => return other,
         };
         let taken = self.place.taken.iter().zip(&self.owed).zip(ports);
@@ -272,23 +261,23 @@ impl Link {
             taken < owed && port.ended && port.chunk.is_empty()
         };
         if !taken.into_iter().any(ended) {
-            return CallOutcome::Failed(error);
+            return Err(error);
         }
         self.owed.clear();
         host.note(2, format!("node {}: {}; what it held is left out", self.blame.pipe, error.message()));
-        CallOutcome::Again
+        Ok(Step::Ready)
     }
 
-    /// ReorderBuffer an error that the node's policy forgives into another try.
-    fn forgive(&mut self, call: CallOutcome, host: &Host) -> CallOutcome {
+    /// Turns an error that the node's policy forgives into another try.
+    fn forgive(&mut self, call: Result<Step>, host: &Host) -> Result<Step> {
         let error = match call {
-            CallOutcome::Failed(error) if self.on_error.forgives(error.kind(), false) => error,
-            CallOutcome::End => return self.judge().map_or(CallOutcome::End, CallOutcome::Failed),
+            Err(error) if self.on_error.forgives(error.kind(), false) => error,
+            Ok(Step::End) => return self.judge().map_or(Ok(Step::End), Err),
             other => return other,
         };
         let seen = self.place.taken.iter().chain(&self.place.given).copied().max().unwrap_or(0);
         if let Some(reason) = self.on_error.exceeded(self.place.lost, seen + 1) {
-            return CallOutcome::Failed(error.context("on_error", reason));
+            return Err(error.context("on_error", reason));
         }
         self.place.lost += 1;
         if let Some(tap) = &self.tap {
@@ -296,7 +285,7 @@ impl Link {
         }
         self.counters.lost(1);
         host.lose(&self.blame.pipe, self.on_error, None, error);
-        CallOutcome::Again
+        Ok(Step::Ready)
     }
 
     /// The error of a pass in which more samples failed than may.
@@ -326,8 +315,8 @@ impl Link {
     }
 
     /// Notes where the node is, unless this is no moment for it.
-    fn checkpoint(&mut self, call: &CallOutcome, host: &Host) {
-        if matches!(call, CallOutcome::Failed(_) | CallOutcome::Rewind(_)) {
+    fn checkpoint(&mut self, call: &Result<Step>, host: &Host) {
+        if matches!(call, Err(_) | Ok(Step::Rewind(_))) {
             return;
         }
         let (pipe, node) = (&self.pipe, &self.blame.pipe);
@@ -351,27 +340,27 @@ impl Link {
         }
     }
 
-    fn poll(&mut self, ports: &mut [Port], outs: &mut [Chunk], room: usize, waker: &Waker) -> CallOutcome {
+    fn poll(&mut self, ports: &mut [Port], outs: &mut [Chunk], room: usize, waker: &Waker) -> Result<Step> {
         let pipe = &mut self.pipe;
         let outcome = self.cx.with_waker(waker, |cx| pipe.poll(cx, ports, outs, room));
         let (code, input) = (outcome.code, outcome.detail as usize);
         if matches!(outcome.fault, ROption::RNone) {
             match code {
-                code::READY => return CallOutcome::Again,
-                code::NEED_INPUT if input < ports.len() => return CallOutcome::NeedInput(input),
-                code::PENDING => return CallOutcome::Pending,
-                code::END => return CallOutcome::End,
+                code::READY => return Ok(Step::Ready),
+                code::NEED_INPUT if input < ports.len() => return Ok(Step::NeedInput(input)),
+                code::PENDING => return Ok(Step::Pending),
+                code::END => return Ok(Step::End),
                 code::REWIND
                     if self.rewinds
                         && ports.get(input).is_some_and(|port| port.ended && port.chunk.is_empty()) =>
                 {
-                    return CallOutcome::Rewind(input);
+                    return Ok(Step::Rewind(input));
                 }
                 _ => {}
             }
         }
         let error = check(outcome).err().unwrap_or_else(|| self.bad_answer(code, input, ports.len()));
-        CallOutcome::Failed(self.blame.on(error))
+        Err(self.blame.on(error))
     }
 
     /// Why an answer of a pipe makes no sense.

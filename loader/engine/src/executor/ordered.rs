@@ -11,12 +11,15 @@ use forebay_snapshot::{
     seen::Field,
 };
 
-use crate::executor::{
-    handoff_order::HandoffOrder,
-    link::{Blame, Link, ends_early},
-    parallel::{Lost, Mapped},
+use crate::{
+    executor::{
+        handoff_order::HandoffOrder,
+        link::{Blame, Link, ends_early},
+        parallel::{Lost, Mapped},
+    },
+    host::Host,
+    stats::Counters,
 };
-use crate::{host::Host, stats::Counters};
 
 /// A segment's chunks in order, after any thread has worked on them.
 ///

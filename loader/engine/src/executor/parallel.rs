@@ -7,12 +7,12 @@ use forebay_graph::OnError;
 use forebay_registry::handles::PipeHandle;
 use forebay_snapshot::checkpoint_log::StartPoint;
 
-use crate::executor::{
-    handoff_order::HandoffOrder,
-    link::{Blame, Link},
-    ordered::OrderedOutput,
-};
 use crate::{
+    executor::{
+        handoff_order::HandoffOrder,
+        link::{Blame, Link},
+        ordered::OrderedOutput,
+    },
     host::{Destination, NodeContext},
     stats::Counters,
 };

@@ -6,8 +6,11 @@ use forebay_core::{Chunk, Error, Waker};
 use forebay_graph::On;
 use forebay_snapshot::checkpoint_log::{StartPoint, pass_of_input};
 
-use crate::executor::{Body, Chain, ChunkSize, OrderedOutput, Parallel, reorder::ReorderBuffer};
-use crate::{plan, takes::Takes};
+use crate::{
+    executor::{Body, Chain, ChunkSize, OrderedOutput, Parallel, reorder::ReorderBuffer},
+    plan,
+    takes::Takes,
+};
 
 /// A segment with its place in the graph.
 pub(super) struct SegmentState {

@@ -14,15 +14,17 @@ use forebay_graph::On;
 use forebay_snapshot::checkpoint_log::StartPoint;
 
 use self::output::Ahead;
-use crate::executor::{
-    Body, Chain, ChunkSize, Job, Parallel,
-    chain::Stop,
-    dedicated::Death,
-    guard::CrashedSegment,
-    segment::{EdgeQueue, Item, SegmentKind, SegmentState},
-    skew::MostAhead,
+use crate::{
+    executor::{
+        Body, Chain, ChunkSize, Job, Parallel,
+        dedicated::Death,
+        guard::CrashedSegment,
+        segment::{EdgeQueue, Item, SegmentKind, SegmentState},
+        skew::MostAhead,
+    },
+    host::Host,
+    stop::Stop,
 };
-use crate::host::Host;
 
 /// The most chunks that wait on one edge.
 const MOST_WAITING: usize = 64;

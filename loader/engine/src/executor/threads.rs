@@ -25,18 +25,20 @@ use forebay_queue::process::Noted;
 use forebay_queue::stopped;
 use forebay_snapshot::checkpoint_log::StartPoint;
 
-use crate::executor::{
-    Body, Job, Run,
-    children::Children,
-    dedicated::{Death, DedicatedWorker},
-    guard::{Counts, CrashedSegment, Guard, Watched},
-    remote::Driver,
-    segment::Item,
-    stall::{Consumer, Lookout},
-    table::{Table, Work},
-    worker_pool::WorkerPool,
+use crate::{
+    executor::{
+        Body, Job, Run,
+        children::Children,
+        dedicated::{Death, DedicatedWorker},
+        guard::{Counts, CrashedSegment, Guard, Watched},
+        remote::Driver,
+        segment::Item,
+        stall::{Consumer, Lookout},
+        table::{Table, Work},
+        worker_pool::WorkerPool,
+    },
+    host::{Host, home::Home},
 };
-use crate::host::{Host, home::Home};
 
 /// The executor with threads of its own.
 pub(crate) struct Threads {

@@ -18,8 +18,9 @@ use super::{
     protocol::{Back, News, Reply, Request, Spot, pack, unpack},
 };
 use crate::{
-    executor::{Bell, Chain, Stop, unsendable},
+    executor::{Bell, Chain, unsendable},
     host::Host,
+    stop::Stop,
 };
 
 /// Runs the chain of `worker` until its loader is gone.
@@ -146,7 +147,7 @@ impl ServedChain {
         });
         let host = &self.worker.prepared.host;
         let back = Back {
-            halt: stop.into(),
+            stop,
             news: news.collect(),
             log: host.take_log(),
             notes: host.take_notes(),
@@ -167,6 +168,8 @@ impl ServedChain {
             host.keep_home(host.home());
             match stop {
                 Stop::Pending if !host.is_paused() => drop(self.bell.wait(host, None)?),
+                // It comes back before it is woken.
+                Stop::Pending => return Ok(Stop::Progress),
                 stop => return Ok(stop),
             }
         }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use forebay_core::{Error, Limits, Result, State, abi::Fault};
+use forebay_core::{Error, Limits, Result, State};
 use forebay_graph::PipeSpec;
 use forebay_queue::{ledger, process::Loan};
 use forebay_registry::{Claim, Stamp, Trust};
@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::sandbox::Sandbox;
 use crate::{
-    executor::Stop,
     host::{LostSample, Note},
+    problem::Problem,
+    stop::Stop,
 };
 
 /// What a worker is told first: all it needs to make the same pipes.
@@ -136,7 +137,7 @@ pub(crate) enum Reply {
 /// How a serial segment came back, after all that it gave.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Back {
-    pub(crate) halt: Halt,
+    pub(crate) stop: Stop,
     /// What its nodes did since the last time.
     pub(crate) news: Vec<News>,
     /// Lines for the log.
@@ -149,16 +150,6 @@ pub(crate) struct Back {
     pub(crate) audit: String,
     /// Plugins, when there are new ones.
     pub(crate) loaded: Vec<String>,
-}
-
-/// Why a serial segment came back; one that waits to be woken does not.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Halt {
-    Progress,
-    NeedInput(usize),
-    End,
-    Rewind(Vec<usize>, u64),
-    Failed(Problem),
 }
 
 /// What one node did.
@@ -203,30 +194,6 @@ pub(crate) struct Done {
     pub(crate) loaded: Vec<String>,
 }
 
-/// An error on its way.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Problem {
-    kind: u32,
-    message: String,
-    context: Vec<(String, String)>,
-}
-
-impl From<Error> for Problem {
-    fn from(error: Error) -> Self {
-        let Fault { kind, message, context } = error.into();
-        let context = context.into_iter().map(|place| (place.0.into(), place.1.into())).collect();
-        Self { kind, message: message.into(), context }
-    }
-}
-
-impl From<Problem> for Error {
-    fn from(problem: Problem) -> Self {
-        let Problem { kind, message, context } = problem;
-        let context = context.into_iter().map(|(name, value)| (name.into(), value.into()).into()).collect();
-        Fault { kind, message: message.into(), context }.into()
-    }
-}
-
 impl From<Checkpoint> for Spot {
     fn from(Checkpoint { place, state }: Checkpoint) -> Self {
         let again = state.as_ref().map(|state| state.again.to_vec()).unwrap_or_default();
@@ -267,30 +234,6 @@ impl From<Spot> for StartPoint {
         let [skip, again] = [&mut spot.skip, &mut spot.owed].map(std::mem::take);
         let (lenient, last, was) = (spot.lenient, spot.last, spot.was.take().map(State::from));
         Self { checkpoint: spot.into(), skip, again, lenient, last, was, ..Self::default() }
-    }
-}
-
-impl From<Stop> for Halt {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::Progress | Stop::Pending => Self::Progress,
-            Stop::NeedInput(port) => Self::NeedInput(port),
-            Stop::End => Self::End,
-            Stop::Rewind(ports, pass) => Self::Rewind(ports, pass),
-            Stop::Failed(error) => Self::Failed(error.into()),
-        }
-    }
-}
-
-impl From<Halt> for Stop {
-    fn from(halt: Halt) -> Self {
-        match halt {
-            Halt::Progress => Self::Progress,
-            Halt::NeedInput(port) => Self::NeedInput(port),
-            Halt::End => Self::End,
-            Halt::Rewind(ports, pass) => Self::Rewind(ports, pass),
-            Halt::Failed(problem) => Self::Failed(problem.into()),
-        }
     }
 }
 

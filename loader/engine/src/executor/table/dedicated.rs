@@ -2,8 +2,10 @@
 
 use forebay_core::{Key, Waker};
 
+use crate::stop::Stop;
+
 use super::{
-    super::{Chain, CrashedSegment, chain::Stop, dedicated::Death, segment::SegmentKind},
+    super::{Chain, CrashedSegment, dedicated::Death, segment::SegmentKind},
     Table, Work,
 };
 
