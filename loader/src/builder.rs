@@ -4,12 +4,13 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use forebay_core::{BufferMut, Error, Level, Limits, Result};
 use forebay_engine::{
-    executor::Executor,
+    Executor, WorkerProgram,
     host::OwnMemory,
     prepared::{Prepared, RunFiles, RunSettings, as_size},
     running::Running,
+    sandbox::MEMORY,
     stall::{Stall, Watch},
-    worker::{WorkerProgram, refuse_nested, sandbox::MEMORY},
+    worker::refuse_nested,
 };
 use forebay_graph::{Graph, dealt};
 use forebay_registry::Registry;
@@ -242,7 +243,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// Adds to this file what [`audit`](forebay_audit()) needs to prove that every sample came exactly once. Each rank needs a
+    /// Adds to this file what [`audit`](crate::audit()) needs to prove that every sample came exactly once. Each rank needs a
     /// file of its own; a run that goes on after a snapshot may add to that of the run before. It changes nothing of what
     /// comes out.
     ///
@@ -274,7 +275,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// Whether samples may fail at nodes with `on_error=fail_at_end`, as those of [`Graph::open`] are: then they are only listed, as by
+    /// Whether samples may fail at nodes with `on_error=fail_at_end`, as those of [`open`](crate::open()) are: then they are only listed, as by
     /// `quarantine`, and no epoch ends with an error for them. Unless set, they may not.
     #[must_use]
     pub fn allow_failures(mut self, allow: bool) -> Self {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use forebay_core::{Error, Length, Limits, Result, without_secrets};
 use forebay_engine::{
-    executor::Executor,
+    Executor,
     host::{Host, Pool},
     plan::{Plan, Segment},
 };

@@ -45,12 +45,13 @@ pub use crate::{
 };
 pub use forebay_audit::{EpochAudit, LeftOut, Named, Offence, What, audit};
 pub use forebay_engine::{
-    executor::Executor,
+    Executor, WorkerProgram,
     host::{LostSample, Note},
     plan::{Edge, Plan, Segment},
     stall::{AtWork, Stall},
     stats::{NodeStats, Stats},
-    worker::{WorkerProgram, serve_if_worker, serve_if_worker_with, worker_program},
+    worker::{serve_if_worker, serve_if_worker_with},
+    worker_program,
 };
 pub use forebay_guard::signals::install_signal_handlers;
 pub use forebay_registry::{Isolation, IsolationLevel, Registry, Search, Trust};

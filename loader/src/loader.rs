@@ -8,7 +8,7 @@ use std::{
 
 use forebay_core::{Error, Length, Result, Sample};
 use forebay_engine::{
-    executor::Executor,
+    Executor,
     host::{Host, LostSample},
     plan::Plan,
     prepared::{Prepared, RunSettings},
@@ -426,7 +426,7 @@ impl Loader {
 }
 
 /// The samples of one epoch, in order. After an error there are no more. Where samples failed at a node with `on_error=fail_at_end`,
-/// as those of a [path](Graph::open) are, the error comes after all others: see [`Loader::failure`].
+/// as those of a [path](crate::open()) are, the error comes after all others: see [`Loader::failure`].
 pub struct Epoch<'a> {
     loader: &'a mut Loader,
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use forebay_core::{Buffer, Error, Result, Value, scheme_of, shown};
-use forebay_engine::executor::Executor;
+use forebay_engine::Executor;
 use forebay_engine::host::home::Home;
 use forebay_graph::{Catalog as _, Draft, Graph, ON_ERROR, PipeSpec};
 use forebay_registry::{Opener, Registry};
@@ -42,7 +42,7 @@ const LOCAL: &str = "file";
 /// The most files of one kind that are named one by one where a reason is told.
 const NAMED: usize = 5;
 
-/// What there is at a path, and the graph that reads it; see [`Graph::open`].
+/// What there is at a path, and the graph that reads it; see [`open`].
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Survey {
@@ -135,7 +135,7 @@ impl Survey {
     /// much is read as gives 4 KiB of the contents.
     ///
     /// # Errors
-    /// As [`Graph::open`].
+    /// As [`open`].
     pub fn of(path: &str, registry: &Registry) -> Result<Self> {
         let mut branches: Vec<Branch> = Vec::new();
         let (mut unreadable, mut whole, home) = (Vec::new(), true, Home::here());

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use forebay_core::{Error, Result, Rng};
-use forebay_engine::executor::Executor;
+use forebay_engine::Executor;
 use forebay_graph::{Catalog as _, Graph, Node};
 use forebay_registry::Registry;
 use serde::Serialize;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use forebay_core::{Error, Result};
 use forebay_engine::{
-    executor::{CrashedSegment, Death},
+    run::{CrashedSegment, Death},
     running::Running,
 };
 use forebay_snapshot::Snapshot;

@@ -13,14 +13,13 @@ use forebay_registry::Registry;
 use forebay_snapshot::ResumePlan;
 
 use crate::{
-    Executor,
-    executor::{BATCHES, WorkerPool},
+    Executor, WorkerProgram,
     host::{Host, OwnMemory, Pool},
-    make::resume_plan,
     plan::Plan,
     record::{RecordOwner, Records},
+    resume::resume_plan,
+    run::{BATCHES, WorkerPool},
     stall::Watch,
-    worker::WorkerProgram,
 };
 
 /// The most threads for pipes that want one of their own; beyond, they share them.

@@ -7,14 +7,12 @@ use forebay_graph::On;
 use forebay_queue::process::Arena;
 
 use crate::{
-    Executor,
-    executor::{Counts, DedicatedWorkerSpec, Inline, Interrupt, Job, Run, Threads, WorkerPool},
+    Executor, WorkerProgram,
+    messages::{DedicatedSetup, Setup},
     prepared::{OWN_THREADS, Prepared, as_size},
+    run::{Counts, DedicatedWorkerSpec, Inline, Interrupt, Job, Run, Threads, WorkerPool},
+    setup::setup,
     stats::NodeInfo,
-    worker::{
-        self, WorkerProgram,
-        protocol::{DedicatedSetup, Setup},
-    },
 };
 
 /// What runs, and what its nodes are called.
@@ -129,6 +127,6 @@ impl Prepared {
             dealt: self.settings.dealt.clone(),
             audited: self.audit.is_some(),
         });
-        worker::setup(self, dedicated)
+        setup(self, dedicated)
     }
 }

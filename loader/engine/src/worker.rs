@@ -1,9 +1,6 @@
 //! A worker process: makes the pipes it is told to, and works on chunks until its loader is gone.
 
 mod dedicated;
-mod program;
-pub(crate) mod protocol;
-pub mod sandbox;
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +11,7 @@ use std::{
 
 use forebay_audit::AuditLog;
 use forebay_core::{Chunk, Error, ErrorKind, Registrar, Result};
-use forebay_graph::{COMMON, Catalog as _, Graph, Node, PipeSpec};
+use forebay_graph::Graph;
 use forebay_guard::{
     call::Seated,
     maps,
@@ -23,65 +20,15 @@ use forebay_guard::{
 use forebay_queue::{Message, Receiver as _, Sender as _, ledger::Ledger, process::Connection};
 use forebay_registry::{Isolation, Registry, Search};
 
-pub use self::program::{WorkerProgram, worker_program};
-use self::{
-    protocol::{DedicatedSetup, Done, Order, Reply, Setup, pack, unpack},
-    sandbox::Sandbox,
-};
 use crate::{
-    Executor,
-    executor::{Body, Chain, Lost, Mapped, Parallel},
     host::{Destination, Host, Lent},
-    make::resume_plan,
+    messages::{Done, Order, Reply, Setup, pack, unpack},
     plan::Plan,
     prepared::{Prepared, RunSettings},
     record::Records,
+    resume::resume_plan,
+    run::{Body, Chain, Lost, Mapped, Parallel},
 };
-
-/// What workers are told of a checked graph: those that have maps, or one that has a serial segment to itself.
-pub(crate) fn setup(prepared: &Prepared, dedicated: Option<DedicatedSetup>) -> Result<Setup> {
-    let Prepared { graph, registry, plan, settings, .. } = prepared;
-    let plugins: Vec<_> = registry.plugins().iter().filter_map(|record| record.stamp().cloned()).collect();
-    let sandboxed = plan.is_sandboxed(dedicated.as_ref().map(|dedicated| dedicated.segment));
-    let files = plugins.iter().map(forebay_registry::Stamp::file);
-    let sandbox = sandboxed.then(|| Sandbox::new(graph, files, settings.sandbox_memory));
-    let own = |node: &Node, spec: &PipeSpec| match &dedicated {
-        None => spec.is_parallel(),
-        Some(DedicatedSetup { segment, .. }) => {
-            plan.segments[*segment].nodes.iter().any(|&at| graph.nodes()[at].name == node.name)
-        }
-    };
-    // Of other nodes they look at what cuts the graph, and need no list of a million paths.
-    let needed = |node: &Node, option: &str| {
-        let spec = registry.pipe(&node.pipe);
-        let cuts = |spec: &PipeSpec| option == spec.outputs_option || option == spec.stacks;
-        COMMON.contains(&option) || spec.is_some_and(|spec| own(node, spec) || cuts(spec))
-    };
-    Ok(Setup {
-        dedicated: dedicated.clone(),
-        ledger: None,
-        withheld: if sandboxed { Vec::new() } else { registry.sandboxed() },
-        sandbox: sandbox.transpose()?,
-        graph: graph.with_options(needed).to_json()?,
-        // How many there are says nothing about how a graph is cut.
-        executor: if matches!(settings.executor, Executor::Processes(_)) {
-            "processes:1"
-        } else {
-            "threads:1"
-        }
-        .to_owned(),
-        plugins,
-        linked: registry.linked_in_workers(),
-        trust: registry.trust().clone(),
-        priorities: registry.ranks().to_vec(),
-        claims: registry.claims().to_vec(),
-        own: registry.own_pipes(graph),
-        seed: settings.seed,
-        ranks: settings.ranks,
-        limits: (settings.limits.bytes, settings.limits.pixels),
-        identities: settings.identities.clone(),
-    })
-}
 
 /// In a process that a loader started as a worker: works until that loader is gone, and never returns. In any other
 /// process it returns at once.
@@ -138,7 +85,7 @@ fn serve(who: &str, register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> 
     let mut connection = Connection::from_parent()?;
     let Some(message) = heard(connection.receiver.recv())? else { return Ok(()) };
     let setup: Setup = unpack(&message.head)?;
-    if let Some(Err(error)) = setup.sandbox.as_ref().map(Sandbox::enter) {
+    if let Some(Err(error)) = setup.sandbox.as_ref().map(crate::sandbox::Sandbox::enter) {
         return tell(&mut connection, &Reply::Refused(error.into()));
     }
     // A worker that is busy, or stuck in a plugin, ends with its loader all the same.

@@ -83,7 +83,7 @@ thread_local! {
 impl Ledger {
     /// For `count` threads or workers that share `budget`, with so many seats, in memory of `arena` if there is one.
     ///
-    /// They may hold the budget, or as much for each of them, up to [`SHARE`]; up to half of that where there are workers, which are
+    /// They may hold the budget, or 64 MiB for each of them if that is less; up to half of that where there are workers, which are
     /// given copies of what they work on.
     ///
     /// # Errors

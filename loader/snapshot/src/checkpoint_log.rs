@@ -237,7 +237,7 @@ impl CheckpointLog {
         checkpoints.len() > MOST
     }
 
-    /// Adds a checkpoint; says whether there are so many that old ones should be [forgotten](CheckpointLog::forget).
+    /// Adds a checkpoint; says whether there are so many that old ones should be forgotten.
     pub fn push(&self, checkpoint: Checkpoint) -> bool {
         let mut checkpoints = self.checkpoints();
         let checkpoints = checkpoints.now();

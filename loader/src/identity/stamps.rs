@@ -3,7 +3,7 @@
 use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, path::Path, time::UNIX_EPOCH};
 
 use forebay_core::{Result, scheme_of};
-use forebay_engine::executor::Executor;
+use forebay_engine::Executor;
 use forebay_graph::{Catalog as _, Class, Graph, Node, PipeSpec};
 use forebay_registry::Registry;
 use serde_json::Value;

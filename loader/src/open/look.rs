@@ -1,7 +1,7 @@
 //! What opens or decodes one file: what it holds decides, and its name helps where that does not tell.
 
 use forebay_core::{Buffer, ENDLESS, Error, Result, Value, scheme_of, without_query};
-use forebay_engine::executor::Executor;
+use forebay_engine::Executor;
 use forebay_graph::{Draft, Graph};
 use forebay_registry::{HEAD, Opener, Registry};
 

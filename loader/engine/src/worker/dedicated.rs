@@ -13,14 +13,12 @@ use forebay_queue::{
 };
 use forebay_snapshot::checkpoint_log::StartPoint;
 
-use super::{
-    WorkerPipes, heard,
-    protocol::{Back, News, Reply, Request, Spot, pack, unpack},
-};
 use crate::{
-    executor::{Bell, Chain, unsendable},
     host::Host,
+    messages::{Back, News, Reply, Request, Spot, pack, unpack},
+    run::{Bell, Chain, unsendable},
     stop::Stop,
+    worker::{WorkerPipes, heard},
 };
 
 /// Runs the chain of `worker` until its loader is gone.

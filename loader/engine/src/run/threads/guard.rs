@@ -6,8 +6,10 @@ use forebay_core::{Error, ErrorKind, Result};
 use forebay_guard::crash::{Crash, Crashes, PATIENCE};
 use forebay_guard::signals::signal_text;
 
-use super::threads::SharedRun;
-use crate::host::home::Home;
+use crate::{
+    host::home::Home,
+    run::{death::CrashedSegment, threads::SharedRun},
+};
 pub(super) use forebay_guard::crash::{Enlisted, Watched};
 
 /// Who is told of a crash, and where the thread works.
@@ -20,15 +22,6 @@ pub(crate) struct Counts {
     pub(crate) threads: usize,
     /// Threads for what waits for files or servers.
     pub(crate) own: usize,
-}
-
-/// A segment that a thread crashed over, and how: it is lost with the thread, and is to go on in worker processes.
-#[derive(Clone)]
-pub struct CrashedSegment {
-    /// Which one.
-    pub segment: usize,
-    /// How, with the plugin.
-    pub error: Error,
 }
 
 /// What is outlived.

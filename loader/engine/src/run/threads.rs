@@ -11,6 +11,15 @@
 //!
 //! Nothing here sleeps to wait: idle workers and the consumer wait for a condition that is signalled.
 
+mod children;
+mod dedicated;
+mod guard;
+mod interrupt;
+mod remote;
+mod stall;
+mod work;
+mod worker_pool;
+
 use std::{
     process::{Child, ExitStatus},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
@@ -25,19 +34,26 @@ use forebay_queue::process::Noted;
 use forebay_queue::stopped;
 use forebay_snapshot::checkpoint_log::StartPoint;
 
+pub(crate) use self::{
+    guard::Counts,
+    interrupt::Interrupt,
+    worker_pool::{BATCHES, DedicatedWorkerSpec, WorkerPool},
+};
 use crate::{
-    executor::{
-        Body, Job, Run,
-        children::Children,
-        dedicated::{Death, DedicatedWorker},
-        guard::{Counts, CrashedSegment, Guard, Watched},
-        remote::Driver,
-        segment::Item,
-        stall::{Consumer, Lookout},
-        table::{Table, Work},
-        worker_pool::WorkerPool,
-    },
     host::{Host, home::Home},
+    run::{
+        Body, Job, Run,
+        death::{CrashedSegment, Death},
+        item::Item,
+        table::{Table, Work},
+        threads::{
+            children::Children,
+            dedicated::DedicatedWorker,
+            guard::{Guard, Watched},
+            remote::Driver,
+            stall::{Consumer, Lookout},
+        },
+    },
 };
 
 /// The executor with threads of its own.
@@ -64,14 +80,14 @@ pub(super) struct SharedRun {
     /// Signalled when there may be work.
     work: Condvar,
     /// Signalled when there may be something for the consumer, or nothing runs any more.
-    pub(super) consumer: Consumer,
+    consumer: Consumer,
     host: Arc<Host>,
     children: Mutex<Children>,
     /// Where work is done: who waits for it waits for one of these.
     places: Vec<On>,
-    pub(super) lookout: Lookout,
+    lookout: Lookout,
     /// None where no crash is outlived.
-    pub(super) guard: Option<Guard>,
+    guard: Option<Guard>,
 }
 
 impl Threads {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use forebay_snapshot::checkpoint_log::StartPoint;
 
-use super::{super::segment::Item, Table};
+use crate::run::{item::Item, table::Table};
 
 /// What is known of the epoch that comes next.
 #[derive(Default)]

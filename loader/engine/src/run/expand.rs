@@ -4,8 +4,8 @@ use forebay_core::{Chunk, Error, State};
 use forebay_snapshot::checkpoint_log::Checkpoint;
 
 use crate::{
-    executor::{ordered::OrderedOutput, parallel::Mapped},
     host::Host,
+    run::{mapped::Mapped, ordered::OrderedOutput},
 };
 
 impl OrderedOutput {

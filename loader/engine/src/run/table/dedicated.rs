@@ -4,9 +4,11 @@ use forebay_core::{Key, Waker};
 
 use crate::stop::Stop;
 
-use super::{
-    super::{Chain, CrashedSegment, dedicated::Death, segment::SegmentKind},
-    Table, Work,
+use crate::run::{
+    Chain, CrashedSegment,
+    death::Death,
+    segment::SegmentKind,
+    table::{Table, Work},
 };
 
 impl Table {

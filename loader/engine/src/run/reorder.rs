@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use forebay_core::Error;
 
-use super::{
+use crate::run::{
     handoff_order::{HandoffOrder, Turn},
-    parallel::Mapped,
-    segment::Item,
+    item::Item,
+    mapped::Mapped,
 };
 
 /// Chunks by number, in the order in which they were taken.

@@ -4,11 +4,10 @@ use std::sync::MutexGuard;
 
 use forebay_core::Waker;
 
-use super::{
+use crate::run::{
     Chain,
-    guard::Guards,
     table::{Table, Task},
-    threads::SharedRun,
+    threads::{SharedRun, guard::Guards},
 };
 
 impl SharedRun {

@@ -17,8 +17,8 @@ use forebay_snapshot::{
 };
 
 use crate::{
-    executor::chunk_size::ChunkSize,
     host::{Destination, Host, NodeContext},
+    run::chunk_size::ChunkSize,
     stats::Counters,
 };
 
@@ -86,6 +86,15 @@ impl Blame {
     pub(crate) fn on(&self, error: Error) -> Error {
         error.context("pipe", &self.pipe).context("plugin", &self.plugin)
     }
+}
+
+/// Says of a value that cannot leave its process what to do about it.
+pub(crate) fn unsendable(error: &Error, blame: &Blame) -> Error {
+    let message = format!("{}; run the pipe on threads, with on=threads", error.message());
+    let places = error.contexts().iter();
+    let error =
+        places.fold(Error::new(error.kind(), message), |told, (name, value)| told.context(name, value));
+    blame.on(error)
 }
 
 impl Link {

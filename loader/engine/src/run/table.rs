@@ -15,14 +15,14 @@ use forebay_snapshot::checkpoint_log::StartPoint;
 
 use self::output::Ahead;
 use crate::{
-    executor::{
+    host::Host,
+    run::{
         Body, Chain, ChunkSize, Job, Parallel,
-        dedicated::Death,
-        guard::CrashedSegment,
-        segment::{EdgeQueue, Item, SegmentKind, SegmentState},
+        death::{CrashedSegment, Death},
+        item::Item,
+        segment::{EdgeQueue, SegmentKind, SegmentState},
         skew::MostAhead,
     },
-    host::Host,
     stop::Stop,
 };
 

@@ -16,14 +16,14 @@ use forebay_queue::{
     process::{Arena, Connection, Sizes},
 };
 
-use super::{
-    children::{describe, is_crash},
-    dedicated::Interrupt,
-    threads::SharedRun,
-};
-use crate::worker::{
+use crate::{
     WorkerProgram,
-    protocol::{Reply, Setup, pack, unpack},
+    messages::{Reply, Setup, pack, unpack},
+    run::threads::{
+        SharedRun,
+        children::{describe, is_crash},
+        interrupt::Interrupt,
+    },
     sandbox::KEPT,
 };
 

@@ -2,7 +2,7 @@
 
 use forebay_core::{Error, Result};
 
-use super::link::Blame;
+use crate::run::link::Blame;
 
 /// So many bytes may always wait.
 const LEAST: usize = 4 << 30;

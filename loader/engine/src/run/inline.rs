@@ -12,19 +12,19 @@ use forebay_queue::stopped;
 use forebay_snapshot::checkpoint_log::StartPoint;
 
 use crate::{
-    executor::{
-        Body, Chain, ChunkSize, Job, OrderedOutput, Parallel, Run,
-        bell::Bell,
-        eye::Eye,
-        reorder::{FinishedChunk, ReorderBuffer},
-        segment::Item,
-        skew::MostAhead,
-    },
     host::{
         Host,
         home::{Home, is_due},
     },
     plan::Plan,
+    run::{
+        Body, Chain, ChunkSize, Job, OrderedOutput, Parallel, Run,
+        bell::Bell,
+        eye::Eye,
+        item::Item,
+        reorder::{FinishedChunk, ReorderBuffer},
+        skew::MostAhead,
+    },
     stop::Stop,
 };
 

@@ -13,11 +13,11 @@ const PROGRAM: &str = "FOREBAY_WORKER_PROGRAM";
 
 /// The program of worker processes: a file, with arguments and variables for it if it needs some.
 ///
-/// It must call [`serve_if_worker`](crate::serve_if_worker), or [`serve_if_worker_with`](crate::serve_if_worker_with), before it does
+/// It must call [`serve_if_worker`](crate::worker::serve_if_worker), or [`serve_if_worker_with`](crate::worker::serve_if_worker_with), before it does
 /// anything else.
 ///
 /// ```
-/// use forebay_engine::worker::WorkerProgram;
+/// use forebay_engine::WorkerProgram;
 ///
 /// let python = WorkerProgram::new("/usr/bin/python3").args(["-m", "my_package.worker"]).env("MY_FOLDER", "/data");
 /// # let _ = python;

@@ -3,9 +3,9 @@
 
 use forebay_snapshot::checkpoint_log::StartPoint;
 
-use super::{
-    super::segment::{SegmentKind, SegmentState},
-    Table,
+use crate::run::{
+    segment::{SegmentKind, SegmentState},
+    table::Table,
 };
 
 impl Table {

@@ -12,12 +12,12 @@ use forebay_snapshot::{
 };
 
 use crate::{
-    executor::{
+    host::Host,
+    run::{
         handoff_order::HandoffOrder,
         link::{Blame, Link, ends_early},
-        parallel::{Lost, Mapped},
+        mapped::{Lost, Mapped},
     },
-    host::Host,
     stats::Counters,
 };
 

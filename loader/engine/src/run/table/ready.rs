@@ -2,9 +2,10 @@
 
 use forebay_graph::On;
 
-use super::{
-    super::segment::{Blocked, EdgeQueue, Item, SegmentKind, SegmentState},
-    MOST_WAITING, Table,
+use crate::run::{
+    item::Item,
+    segment::{Blocked, EdgeQueue, SegmentKind, SegmentState},
+    table::{MOST_WAITING, Table},
 };
 
 impl Table {

@@ -7,60 +7,30 @@
 //! Nothing is kept for a worker that dies. What it held is lost, and the epoch goes on where the consumer is, as after a
 //! snapshot: each node from its last checkpoint before that.
 
-use std::{
-    os::fd::{AsFd as _, OwnedFd},
-    sync::Arc,
-    time::Instant,
-};
+use std::{os::fd::AsFd as _, sync::Arc, time::Instant};
 
-use forebay_core::{Chunk, Error, ErrorKind, Key, Result, Waker};
+use forebay_core::{Chunk, Error, ErrorKind, Key, Result};
 use forebay_queue::{Message, Sender as _};
 use rustix::{
-    event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
 };
 
-use super::{
-    Blame, Chain,
-    table::Table,
-    threads::SharedRun,
-    worker_pool::{DedicatedWorkerSpec, Worker, WorkerPool},
-};
 use crate::{
+    messages::{Back, Reply, Request, pack},
+    run::{
+        Chain,
+        death::Death,
+        link::unsendable,
+        table::Table,
+        threads::{
+            SharedRun,
+            interrupt::Interrupt,
+            worker_pool::{DedicatedWorkerSpec, Worker, WorkerPool},
+        },
+    },
     stop::Stop,
-    worker::protocol::{Back, Reply, Request, pack},
 };
-
-/// The end of a worker that had a serial segment, whose state is gone with it.
-pub struct Death {
-    /// Who it was, how it ended, and what it was given last.
-    pub error: Error,
-    /// Whether it ended by its own doing.
-    pub crashed: bool,
-}
-
-/// Has a worker's chain come back, from any thread, at any time: one call too many does no harm.
-#[derive(Clone)]
-pub(crate) struct Interrupt(Arc<OwnedFd>);
-
-impl Interrupt {
-    pub(crate) fn new() -> Result<Self> {
-        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(std::io::Error::from)?;
-        Ok(Self(Arc::new(fd)))
-    }
-
-    pub(super) fn waker(&self) -> Waker {
-        let this = self.clone();
-        Waker::new(move || {
-            // It fails when it was called 2^64 times and nobody looked.
-            let _ = rustix::io::write(&this.0, &1_u64.to_ne_bytes());
-        })
-    }
-
-    fn forget(&self) {
-        let _ = rustix::io::read(&self.0, &mut [0; 8]); // It fails when nobody called.
-    }
-}
 
 /// The thread of a worker that has a serial segment.
 pub(super) struct DedicatedWorker {
@@ -208,15 +178,6 @@ impl DedicatedWorker {
         }
         Ok(Death { error, crashed })
     }
-}
-
-/// Says of a value that cannot leave its process what to do about it.
-pub(crate) fn unsendable(error: &Error, blame: &Blame) -> Error {
-    let message = format!("{}; run the pipe on threads, with on=threads", error.message());
-    let places = error.contexts().iter();
-    let error =
-        places.fold(Error::new(error.kind(), message), |told, (name, value)| told.context(name, value));
-    blame.on(error)
 }
 
 impl SharedRun {

@@ -2,13 +2,13 @@
 
 use std::{collections::VecDeque, time::Instant};
 
-use forebay_core::{Chunk, Error, Waker};
+use forebay_core::Waker;
 use forebay_graph::On;
 use forebay_snapshot::checkpoint_log::{StartPoint, pass_of_input};
 
 use crate::{
-    executor::{Body, Chain, ChunkSize, OrderedOutput, Parallel, reorder::ReorderBuffer},
     plan,
+    run::{Body, Chain, ChunkSize, OrderedOutput, Parallel, item::Item, reorder::ReorderBuffer},
     takes::Takes,
 };
 
@@ -62,32 +62,6 @@ pub(super) enum SegmentKind {
 pub(super) enum Blocked {
     Input,
     Room,
-}
-
-/// What travels on an edge, in order.
-pub(crate) enum Item {
-    /// Samples, and how many bytes they keep.
-    Chunk(Chunk, usize),
-    /// Nothing comes after this.
-    Failed(Error),
-}
-
-impl Item {
-    /// How many samples it has.
-    pub(super) fn samples(&self) -> usize {
-        match self {
-            Self::Chunk(chunk, _) => chunk.len(),
-            Self::Failed(_) => 0,
-        }
-    }
-
-    /// How many bytes of the budget it takes.
-    pub(super) fn bytes(&self) -> usize {
-        match self {
-            Self::Chunk(_, bytes) => *bytes,
-            Self::Failed(_) => 0,
-        }
-    }
 }
 
 /// A queue with its place in the graph.

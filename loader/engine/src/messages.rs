@@ -13,10 +13,10 @@ use forebay_snapshot::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::sandbox::Sandbox;
 use crate::{
     host::{LostSample, Note},
     problem::Problem,
+    sandbox::Sandbox,
     stop::Stop,
 };
 

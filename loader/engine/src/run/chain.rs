@@ -7,12 +7,12 @@ use forebay_queue::stopped;
 use forebay_snapshot::checkpoint_log::StartPoint;
 
 use crate::{
-    executor::link::{Blame, Link},
     host::Host,
+    messages::{News, Spot},
+    run::link::{Blame, Link},
     stats::Counters,
     stop::Stop,
     takes::Takes,
-    worker::protocol::{News, Spot},
 };
 
 /// How many calls in a row may neither take nor give anything before that counts as a bug of the pipe.

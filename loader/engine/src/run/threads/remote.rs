@@ -18,15 +18,17 @@ use forebay_queue::{
     process::{Arena, Loan},
 };
 
-use super::{
-    parallel::{Lost, Mapped},
-    table::{Task, Work},
-    threads::SharedRun,
-    worker_pool::{Worker, WorkerPool},
-};
 use crate::{
     host::Destination,
-    worker::protocol::{Done, Order, Reply, pack},
+    messages::{Done, Order, Reply, pack},
+    run::{
+        mapped::{Lost, Mapped},
+        table::{Task, Work},
+        threads::{
+            SharedRun,
+            worker_pool::{Worker, WorkerPool},
+        },
+    },
 };
 
 /// Chunks that a worker has at once: one to work on, one to go on with.

@@ -12,8 +12,14 @@ use std::{
 use forebay_graph::On;
 use forebay_guard::call::{Callee, Seated};
 
-use super::{Job, guard::Counts, table::Table, threads::SharedRun};
-use crate::stall::Watch;
+use crate::{
+    run::{
+        Job,
+        table::Table,
+        threads::{SharedRun, guard::Counts},
+    },
+    stall::Watch,
+};
 
 /// Who is told of a wait, and what is told.
 pub(super) struct Lookout {

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use super::{super::segment::SegmentState, Table};
-use crate::stall::{AtWork, Stall};
+use crate::{
+    run::{segment::SegmentState, table::Table},
+    stall::{AtWork, Stall},
+};
 
 impl Table {
     /// What is being worked on, and what waits to be woken, for people.

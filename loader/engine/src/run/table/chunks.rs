@@ -4,13 +4,12 @@ use std::time::{Duration, Instant};
 
 use forebay_core::{Chunk, Error};
 
-use super::{
-    super::{
-        parallel::Mapped,
-        reorder::FinishedChunk,
-        segment::{Item, SegmentKind},
-    },
-    Table, Task, recycle,
+use crate::run::{
+    item::Item,
+    mapped::Mapped,
+    reorder::FinishedChunk,
+    segment::SegmentKind,
+    table::{Table, Task, recycle},
 };
 
 /// How many chunks the first batch of an epoch is cut into, for each worker.
