@@ -16,7 +16,10 @@ use forebay_graph::{Graph, dealt};
 use forebay_registry::Registry;
 
 use crate::{
-    Loader, ahead::Behind, failure::Failures, folders::with_folders, identity::identities, loader::Position,
+    Loader,
+    folders::with_folders,
+    identity::identities,
+    loader::{Behind, Failures, Position},
 };
 
 /// The most bytes that wait between segments, unless set: enough to stay ahead, little beside a model.
@@ -47,6 +50,14 @@ pub struct LoaderBuilder {
     replay: Option<PathBuf>,
     failures: Failures,
     memory_of: Option<OwnMemory>,
+}
+
+impl Loader {
+    /// Begins to say how `graph` is to run.
+    #[must_use]
+    pub fn builder(graph: Graph) -> LoaderBuilder {
+        LoaderBuilder::new(graph)
+    }
 }
 
 impl LoaderBuilder {

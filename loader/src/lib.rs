@@ -9,20 +9,16 @@
 //! Nothing in here knows a format or a pipe; with the feature `bundled` the in-tree plugins are linked
 //! in through the same `register` as anybody's, and nothing else changes.
 
-mod ahead;
 mod builder;
 mod digest;
 mod explain;
-mod failure;
 mod folders;
 mod identity;
 mod length;
 mod lint;
 mod loader;
-mod next;
 mod open;
 mod quality;
-mod recover;
 pub mod text;
 
 pub use forebay_core::{

@@ -1,5 +1,10 @@
 //! What a user holds: a graph, ready to run, read epoch by epoch.
 
+mod ahead;
+mod failure;
+mod next;
+mod recover;
+
 use std::{
     collections::BTreeMap,
     sync::Arc,
@@ -20,7 +25,8 @@ use forebay_guard::maps;
 use forebay_registry::FoundPlugin;
 use forebay_snapshot::{self as snapshot, PluginMark, Snapshot, checkpoint_log::StartPoint};
 
-use crate::{ahead::Behind, builder::LoaderBuilder, failure::Failures, length::Lengths};
+pub(crate) use self::{ahead::Behind, failure::Failures};
+use crate::length::Lengths;
 
 /// A graph, ready to run: an iterator of batches for each epoch.
 ///
@@ -91,12 +97,6 @@ impl Stopper {
 }
 
 impl Loader {
-    /// Begins to say how `graph` is to run.
-    #[must_use]
-    pub fn builder(graph: Graph) -> LoaderBuilder {
-        LoaderBuilder::new(graph)
-    }
-
     /// The samples of an epoch, from the first; whatever was left of another is dropped.
     pub fn epoch(&mut self, epoch: u64) -> Epoch<'_> {
         let at = Position { epoch, ..Position::default() };

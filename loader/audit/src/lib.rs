@@ -8,6 +8,7 @@
 //! together by place (`records`), and then judged node by node (`judge`). Each sample that went in must have
 //! come out, once.
 
+mod audit;
 mod judge;
 mod line;
 mod log;
@@ -17,10 +18,10 @@ mod uids;
 mod verdict;
 
 pub use self::{
-    log::{AuditLog, open_to_append, unlock},
-    tap::Tap,
+    audit::audit,
+    verdict::{EpochAudit, LeftOut, Named, Offence, What},
 };
 pub use self::{
-    records::audit,
-    verdict::{EpochAudit, LeftOut, Named, Offence, What},
+    log::{AuditLog, open_to_append, unlock},
+    tap::Tap,
 };

@@ -9,58 +9,16 @@ use std::{
 
 use forebay_core::{Error, Result};
 
-use super::{
-    judge,
-    line::{AuditLine, AuditedNode, Begin, GivenSample, VERSION, read_items, read_keys},
-    verdict::EpochAudit,
-};
+use super::line::{AuditLine, AuditedNode, Begin, GivenSample, VERSION, read_items, read_keys};
 
 /// More of these is no graph and no training job, but a file that somebody broke.
 const MOST_OUTPUTS: usize = 1 << 16;
 const MOST_RANKS: u32 = 1 << 20;
 
-/// Reads audit files, of one run or of many and of all ranks, and says of each epoch whether every sample came exactly once.
-///
-/// Cost: some hundred bytes of memory for a sample of one epoch, and some seconds for a million of them.
-///
-/// # Errors
-/// `Io`; `Corrupt` for what is no audit file; `Invalid` for files of different graphs or seeds.
-pub fn audit<P: AsRef<Path>>(files: &[P]) -> Result<Vec<EpochAudit>> {
-    let mut epochs: BTreeMap<u64, Vec<RunOfEpoch>> = BTreeMap::new();
-    let mut first: Option<(String, u64)> = None;
-    for file in files {
-        let file = file.as_ref();
-        let within = |error: Error| error.context("file", file.display());
-        for run in runs(file).map_err(within)? {
-            let of = (run.begin.graph.clone(), run.begin.seed);
-            if *first.get_or_insert_with(|| of.clone()) != of {
-                let message = "the file is of another graph or seed than those before it; audit it by itself";
-                return Err(within(Error::invalid(message)));
-            }
-            epochs.entry(run.begin.epoch).or_default().push(run);
-        }
-    }
-    if epochs.is_empty() {
-        return Err(Error::invalid("no run is in these files"));
-    }
-    let judge = |(epoch, mut runs): (u64, Vec<RunOfEpoch>)| {
-        runs.sort_by_key(|run| run.begin.begun);
-        if runs.iter().any(|run| run.begin.nodes.iter().any(|part| part.unordered)) {
-            runs = lineage(runs);
-        }
-        let mut records = EpochRecords::default();
-        for run in runs {
-            records.add(&run).map_err(|error| error.context("file", run.file.display()))?;
-        }
-        Ok(judge::judge(epoch, &records))
-    };
-    epochs.into_iter().map(judge).collect()
-}
-
 /// A run of an epoch, or of a part of one.
-struct RunOfEpoch {
-    begin: Begin,
-    file: PathBuf,
+pub(super) struct RunOfEpoch {
+    pub(super) begin: Begin,
+    pub(super) file: PathBuf,
     /// Where its lines are in the file, and the number of the one before them.
     from: u64,
     len: u64,
@@ -71,7 +29,7 @@ struct RunOfEpoch {
 
 /// The last run of each rank, and those that it went on after, as far as each had come at the snapshot. What others did, each
 /// in an order of its own, nobody goes on from.
-fn lineage(runs: Vec<RunOfEpoch>) -> Vec<RunOfEpoch> {
+pub(super) fn lineage(runs: Vec<RunOfEpoch>) -> Vec<RunOfEpoch> {
     // For each rank the snapshot that is looked for, once its last run is found.
     let mut wanted: HashMap<u32, Option<u64>> = HashMap::new();
     let mut kept = Vec::new();
@@ -93,7 +51,7 @@ fn lineage(runs: Vec<RunOfEpoch>) -> Vec<RunOfEpoch> {
 }
 
 /// The runs in a file.
-fn runs(path: &Path) -> Result<Vec<RunOfEpoch>> {
+pub(super) fn runs(path: &Path) -> Result<Vec<RunOfEpoch>> {
     let mut runs: Vec<RunOfEpoch> = Vec::new();
     let (mut file, mut line, mut at) = (BufReader::new(File::open(path)?), Vec::new(), 0);
     for number in 1.. {
@@ -242,7 +200,7 @@ impl Rank {
 }
 
 impl EpochRecords {
-    fn add(&mut self, run: &RunOfEpoch) -> Result<()> {
+    pub(super) fn add(&mut self, run: &RunOfEpoch) -> Result<()> {
         let begin = &run.begin;
         if begin.resumed_of.is_none() && begin.world_size != self.world_size {
             *self = Self::default(); // The whole epoch again, on another number of ranks.

@@ -8,8 +8,8 @@ use forebay_graph::{Catalog, Node, On, PipeSpec};
 use forebay_registry::{IsolationLevel, handles::PipeHandle};
 use forebay_snapshot::{
     checkpoint_log::{Pace, StartPoint},
+    looks::Looks,
     names::{Expected, Names},
-    seen::Looks,
 };
 
 use crate::{

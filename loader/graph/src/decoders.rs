@@ -3,11 +3,7 @@
 use forebay_core::{Error, nearest};
 use serde_json::{Map, Value};
 
-use super::{Catalog, Node, OptionSpec, PipeSpec, options};
-
-/// The option of every pipe that asks for decoders that gives these options: `options = {NAME = {OPTION = VALUE}}`, by name, or by
-/// `NAME@PLUGIN` where several plugins have one of that name. A pipe with an option of its own of this name has that.
-pub const OPTIONS: &str = "options";
+use super::{Catalog, Node, OPTIONS, OptionSpec, PipeSpec, options};
 
 impl PipeSpec {
     /// Whether it takes options for decoders.

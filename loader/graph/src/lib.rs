@@ -72,7 +72,6 @@ use serde_json::Value;
 
 pub use builder::{Builder, Draft};
 pub use catalog::{Catalog, Class, Kind, List, MagicSpec, OpensSpec, OptionSpec, PipeSpec, Uids, begins};
-pub use decoders::OPTIONS;
 pub use fingerprint::{Fingerprint, node_hash};
 pub use forebay_core::parse_bytes;
 pub use options::fit as fits;
@@ -93,6 +92,10 @@ pub const ON: &str = "on";
 /// The option of every map that lets its samples come in another order than they went in: as they finish, so
 /// that a slow one holds up no other. False unless given.
 pub const UNORDERED: &str = "unordered";
+
+/// The option of every pipe that asks for decoders that gives these options: `options = {NAME = {OPTION = VALUE}}`, by name, or by
+/// `NAME@PLUGIN` where several plugins have one of that name. A pipe with an option of its own of this name has that.
+pub const OPTIONS: &str = "options";
 
 /// The options that every pipe has, and that the loader reads; the last is for maps.
 pub const COMMON: [&str; 3] = [ON_ERROR, ON, UNORDERED];

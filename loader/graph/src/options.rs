@@ -4,8 +4,8 @@ use forebay_core::Error;
 use serde_json::{Number, Value};
 
 use super::{
-    Action, COMMON, Class, Kind, List, Node, ON_ERROR, On, OnError, OptionSpec, POSITIONAL, PipeSpec,
-    UNORDERED, decoders, nearest, print,
+    Action, COMMON, Class, Kind, List, Node, ON_ERROR, OPTIONS, On, OnError, OptionSpec, POSITIONAL,
+    PipeSpec, UNORDERED, nearest, print,
 };
 
 /// The most characters of a wrong value that an error shows.
@@ -19,7 +19,7 @@ pub(super) fn problems(node: &Node, spec: &PipeSpec) -> Vec<Error> {
             problems.extend(common(given, value, spec).err());
             continue;
         }
-        if given == decoders::OPTIONS && spec.configures() {
+        if given == OPTIONS && spec.configures() {
             continue;
         }
         if let Some(unquoted) = unquoted(given, value, node, spec) {

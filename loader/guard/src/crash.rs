@@ -8,7 +8,6 @@
 #![expect(unsafe_code, reason = "what handlers of signals read, by address")]
 
 use std::{
-    cell::Cell,
     ptr,
     sync::{
         Arc,
@@ -21,20 +20,17 @@ use std::{
 use forebay_core::{Error, Result};
 
 use super::{
-    call::{Call, CallReport, innermost},
+    call::{Call, CallReport},
     counter::Counter,
-    signals::{Stack, install},
+    handler::Stack,
+    post::{POST, ThreadRecord},
+    signals::install,
 };
 
 /// What is told when nothing goes on.
 const STUCK: &[u8] = b"forebay: a plugin crashed, and what goes on without it did not come to an end: it may have taken a lock of the whole program along; isolate it as `process`\n";
 /// How long it may take to go on without the plugin: other pipes finish what they are at first.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-
-thread_local! {
-    /// Of the thread that a handler runs on.
-    static POST: Cell<*const ThreadRecord> = const { Cell::new(ptr::null()) };
-}
 
 /// The threads of a run, of which any may crash.
 pub struct Crashes {
@@ -46,19 +42,6 @@ pub struct Crashes {
     watched: [Counter; 2],
     patience: Duration,
     over: AtomicBool,
-}
-
-/// What is known of one thread.
-struct ThreadRecord {
-    /// The segment that it works on, and one more; 0 for none that may crash.
-    segment: AtomicUsize,
-    /// The signal that it crashed with.
-    signal: AtomicI32,
-    /// The call that it crashed in.
-    call: AtomicPtr<Call>,
-    told: AtomicBool,
-    bell: Arc<Counter>,
-    gone: Arc<Counter>,
 }
 
 /// A thread that crashed.
@@ -222,24 +205,6 @@ impl Drop for Enlisted {
     fn drop(&mut self) {
         POST.set(ptr::null());
         self.post.gone.up();
-    }
-}
-
-/// In the handler of a signal: stops the thread for good if it crashed at work that others go on without.
-pub(super) fn stop_if_guarded(signal: i32) {
-    // SAFETY: what a thread's `Enlisted` keeps alive, and takes away before it goes.
-    if let Some(post) = unsafe { POST.get().as_ref() }
-        && post.segment.load(Ordering::Acquire) != 0
-        && post.signal.load(Ordering::Acquire) == 0
-    {
-        post.call.store(innermost().cast_mut(), Ordering::Release);
-        post.signal.store(signal, Ordering::Release);
-        post.bell.up();
-        post.gone.up();
-        loop {
-            // SAFETY: it may be called by handlers.
-            unsafe { libc::pause() };
-        }
     }
 }
 

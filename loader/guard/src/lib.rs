@@ -8,5 +8,7 @@ pub mod call;
 mod counter;
 pub mod crash;
 pub mod decoding;
+mod handler;
 pub mod maps;
+mod post;
 pub mod signals;

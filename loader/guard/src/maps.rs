@@ -29,7 +29,7 @@ use forebay_core::{
     },
 };
 
-use super::signals::pass_on;
+use super::handler::pass_on;
 
 /// How many slots the first block has; each of the others has as many as all before it.
 const FIRST: usize = 256;

@@ -13,7 +13,7 @@ use std::{
     cell::Cell,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst},
+        atomic::{AtomicBool, Ordering::SeqCst},
     },
 };
 
@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     process::{Arena, Board},
+    seats::{Head, Seat},
     stopped,
 };
 
@@ -30,29 +31,6 @@ use crate::{
 const LARGE: usize = 1 << 20;
 /// The most that each thread or worker adds to what may be held at once.
 const SHARE: u64 = 64 << 20;
-
-/// What all seats share.
-#[repr(C, align(64))]
-#[derive(Default)]
-pub(crate) struct Head {
-    /// Changes whenever somebody may go on.
-    version: AtomicU32,
-    /// How many wait, or died waiting.
-    waiting: AtomicU32,
-    /// Whether somebody had to wait so far: from then on the loader keeps the two words below up to date.
-    tight: AtomicU32,
-    /// Whether finished samples fill the budget and the consumer does not wait for another.
-    sated: AtomicU32,
-}
-
-/// One who works on a chunk; on a line of the cache of its own.
-#[repr(C, align(64))]
-#[derive(Default)]
-pub(crate) struct Seat {
-    /// The chunk's number; 0 for none.
-    number: AtomicU64,
-    held: AtomicU64,
-}
 
 /// Where the words are.
 enum LedgerWords {

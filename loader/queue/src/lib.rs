@@ -18,6 +18,7 @@ mod local;
 pub mod network;
 #[cfg(target_os = "linux")]
 pub mod process;
+mod seats;
 mod sync;
 mod threads;
 pub mod tide;

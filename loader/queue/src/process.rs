@@ -17,12 +17,14 @@
 //! again only when neither process can reach it any more.
 
 mod arena;
+mod block;
 mod heap;
 mod lane;
 mod packet;
 mod receiver;
 mod sender;
 mod shared;
+mod shares;
 mod space;
 mod spawn;
 mod words;

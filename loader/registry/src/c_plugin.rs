@@ -5,7 +5,6 @@
 mod builder;
 mod host;
 mod options;
-pub(super) mod spelling;
 mod tables;
 
 use std::{path::Path, sync::Arc};

@@ -7,7 +7,10 @@ use forebay_graph::begins;
 use forebay_guard::call::Callee;
 use serde::Serialize;
 
-use super::{DecoderSlot, Refusal, Registry, Tuned, Why, opener::NEITHER};
+use super::{DecoderSlot, Refusal, Registry, Tuned, Why};
+
+/// Why a pipe is not asked of a file that is nothing like its own.
+pub(super) const NEITHER: &str = "neither magic bytes nor extension match";
 
 /// The most bytes that a decoder is shown to say how sure it is.
 pub const HEAD: usize = 4096;

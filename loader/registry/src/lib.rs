@@ -24,6 +24,7 @@ mod search;
 mod stamp;
 mod trust;
 mod tuned;
+mod writable;
 
 use std::{
     collections::HashMap,

@@ -12,7 +12,7 @@ use forebay_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{FoundPlugin, Manifest, Registry, trust};
+use super::{FoundPlugin, Manifest, Registry, writable};
 
 /// The form of a lock file.
 const FORM: u32 = 1;
@@ -107,7 +107,7 @@ impl Lock {
         if data.len() > LIMIT {
             return Err(Error::limit(format!("a lock of {} bytes, at most {LIMIT}", data.len())));
         }
-        trust::guard(file, true)?;
+        writable::guard(file, true)?;
         let form: LockFile = toml::from_str(&fs::read_to_string(file)?)
             .map_err(|error| Error::invalid(format!("no lock of plugins: {}", error.message())))?;
         if form.version != FORM {

@@ -1,5 +1,7 @@
 //! Reading a plugin's manifest, before any of its code runs.
 
+mod spelling;
+
 use std::{
     fs::File,
     io::{Read as _, Seek as _, SeekFrom},
@@ -17,8 +19,6 @@ use forebay_core::{
 use forebay_graph::{Class, MagicSpec, OptionSpec, PipeSpec};
 use object::{Object, ObjectSection, ReadCache};
 use serde::{Deserialize, Serialize};
-
-use super::c_plugin::spelling;
 
 /// The most bytes a manifest may have.
 const LIMIT: u64 = 16 << 20;

@@ -6,11 +6,11 @@ use forebay_core::{Error, Result};
 use forebay_graph::{Catalog, Class, begins};
 use serde::Serialize;
 
-use super::{HEAD, Manifest, Registry, choice::UNASKED};
+use super::{
+    HEAD, Manifest, Registry,
+    choice::{NEITHER, UNASKED},
+};
 use crate::handles::PipeHandle;
-
-/// Why a pipe is not asked of a file that is nothing like its own.
-pub(super) const NEITHER: &str = "neither magic bytes nor extension match";
 
 /// A pipe that opens files with some head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

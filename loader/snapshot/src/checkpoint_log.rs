@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     epochs::Epochs,
-    names::UidRun,
     order::MapOrder,
     seen::{Field, Files, Seen},
+    uids::UidRun,
 };
 use crate::FileMark;
 

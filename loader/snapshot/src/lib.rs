@@ -10,9 +10,12 @@ mod diff;
 mod epochs;
 mod files;
 pub mod handoff_log;
+pub mod looks;
 pub mod names;
 pub mod order;
 pub mod seen;
+mod summary;
+mod uids;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -24,7 +27,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub use self::files::FileMark;
 pub use self::{
-    changes::{GraphSummary, NodeWords, Now, origins},
+    changes::{Now, origins},
+    summary::{GraphSummary, NodeWords},
     walk::{NodeResume, ResumePlan},
 };
 use crate::{

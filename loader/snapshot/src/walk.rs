@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use forebay_graph::Graph;
 
-use super::GraphSummary;
+use super::summary::GraphSummary;
 use crate::{
     checkpoint_log::{Checkpoint, CheckpointLog, Progress, StartPoint, pass_of_input},
     handoff_log::HandoffLog,

@@ -12,8 +12,8 @@ use forebay_graph::OnError;
 use forebay_registry::handles::PipeHandle;
 use forebay_snapshot::{
     checkpoint_log::{Checkpoint, CheckpointLog, Pace, Progress, StartPoint, pass_of_input},
+    looks::Looks,
     names::{Expected, Names},
-    seen::Looks,
 };
 
 use crate::{

@@ -3,19 +3,20 @@
 use std::{
     collections::BTreeMap,
     ops::Range,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    os::fd::{AsFd, BorrowedFd},
+    sync::Arc,
 };
 
 use forebay_core::{Buffer, BufferMut, Error, Result};
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::fs::{MemfdFlags, SealFlags};
 
 use super::{
     heap::Heap,
     lane::Lane,
     shared::{Board, Borrowed, Map, PAGE},
+    shares::{ArenaParts, Lease, Loaned, Shares, lock},
 };
-use crate::{ledger::Seat, tide::Tide};
+use crate::{seats::Seat, tide::Tide};
 
 /// How many bytes of a heap keep their pages beyond the most that were in use lately.
 const SPARE: usize = 32 << 20;
@@ -36,40 +37,6 @@ pub struct Loan {
     pub offset: u64,
     /// How many bytes.
     pub len: u64,
-}
-
-/// Which parts are in use, as one process knows it.
-struct Shares {
-    /// The memory's descriptor, in the process that made it.
-    memory: Option<OwnedFd>,
-    parts: Mutex<ArenaParts>,
-    loans: Mutex<BTreeMap<usize, Loaned>>,
-}
-
-#[derive(Default)]
-struct ArenaParts {
-    /// Unused parts: start and end.
-    free: BTreeMap<usize, usize>,
-    /// ArenaParts that are not in use here, but maybe still in the process at the socket's other end.
-    limbo: Vec<(Range<usize>, Arc<OwnedFd>)>,
-    /// In a process that attached: its lanes.
-    attached: Vec<Range<usize>>,
-}
-
-/// What was lent away, or borrowed.
-enum Loaned {
-    /// Loaned to another process, which has not answered.
-    Out(BufferMut),
-    /// Written by the other process, and in use.
-    Back(Buffer),
-    /// Borrowed from the process that made the arena: so many bytes.
-    In(usize),
-}
-
-/// A part of the arena in use.
-pub(super) struct Lease {
-    shares: Arc<Shares>,
-    range: Range<usize>,
 }
 
 impl Arena {
@@ -258,66 +225,6 @@ impl Arena {
     }
 }
 
-impl Shares {
-    fn new(memory: Option<OwnedFd>, parts: ArenaParts) -> Self {
-        Self { memory, parts: Mutex::new(parts), loans: Mutex::default() }
-    }
-}
-
-impl ArenaParts {
-    /// The first part that is long enough.
-    fn take(&mut self, len: usize) -> Option<Range<usize>> {
-        let (&start, &end) = self.free.iter().find(|(start, end)| **end - **start >= len)?;
-        self.free.remove(&start);
-        if end - start > len {
-            self.free.insert(start + len, end);
-        }
-        Some(start..start + len)
-    }
-
-    fn give_back(&mut self, range: Range<usize>, memory: BorrowedFd<'_>) {
-        // Where the pages cannot be given back they wait to be used again.
-        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        let _ = rustix::fs::fallocate(memory, hole, range.start as u64, range.len() as u64);
-        let (mut start, mut end) = (range.start, range.end);
-        if let Some((&before, &its_end)) = self.free.range(..start).next_back()
-            && its_end == start
-        {
-            self.free.remove(&before);
-            start = before;
-        }
-        if let Some(its_end) = self.free.remove(&end) {
-            end = its_end;
-        }
-        self.free.insert(start, end);
-    }
-
-    /// Takes back the parts whose other process is gone by now.
-    fn leave_limbo(&mut self, memory: BorrowedFd<'_>) {
-        let (gone, limbo) =
-            std::mem::take(&mut self.limbo).into_iter().partition(|(_, fd)| Lane::hung_up(fd));
-        self.limbo = limbo;
-        let gone: Vec<(Range<usize>, Arc<OwnedFd>)> = gone;
-        gone.into_iter().for_each(|(range, _)| self.give_back(range, memory));
-    }
-}
-
-impl Lease {
-    pub(super) fn range(&self) -> Range<usize> {
-        self.range.clone()
-    }
-
-    /// Gives the part back: at once, or when the process at the other end of `socket` is gone.
-    pub(super) fn give_back(self, socket: Option<Arc<OwnedFd>>) {
-        let Some(memory) = &self.shares.memory else { return };
-        let mut parts = lock(&self.shares.parts);
-        match socket {
-            Some(socket) if !Lane::hung_up(&socket) => parts.limbo.push((self.range, socket)),
-            _ => parts.give_back(self.range, memory.as_fd()),
-        }
-    }
-}
-
 /// Ends a borrower's entry.
 struct Registered {
     shares: Arc<Shares>,
@@ -338,11 +245,6 @@ fn overlaps(loans: &BTreeMap<usize, Loaned>, start: usize, len: usize) -> bool {
     };
     let before = loans.range(..start + len).next_back();
     before.is_some_and(|(at, lent)| at + length(lent) > start)
-}
-
-/// None of these locks is held while other code runs.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn attached() -> Error {

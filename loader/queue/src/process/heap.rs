@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use forebay_core::{BufferMut, codec::LARGE};
 
 use super::{
+    block::Block,
     lane::{KEPT, Lane},
-    shared::Block,
     space::Space,
 };
 use crate::tide::Tide;

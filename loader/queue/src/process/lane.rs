@@ -12,14 +12,11 @@ use std::{
 };
 
 use forebay_core::{Error, Result};
-use rustix::{
-    event::{PollFd, PollFlags, poll},
-    net::SendFlags,
-};
+use rustix::net::SendFlags;
 
 use super::{
-    arena::Lease,
     shared::{Map, PAGE},
+    shares::Lease,
     words::{Control, Slot},
 };
 
@@ -176,13 +173,6 @@ impl Lane {
             // A full socket holds wake-ups that were not looked at yet; a broken one has nobody to wake.
             let _ = rustix::net::send(socket, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
-    }
-
-    /// Whether the other process has let go of the lane: it died, or dropped its end and all views.
-    pub(super) fn hung_up(socket: &OwnedFd) -> bool {
-        let mut fds = [PollFd::new(socket, PollFlags::empty())];
-        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut fds, Some(&now)).is_ok() && fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
     }
 }
 

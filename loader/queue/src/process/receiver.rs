@@ -17,9 +17,9 @@ use rustix::{
 
 use super::{
     arena::{Arena, Loan},
+    block::Block,
     lane::Lane,
     packet::{BytesAt, PACKET, PLACE, PacketHeader},
-    shared::Block,
 };
 use crate::{Message, Received, Receiver, ended, ending, lost};
 

@@ -15,10 +15,10 @@ use rustix::{
 
 use super::{
     arena::{Arena, Loan},
+    block::Block,
     heap::Heap,
     lane::Lane,
     packet::{BytesAt, HEADER, PACKET, PacketHeader},
-    shared::Block,
 };
 use crate::{Bounds, Load, Message, Offer, Sender, closed, ending, lost};
 
