@@ -204,6 +204,40 @@ fn untidy_sources_are_found() {
 }
 
 #[test]
+fn an_import_that_runs_back_up_is_found() {
+    // `a` imports `b`, which imports `c`, from which `a` is reached through what its parent exports.
+    let with = |more: &str| {
+        let mut files: BTreeMap<_, _> = HOUSE.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
+        let mut add =
+            |name: &str, text: &str| files.insert(format!("loader/registry/src/{name}.rs"), text.into());
+        add(
+            "a",
+            "//! A.\nuse crate::{b::{self, B1}, bundled};\n#[cfg(test)]\nmod tests { use crate::d::D1; }",
+        );
+        add("b", "//! B.\npub(crate) use self::below::B1;\nuse crate::c;");
+        add("b/below", "//! L.\nuse super::super::d::D1;\npub(super) fn below() {}");
+        add("c", &format!("//! C.\n{more}"));
+        add("d", "//! D.\npub(crate) use crate::a::A1;");
+        problems(&Repo::new(files))
+    };
+    assert_eq!(with("fn c() {}"), [""; 0]);
+    let found = with("fn c() { crate::d::A1::new() }");
+    assert_eq!(found.len(), 3, "{found:#?}");
+    assert!(found[0].contains("loader/registry: a imports b, which imports it"), "{found:#?}");
+    assert!(with("use super::a;").len() == 3);
+}
+
+#[test]
+fn a_crate_of_the_loader_that_is_two_is_found() {
+    let says = |text: &str| text.replace("[package]", "[package]\ndescription = 'This and that.'");
+    assert_found(house_with("loader/registry/Cargo.toml", says), "has an \"and\"");
+    let long = "//! X.\n".repeat(400);
+    let mut files: BTreeMap<_, _> = HOUSE.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
+    files.extend((0..31).map(|at| (format!("loader/registry/src/x{at}.rs"), long.clone())));
+    assert_found(problems(&Repo::new(files)), "lines, at most 12000");
+}
+
+#[test]
 fn a_name_of_two_types_is_found() {
     let found = house_with("loader/registry/src/b.rs", |_| "//! B.\nenum B {}".into());
     assert_found(

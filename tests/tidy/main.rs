@@ -3,6 +3,7 @@
 
 mod arrows;
 mod faults;
+mod layers;
 mod lexer;
 mod names;
 mod pages;
@@ -25,7 +26,7 @@ fn looked_at(looked_at: usize, problems: Vec<String>) -> Report {
 
 type Check = fn(&Repo) -> Report;
 
-const CHECKS: [(&str, Check); 16] = [
+const CHECKS: [(&str, Check); 18] = [
     ("crates depend only downwards", arrows::crates_depend_only_downwards),
     ("abi_stable is only in the abi", arrows::abi_stable_is_only_in_the_abi),
     ("only bundled links plugins into the loader", arrows::only_bundled_links_plugins_into_the_loader),
@@ -38,6 +39,8 @@ const CHECKS: [(&str, Check); 16] = [
     ("lints and licence are the workspace's", rooms::every_crate_takes_lints_and_licence_from_the_workspace),
     ("unsafe is where the design has it", sources::unsafe_is_where_the_design_has_it),
     ("the loader names no format and no pipe", sources::the_loader_names_no_format_and_no_pipe),
+    ("crates of the loader are small", layers::crates_of_the_loader_are_small_and_one_thing),
+    ("no import of the loader runs back up", layers::no_import_of_the_loader_runs_back_up),
     ("types of the loader have names of their own", names::types_of_the_loader_have_names_of_their_own),
     ("every file says what lives in it", sources::every_file_says_what_lives_in_it),
     ("files are short", sources::files_are_short),
