@@ -251,11 +251,8 @@ fn shards(folder: &Path) -> String {
     )
 }
 
-#[test]
-#[ignore = "it is the process that the next test starts and kills"]
-fn child() {
-    let Some(folder) = env::var_os(FOLDER) else { return };
-    let folder = Path::new(&folder);
+/// The process that the next test starts and kills.
+fn child(folder: &Path) {
     let mut loader = build(&line(&shards(folder)), &registry(), Setting::threads(2)).unwrap();
     let saved = folder.join("snapshot");
     let snapshot = fs::read(&saved).ok().map(|bytes| Snapshot::from_bytes(&bytes).unwrap());
@@ -274,6 +271,9 @@ fn child() {
 
 #[test]
 fn a_killed_writer_goes_on_and_the_files_are_those_of_an_unbroken_run() {
+    if let Some(folder) = env::var_os(FOLDER) {
+        return child(Path::new(&folder));
+    }
     within_deadline(|| {
         let (whole, broken) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         source(whole.path());
@@ -281,7 +281,11 @@ fn a_killed_writer_goes_on_and_the_files_are_those_of_an_unbroken_run() {
         write(&shards(whole.path()));
         let start = || {
             Command::new(env::current_exe().unwrap())
-                .args(["--ignored", "--exact", "child", "--nocapture"])
+                .args([
+                    "--exact",
+                    "a_killed_writer_goes_on_and_the_files_are_those_of_an_unbroken_run",
+                    "--nocapture",
+                ])
                 .env(FOLDER, broken.path())
                 .stdout(Stdio::piped())
                 .spawn()

@@ -24,9 +24,6 @@ use seeds::seeds;
 const LARGEST: u64 = 4096;
 /// How many files of the corpora each parser is given, beside those in `seeds/`.
 const OF_CORPORA: usize = 3;
-/// The same for fuzzing.
-const FUZZED: u64 = 65536;
-const OF_CORPORA_FUZZED: usize = 300;
 /// At so many bytes each file is damaged, at most.
 const PLACES: usize = 375;
 
@@ -46,19 +43,6 @@ fn damaged_files_are_refused_or_read() {
     for (name, count) in tried {
         // What only the corpora have may be missing.
         assert!(count > 50 || name == "hdf5", "{name}: {count}");
-    }
-}
-
-#[test]
-#[ignore = "copies what fuzzing begins with to the folder that FOREBAY_SEEDS names; see fuzz/README.md"]
-fn seeds_are_copied() {
-    let to = std::path::PathBuf::from(std::env::var_os("FOREBAY_SEEDS").unwrap());
-    for parser in PARSERS {
-        let folder = to.join(parser.0);
-        fs::create_dir_all(&folder).unwrap();
-        for (number, path) in seeds(parser, FUZZED, OF_CORPORA_FUZZED).iter().enumerate() {
-            fs::copy(path, folder.join(format!("seed-{number}"))).unwrap();
-        }
     }
 }
 

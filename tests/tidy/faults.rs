@@ -199,6 +199,8 @@ fn untidy_sources_are_found() {
     assert_found(source("fn a() {}".into()), "core/src/x.rs:1: must start with");
     assert_found(source("//! X.\n".repeat(501)), "501 lines, at most 500");
     assert_eq!(source("//! X.\n".repeat(501) + "// tidy: table"), [""; 0]);
+    let ignored = "//! X.\n#[test]\n#[ignore = \"slow\"]\nfn a() {}";
+    assert_found(source(ignored.into()), "core/src/x.rs:3: a test is ignored");
     let long = format!("//! X.\nfn a() {{{}}}", "\n".repeat(80));
     assert_found(source(long), "core/src/x.rs:2: a function of 81 lines, at most 80");
 }

@@ -26,7 +26,7 @@ fn looked_at(looked_at: usize, problems: Vec<String>) -> Report {
 
 type Check = fn(&Repo) -> Report;
 
-const CHECKS: [(&str, Check); 18] = [
+const CHECKS: [(&str, Check); 19] = [
     ("crates depend only downwards", arrows::crates_depend_only_downwards),
     ("abi_stable is only in the abi", arrows::abi_stable_is_only_in_the_abi),
     ("only bundled links plugins into the loader", arrows::only_bundled_links_plugins_into_the_loader),
@@ -43,6 +43,7 @@ const CHECKS: [(&str, Check); 18] = [
     ("no import of the loader runs back up", layers::no_import_of_the_loader_runs_back_up),
     ("types of the loader have names of their own", names::types_of_the_loader_have_names_of_their_own),
     ("every file says what lives in it", sources::every_file_says_what_lives_in_it),
+    ("no test is ignored", sources::no_test_is_ignored),
     ("files are short", sources::files_are_short),
     ("functions fit on a screen", sources::functions_fit_on_a_screen),
 ];

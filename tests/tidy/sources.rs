@@ -95,6 +95,15 @@ fn descriptor_names(source: &Source) -> impl Iterator<Item = &str> {
     })
 }
 
+/// What nobody runs is no test: a child process is a part of the test that starts it, and figures are a bench's.
+pub(crate) fn no_test_is_ignored(repo: &Repo) -> Report {
+    let mark = concat!("#[", "ignore");
+    let ignored = repo.sources.iter().flat_map(|source| {
+        source.code.match_indices(mark).map(|(at, _)| format!("{}: a test is ignored", source.place(at)))
+    });
+    looked_at(repo.sources.len(), ignored.collect())
+}
+
 pub(crate) fn every_file_says_what_lives_in_it(repo: &Repo) -> Report {
     let says = |source: &&Source| {
         source.text.starts_with("//!") || source.text.starts_with("#![doc = include_str!(\"../README.md\")]")

@@ -1,7 +1,6 @@
 //! Tests of all queues: one suite for the four, and what only one of them promises.
 
 mod asleep;
-mod bench;
 mod codec;
 mod conformance;
 mod models;

@@ -163,17 +163,6 @@ fn everything_comes_once_and_in_order() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
-fn ten_million_come_once_and_in_order() {
-    each(
-        |kind| kind.waits,
-        Bounds { items: 1000, bytes: 1 << 20 },
-        |kind, ends| order(kind, ends, 10_000_000),
-    );
-    each(|kind| !kind.waits, WIDE, |kind, ends| order(kind, ends, 10_000_000));
-}
-
-#[test]
 fn a_full_queue_says_so_and_gives_the_message_back() {
     each(
         |kind| kind.is_direct,

@@ -71,7 +71,6 @@ fn run(job: &str, connection: Connection) {
             sender.close().unwrap();
         }
         "borrow" => borrow(&mut sender, &mut receiver, &heap, &arena),
-        _ if job.starts_with("bench") => super::bench::work(job, &mut sender, &heap),
         _ => panic!("no job is called {job}"),
     }
 }
