@@ -286,7 +286,7 @@ fn every_pipe_runs_over_an_endless_input() {
     let registry = registry();
     let (cases, left) = endless_cases(&registry);
     assert_eq!(left, ["collect"], "all other pipes go without an end");
-    let name = "every_pipe_runs_over_an_endless_input";
+    let name = "pipes::every_pipe_runs_over_an_endless_input";
     let mut failed = Vec::new();
     for (case, outcome) in cases.iter().zip(child::read_all(name, &root().join("tests"), &cases)) {
         let count = SHORT.iter().find(|(short, _)| short == case).map_or(SOME, |(_, count)| *count);

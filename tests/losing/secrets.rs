@@ -1,7 +1,7 @@
 //! Secrets of URLs, which are in nothing that is written or said: they are planted, and everything is searched for them.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-#[path = "../plugins/remote/tests/store/server.rs"]
+#[path = "../../plugins/remote/tests/store/server.rs"]
 #[expect(dead_code, reason = "the store's own tests use the rest")]
 mod server;
 

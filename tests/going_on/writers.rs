@@ -253,6 +253,7 @@ fn shards(folder: &Path) -> String {
 
 /// The process that the next test starts and kills.
 fn child(folder: &Path) {
+    let mut out = io::stdout();
     let mut loader = build(&line(&shards(folder)), &registry(), Setting::threads(2)).unwrap();
     let saved = folder.join("snapshot");
     let snapshot = fs::read(&saved).ok().map(|bytes| Snapshot::from_bytes(&bytes).unwrap());
@@ -265,7 +266,7 @@ fn child(folder: &Path) {
         let part = folder.join("snapshot.part");
         fs::write(&part, epoch.snapshot().unwrap().to_bytes()).unwrap();
         fs::rename(part, &saved).unwrap();
-        writeln!(io::stdout(), "written").unwrap();
+        writeln!(out, "written").unwrap();
     }
 }
 
@@ -283,7 +284,7 @@ fn a_killed_writer_goes_on_and_the_files_are_those_of_an_unbroken_run() {
             Command::new(env::current_exe().unwrap())
                 .args([
                     "--exact",
-                    "a_killed_writer_goes_on_and_the_files_are_those_of_an_unbroken_run",
+                    "writers::a_killed_writer_goes_on_and_the_files_are_those_of_an_unbroken_run",
                     "--nocapture",
                 ])
                 .env(FOLDER, broken.path())

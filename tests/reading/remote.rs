@@ -1,7 +1,7 @@
 //! Graphs over files far away: the same samples as from the files here, on every executor and after every resume.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-#[path = "../plugins/remote/tests/store/server.rs"]
+#[path = "../../plugins/remote/tests/store/server.rs"]
 #[expect(dead_code, reason = "the store's own tests use the rest")]
 mod server;
 

@@ -16,7 +16,7 @@ use forebay_tests::{
 use serde_json::Value;
 
 /// Each of `tests/faulty/examples`: which check of what sees it, how that ends, and what it says. Plugins of another layout are in
-/// `tests/layouts.rs`, which builds them.
+/// `tests/plugins/layouts.rs`, which builds them.
 const FAULTS: &[(&str, &str, &str, &str)] = &[
     ("aborts", "pipe runs", "died", "SIGABRT"),
     ("carries", "pipe threads", "failed", "on one thread parts at sample 0"),

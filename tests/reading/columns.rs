@@ -7,10 +7,10 @@ use forebay_loader::{Executor, Value, View, open};
 use forebay_tests::{ALL, Run, Setting, build, line, registry, run, within_deadline};
 
 /// An Arrow stream of two columns and three batches, as pyarrow 26 wrote it: `id` int32 0 to 8, `bird` text.
-const BIRDS: &[u8] = include_bytes!("columns/birds.arrows");
+const BIRDS: &[u8] = include_bytes!("../columns/birds.arrows");
 
 /// A stream as Arrow 0.14.1 wrote it (apache/arrow-testing, generated_map.stream): messages begin with their length alone.
-const OLD: &[u8] = include_bytes!("columns/old.stream");
+const OLD: &[u8] = include_bytes!("../columns/old.stream");
 
 fn graph(rest: &str) -> (tempfile::TempDir, forebay_loader::Graph) {
     let folder = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ fn folders_of_partitions_that_are_opened_by_path_are_fields() {
         for year in ["2025", "2026"] {
             let place = folder.path().join(format!("year={year}/place=grey%20heron"));
             fs::create_dir_all(&place).unwrap();
-            fs::write(place.join("part-0.parquet"), include_bytes!("columns/birds.parquet")).unwrap();
+            fs::write(place.join("part-0.parquet"), include_bytes!("../columns/birds.parquet")).unwrap();
         }
         let graph = open(path, &registry).unwrap();
         assert!(graph.to_string().contains("hive=true"), "{graph}");

@@ -1,0 +1,5 @@
+//! The command, as a person calls it.
+
+mod cli;
+mod examples;
+mod lints;

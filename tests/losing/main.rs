@@ -1,0 +1,6 @@
+//! What fails is told, and nothing is lost in silence.
+
+mod faults;
+mod losses;
+mod messages;
+mod secrets;
