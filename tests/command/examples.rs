@@ -168,3 +168,28 @@ fn resume_gives_each_line_once_over_two_loaders() {
     lines.sort_unstable();
     assert_eq!(found.into_iter().map(|(_, text)| text).collect::<Vec<_>>(), lines);
 }
+
+#[test]
+fn other_programs_print_what_they_say() {
+    let programs = [
+        ("which_decoder", &["255 jpeg of forebay-image", "420.jpg is decoded by jpeg of forebay-image"][..]),
+        ("own_source", &["[1, 1, 2, 3, 5]", "[89, 144, 233, 377, 610]", "[987]"]),
+        ("closures", &["[0, 0, 2, 2, 4, 4, 6, 6, 8, 8] ["]),
+        ("tasks", &["epoch 0: 4999950000", "epoch 1: 4999950000"]),
+        ("broken_files", &["2 files were read", "b.json is damaged: ", "the epoch failed: true"]),
+        (
+            "exactly_once",
+            &["epoch 0: 1000 samples, exactly once: true", "of one rank alone: exactly once: false"],
+        ),
+    ];
+    for (program, lines) in programs {
+        let printed = printed(program);
+        for line in lines {
+            assert!(printed.lines().any(|found| found.starts_with(line)), "{program}: {printed}");
+        }
+    }
+    // Inline and on threads.
+    let alike = printed("closures");
+    let lines: Vec<_> = alike.lines().collect();
+    assert!(matches!(lines[..], [inline, threads] if inline == threads), "{alike}");
+}
