@@ -17,7 +17,7 @@ use crate::{
     plan::Segment,
     prepared::{Prepared, as_size},
     resume::spec,
-    run::{Blame, Body, Chain, ChunkSize, HandoffOrder, Link, Parallel},
+    run::{Blame, Body, Chain, ChunkSize, HandoffOrder, Link, MadeNode, NodePosition, Parallel},
     stats::{Counters, NodeInfo},
 };
 
@@ -38,8 +38,8 @@ impl Prepared {
         }
         for (link, &at) in links.iter_mut().zip(&segment.nodes) {
             // In which batch a sample of an unordered segment comes, or one of a flat map, is not known while it is made.
-            let size = self.stacked_by(at).filter(|_| !segment.unordered && !link.expands);
-            link.destination =
+            let size = self.stacked_by(at).filter(|_| !segment.unordered && !link.node.spec.expands());
+            link.node.destination =
                 size.map(|size| Destination::Batch(Stacker::new(size, as_size(self.settings.limits.bytes))));
         }
         let (maps, ordered) = Parallel::new(links, self.handoff_order(segment));
@@ -98,27 +98,26 @@ impl Prepared {
         let origin = StartPoint::fresh(stop.inputs.len(), stop.outputs);
         let confined =
             self.registry.level_of(node) != IsolationLevel::InProcess || node.on() == Some(On::Sandboxed);
-        Ok(Link {
-            confined,
-            node: at,
+        let node = MadeNode {
+            at,
             pipe,
-            rewinds: spec.rewinds,
-            deals: spec.shards,
-            stacks: !spec.stacks.is_empty(),
-            expands: spec.expands(),
-            even: spec.is_even(),
+            spec: Arc::new(spec.clone()),
+            confined,
             cx: NodeContext::new(&self.host, &node.name, settings.seed, settings.ranks, stop.kept)
                 .with_decoders(self.registry.tuned(node, spec)),
             destination: None,
             counters,
             blame,
             on_error: node.on_error(),
+            checkpoint_log: Arc::clone(&stop.checkpoint_log),
+            tap,
+        };
+        let position = NodePosition {
+            place: origin.checkpoint.place,
+            pace: if exact { Pace::exact(settings.checkpoints) } else { Pace::new(settings.checkpoints) },
             chunk_size: ChunkSize::new(if exact { Some(1) } else { settings.chunk }).within(settings.ahead),
             wanted: u64::MAX,
             deferred: None,
-            place: origin.checkpoint.place,
-            checkpoint_log: Arc::clone(&stop.checkpoint_log),
-            pace: if exact { Pace::exact(settings.checkpoints) } else { Pace::new(settings.checkpoints) },
             skip: origin.skip,
             lenient: false,
             owed: Vec::new(),
@@ -127,8 +126,8 @@ impl Prepared {
             expected: Expected::default(),
             restore: None,
             was: None,
-            tap,
-        })
+        };
+        Ok(Link { node, position })
     }
 
     /// A node's options as its pipe is told them: in a run that is audited with the field for the uids in a batch, and with the identity of

@@ -39,7 +39,7 @@ pub(crate) use self::{
     chunk_size::ChunkSize,
     handoff_order::HandoffOrder,
     inline::Inline,
-    link::{Blame, Link, unsendable},
+    link::{Blame, Link, MadeNode, NodePosition, unsendable},
     mapped::{Lost, Mapped},
     ordered::OrderedOutput,
     parallel::Parallel,

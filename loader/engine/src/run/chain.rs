@@ -46,7 +46,7 @@ impl Chain {
     /// call.
     pub(crate) fn start(&mut self, epoch: u64, origins: &[StartPoint]) {
         for link in &mut self.links {
-            link.start(epoch, &origins[link.node]);
+            link.start(epoch, &origins[link.node.at]);
         }
         self.clear();
     }
@@ -77,7 +77,7 @@ impl Chain {
     /// So many samples of its output are wanted in this pass, and no more before it is asked for them.
     pub(super) fn want(&mut self, mut wanted: u64) {
         for (link, takes) in self.links.iter_mut().zip(&self.takes).rev() {
-            link.wanted = wanted;
+            link.position.wanted = wanted;
             wanted = takes.from(wanted);
         }
     }
@@ -132,8 +132,8 @@ impl Chain {
     fn rewind(&mut self, at: usize, port: usize) -> Result<Option<(Vec<usize>, u64)>> {
         let (before, link) = self.links.split_at_mut(at);
         let Some(link) = link.first_mut() else { return Ok(None) };
-        link.place.rewound[port] += 1;
-        link.place.taken[port] = 0;
+        link.position.place.rewound[port] += 1;
+        link.position.place.taken[port] = 0;
         let pass = link.pass_of_input(port);
         if at == 0 {
             self.ports[port].ended = false;
@@ -159,7 +159,7 @@ impl Chain {
             _ => &mut self.outs[..],
         };
         let link = &mut self.links[at];
-        if let Some(call) = link.deferred.take() {
+        if let Some(call) = link.position.deferred.take() {
             return Some(call);
         }
         let waiting = |ports: &[Port]| ports.iter().map(|port| port.chunk.len()).sum::<usize>();
@@ -168,7 +168,8 @@ impl Chain {
         if outs.iter().map(Chunk::len).sum::<usize>() > had.1 {
             self.idle = 0;
             // A pipe that has nothing now is simply asked again: its waker may have been called by then.
-            link.deferred = Some(call).filter(|call| !matches!(call, Ok(Step::Ready | Step::Pending)));
+            link.position.deferred =
+                Some(call).filter(|call| !matches!(call, Ok(Step::Ready | Step::Pending)));
             return None;
         }
         let moved = moved || waiting(ports) != had.0;
@@ -177,7 +178,7 @@ impl Chain {
             matches!(call, Ok(Step::NeedInput(port)) if ports.get(port).is_none_or(|port| port.ended));
         if self.idle > IDLE_CALLS || starved {
             let error = Error::bug("the pipe neither takes nor gives anything, and does not end");
-            return Some(Err(link.blame.on(error)));
+            return Some(Err(link.node.blame.on(error)));
         }
         Some(call)
     }
@@ -185,7 +186,7 @@ impl Chain {
     /// Makes the next run fail with an error that came in place of samples.
     pub(crate) fn fail(&mut self, error: Error) {
         if let Some(link) = self.links.first_mut() {
-            link.deferred = Some(Err(error));
+            link.position.deferred = Some(Err(error));
         }
         self.at = 0;
     }
@@ -208,12 +209,12 @@ impl Chain {
         self.ports.iter_mut().for_each(|port| *port = Port::default());
         self.outs.iter_mut().for_each(Chunk::clear);
         let spots = self.links.iter().map(|link| link.origin().into());
-        Some((self.links.first()?.cx.raw().epoch, spots.collect()))
+        Some((self.links.first()?.node.cx.raw().epoch, spots.collect()))
     }
 
     /// The error that came in place of samples.
     pub(super) fn take_failure(&mut self) -> Option<Error> {
-        self.links.first_mut()?.deferred.take()?.err()
+        self.links.first_mut()?.position.deferred.take()?.err()
     }
 
     /// Takes what it gave, with the bytes of each chunk.
@@ -236,14 +237,14 @@ impl Chain {
         for (link, news) in self.links.iter().zip(news) {
             let News { work: (samples, bytes, nanos), lost, checkpoints, files, uids: (pass, first, uids) } =
                 news;
-            link.counters.add(samples, bytes, Duration::from_nanos(nanos));
-            link.counters.lost(lost);
-            files.into_iter().for_each(|file| link.checkpoint_log.add_file(file));
+            link.node.counters.add(samples, bytes, Duration::from_nanos(nanos));
+            link.node.counters.lost(lost);
+            files.into_iter().for_each(|file| link.node.checkpoint_log.add_file(file));
             if !uids.is_empty() {
-                link.checkpoint_log.note_uids((pass, first), uids.into_iter());
+                link.node.checkpoint_log.note_uids((pass, first), uids.into_iter());
             }
             for checkpoint in checkpoints {
-                many |= link.pace.note(&link.checkpoint_log, checkpoint.into());
+                many |= link.position.pace.note(&link.node.checkpoint_log, checkpoint.into());
             }
         }
         many
@@ -251,34 +252,34 @@ impl Chain {
 
     /// Notes the lines that its nodes left for an audit in another process.
     pub(super) fn note_lines(&self, lines: &str) {
-        if let Some(tap) = self.links.first().and_then(|link| link.tap.as_ref()) {
+        if let Some(tap) = self.links.first().and_then(|link| link.node.tap.as_ref()) {
             tap.write_lines(lines);
         }
     }
 
     /// What is added to an error that any of its nodes may have caused.
     pub(super) fn blame(&self) -> Blame {
-        let mut plugins: Vec<&str> = self.links.iter().map(|link| link.blame.plugin.as_str()).collect();
+        let mut plugins: Vec<&str> = self.links.iter().map(|link| link.node.blame.plugin.as_str()).collect();
         plugins.dedup();
-        let pipes: Vec<&str> = self.links.iter().map(|link| link.blame.pipe.as_str()).collect();
+        let pipes: Vec<&str> = self.links.iter().map(|link| link.node.blame.pipe.as_str()).collect();
         Blame { pipe: pipes.join(" | "), plugin: plugins.join(", ") }
     }
 
     /// What is added to an error of the last node, the only one that may have several outputs.
     pub(super) fn blame_last(&self) -> Option<Blame> {
-        self.links.last().map(|link| link.blame.clone())
+        self.links.last().map(|link| link.node.blame.clone())
     }
 
     /// The counters of the first and of the last node.
     pub(crate) fn ends(&self) -> Option<(Arc<Counters>, Arc<Counters>)> {
-        Some((Arc::clone(&self.links.first()?.counters), Arc::clone(&self.links.last()?.counters)))
+        Some((Arc::clone(&self.links.first()?.node.counters), Arc::clone(&self.links.last()?.node.counters)))
     }
 
     /// Frees the pipes; gives the first error.
     pub(crate) fn free(self) -> Result<()> {
         let mut result = Ok(());
         for link in self.links {
-            let freed = link.pipe.free().map_err(|error| link.blame.on(error));
+            let freed = link.node.pipe.free().map_err(|error| link.node.blame.on(error));
             result = result.and(freed);
         }
         result

@@ -8,7 +8,7 @@ use forebay_core::{
     abi::{abi_stable::std_types::ROption, code},
     shim::check,
 };
-use forebay_graph::OnError;
+use forebay_graph::{OnError, PipeSpec};
 use forebay_registry::handles::PipeHandle;
 use forebay_snapshot::{
     checkpoint_log::{Checkpoint, CheckpointLog, Pace, Progress, StartPoint, pass_of_input},
@@ -22,38 +22,42 @@ use crate::{
     stats::Counters,
 };
 
-/// A node, made and ready to run.
+/// A node that runs.
 pub(crate) struct Link {
+    pub(crate) node: MadeNode,
+    pub(crate) position: NodePosition,
+}
+
+/// A node, made and ready to run.
+pub(crate) struct MadeNode {
+    /// Its place in the graph's list.
+    pub(crate) at: usize,
+    pub(crate) pipe: PipeHandle,
+    /// What its manifest says of the pipe.
+    pub(crate) spec: Arc<PipeSpec>,
     /// Whether its pipe is isolated: where it runs in other processes, it is never called in this one instead.
     pub(crate) confined: bool,
-    /// Its place in the graph's list.
-    pub(crate) node: usize,
-    pub(crate) pipe: PipeHandle,
-    /// Whether it may start its inputs over.
-    pub(crate) rewinds: bool,
-    /// Whether it gives each rank its share.
-    pub(crate) deals: bool,
-    /// Whether it stacks samples: then a checkpoint goes with each batch, since making one again takes long.
-    pub(crate) stacks: bool,
-    /// Whether it is a parallel flat map.
-    pub(crate) expands: bool,
-    /// Whether it gives one sample for each that it takes.
-    pub(crate) even: bool,
     pub(crate) cx: NodeContext,
     /// Where a map's output is to lie, if its samples are stacked next.
     pub(crate) destination: Option<Destination>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) blame: Blame,
     pub(crate) on_error: OnError,
+    /// Where it was; for nodes with state.
+    pub(crate) checkpoint_log: Arc<CheckpointLog>,
+    /// Leaves word of what it takes and gives, in a run that is audited.
+    pub(crate) tap: Option<Tap>,
+}
+
+/// How far a node is, and what it goes on with.
+pub(crate) struct NodePosition {
+    pub(crate) place: Progress,
+    pub(crate) pace: Pace,
     pub(crate) chunk_size: ChunkSize,
     /// How many of its samples are wanted in this pass, as far as that is known.
     pub(crate) wanted: u64,
     /// What a call came to that gave samples as well: they go first.
     pub(crate) deferred: Option<Result<Step>>,
-    pub(crate) place: Progress,
-    /// Where it was; for nodes with state.
-    pub(crate) checkpoint_log: Arc<CheckpointLog>,
-    pub(crate) pace: Pace,
     /// How many of the next samples for each output were delivered before.
     pub(crate) skip: Vec<u64>,
     /// Whether it may end before all of them came again.
@@ -70,8 +74,6 @@ pub(crate) struct Link {
     pub(crate) restore: Option<State>,
     /// What its first reset is followed by, and then by another: it is to see whether it still is what it was.
     pub(crate) was: Option<State>,
-    /// Leaves word of what it takes and gives, in a run that is audited.
-    pub(crate) tap: Option<Tap>,
 }
 
 /// What is added to an error of a node.
@@ -101,77 +103,90 @@ impl Link {
     /// Starts an epoch at `origin`; the pipe is told with the next [`reset`](Link::reset).
     pub(crate) fn start(&mut self, epoch: u64, origin: &StartPoint) {
         let Checkpoint { place, state } = &origin.checkpoint;
-        self.cx.start(epoch, place.pass);
-        self.tap.iter_mut().for_each(Tap::start);
-        self.checkpoint_log.start(epoch, origin);
+        self.node.cx.start(epoch, place.pass);
+        self.node.tap.iter_mut().for_each(Tap::start);
+        self.node.checkpoint_log.start(epoch, origin);
         if state.is_some() {
-            self.checkpoint_log.keep(origin.checkpoint.clone()); // For a snapshot before its own first checkpoint.
+            self.node.checkpoint_log.keep(origin.checkpoint.clone()); // For a snapshot before its own first checkpoint.
         }
-        self.skip.clone_from(&origin.skip);
-        self.lenient = origin.lenient;
-        self.owed = place.taken.iter().zip(&origin.again).map(|(taken, again)| taken + again).collect();
-        self.expected = Expected::new(origin.last);
-        self.place = place.clone();
-        self.restore.clone_from(state);
-        self.was.clone_from(&origin.was);
-        if self.was.is_some() {
+        self.position.skip.clone_from(&origin.skip);
+        self.position.lenient = origin.lenient;
+        self.position.owed =
+            place.taken.iter().zip(&origin.again).map(|(taken, again)| taken + again).collect();
+        self.position.expected = Expected::new(origin.last);
+        self.position.place = place.clone();
+        self.position.restore.clone_from(state);
+        self.position.was.clone_from(&origin.was);
+        if self.position.was.is_some() {
             let place = Progress { given: vec![1], ..place.clone() };
-            self.checkpoint_log.keep(Checkpoint { place, state: origin.was.clone() }); // For a snapshot before it gave its sample again.
+            self.node.checkpoint_log.keep(Checkpoint { place, state: origin.was.clone() }); // For a snapshot before it gave its sample again.
         }
         self.clear();
     }
 
     /// Where it begins, before it began.
     pub(super) fn origin(&self) -> StartPoint {
-        let again = self.owed.iter().zip(&self.place.taken).map(|(owed, taken)| owed.saturating_sub(*taken));
+        let again = self
+            .position
+            .owed
+            .iter()
+            .zip(&self.position.place.taken)
+            .map(|(owed, taken)| owed.saturating_sub(*taken));
         StartPoint {
-            checkpoint: Checkpoint { place: self.place.clone(), state: self.restore.clone() },
-            skip: self.skip.clone(),
+            checkpoint: Checkpoint {
+                place: self.position.place.clone(),
+                state: self.position.restore.clone(),
+            },
+            skip: self.position.skip.clone(),
             again: again.collect(),
-            last: self.expected.uid(),
-            was: self.was.clone(),
-            lenient: self.lenient,
+            last: self.position.expected.uid(),
+            was: self.position.was.clone(),
+            lenient: self.position.lenient,
             ..StartPoint::default()
         }
     }
 
     /// Starts a pass within the epoch.
     pub(crate) fn start_pass(&mut self, pass: u64) {
-        self.cx.set_pass(pass);
-        self.place = Progress::start(pass, self.place.taken.len(), self.place.given.len());
-        self.skip.fill(0);
-        self.owed.clear();
-        self.restore = None;
+        self.node.cx.set_pass(pass);
+        self.position.place =
+            Progress::start(pass, self.position.place.taken.len(), self.position.place.given.len());
+        self.position.skip.fill(0);
+        self.position.owed.clear();
+        self.position.restore = None;
         self.clear();
     }
 
     fn clear(&mut self) {
-        self.deferred = None;
-        if let (Some(looks), Some(&taken)) = (&mut self.looks, self.place.taken.first()) {
+        self.position.deferred = None;
+        if let (Some(looks), Some(&taken)) = (&mut self.position.looks, self.position.place.taken.first()) {
             looks.start(taken);
         }
-        if let Some(destination) = &self.destination {
+        if let Some(destination) = &self.node.destination {
             destination.clear();
         }
     }
 
     /// Tells the pipe that an epoch or a pass begins, and where.
     pub(crate) fn reset(&mut self) -> Result<()> {
-        if let Some(was) = self.was.take().filter(|_| !self.lenient) {
-            self.restore = Some(was);
+        if let Some(was) = self.position.was.take().filter(|_| !self.position.lenient) {
+            self.position.restore = Some(was);
             self.reset()?;
         }
-        self.pipe.reset(self.cx.raw()).map_err(|error| self.blame.on(error))?;
-        let Some(state) = self.restore.take() else { return Ok(()) };
-        let restored = self.pipe.restore(self.cx.raw(), &state);
-        restored.map_err(|error| self.blame.on(error.context("while", "going to a saved position")))
+        self.node.pipe.reset(self.node.cx.raw()).map_err(|error| self.node.blame.on(error))?;
+        let Some(state) = self.position.restore.take() else { return Ok(()) };
+        let restored = self.node.pipe.restore(self.node.cx.raw(), &state);
+        restored.map_err(|error| self.node.blame.on(error.context("while", "going to a saved position")))
     }
 
     /// The pass in which an input of this node is.
     pub(crate) fn pass_of_input(&self, input: usize) -> u64 {
-        match self.rewinds {
-            true => pass_of_input(self.place.pass, self.place.rewound.get(input).copied().unwrap_or(0)),
-            false => self.place.pass,
+        match self.node.spec.rewinds {
+            true => pass_of_input(
+                self.position.place.pass,
+                self.position.place.rewound.get(input).copied().unwrap_or(0),
+            ),
+            false => self.position.place.pass,
         }
     }
 
@@ -184,54 +199,61 @@ impl Link {
         host: &Host,
     ) -> (Result<Step>, bool) {
         // Who asks gets one more, whatever was thought to be wanted.
-        let wanted = self.wanted.saturating_sub(self.place.given.first().copied().unwrap_or(0)).max(1);
-        let room = self.chunk_size.size().min(usize::try_from(wanted).unwrap_or(usize::MAX));
+        let wanted = self
+            .position
+            .wanted
+            .saturating_sub(self.position.place.given.first().copied().unwrap_or(0))
+            .max(1);
+        let room = self.position.chunk_size.size().min(usize::try_from(wanted).unwrap_or(usize::MAX));
         let mut took = 0;
-        if let (Some(looks), Some(&taken)) = (&mut self.looks, self.place.taken.first()) {
+        if let (Some(looks), Some(&taken)) = (&mut self.position.looks, self.position.place.taken.first()) {
             looks.look(taken, ports);
         }
-        for (taken, port) in self.place.taken.iter_mut().zip(&*ports) {
+        for (taken, port) in self.position.place.taken.iter_mut().zip(&*ports) {
             let waits = port.chunk.len() as u64;
             *taken += waits; // Less what is left, below.
             took += waits;
         }
-        for (given, out) in self.place.given.iter_mut().zip(&*outs) {
+        for (given, out) in self.position.place.given.iter_mut().zip(&*outs) {
             *given = given.wrapping_sub(out.len() as u64);
         }
         let had = held(outs);
-        let first = self.place.given.first().map_or(0, |given| given.wrapping_add(had as u64));
-        let before = self.tap.as_ref().map(|tap| tap.before(ports, outs));
+        let first = self.position.place.given.first().map_or(0, |given| given.wrapping_add(had as u64));
+        let before = self.node.tap.as_ref().map(|tap| tap.before(ports, outs));
         let begin = Instant::now();
         let call = self.poll(ports, outs, room, waker);
         let now = Instant::now();
         let samples = held(outs) - had;
         let mut moved = samples > 0;
-        for (taken, port) in self.place.taken.iter_mut().zip(&*ports) {
+        for (taken, port) in self.position.place.taken.iter_mut().zip(&*ports) {
             let left = port.chunk.len() as u64;
             *taken -= left;
             took -= left;
         }
-        if let (Some(looks), Some(&taken)) = (&mut self.looks, self.place.taken.first()) {
-            looks.note(self.place.pass, taken, &self.checkpoint_log, host.registry());
+        if let (Some(looks), Some(&taken)) = (&mut self.position.looks, self.position.place.taken.first()) {
+            looks.note(self.position.place.pass, taken, &self.node.checkpoint_log, host.registry());
         }
-        self.counters.took(took);
-        for (given, out) in self.place.given.iter_mut().zip(&*outs) {
+        self.node.counters.took(took);
+        for (given, out) in self.position.place.given.iter_mut().zip(&*outs) {
             *given = given.wrapping_add(out.len() as u64);
         }
         let bytes = if samples > 0 { outs.iter().map(Chunk::size).sum() } else { 0 };
-        self.counters.add(samples, bytes, now - begin);
-        self.chunk_size.learn(samples, bytes, now - begin);
+        self.node.counters.add(samples, bytes, now - begin);
+        self.position.chunk_size.learn(samples, bytes, now - begin);
         let call = self.excuse(call, ports, host);
         let call = self.forgive(call, host);
-        if let (Some(tap), Some(before)) = (&self.tap, before) {
-            tap.after(&before, &self.place, ports, outs, matches!(call, Ok(Step::End)));
+        if let (Some(tap), Some(before)) = (&self.node.tap, before) {
+            tap.after(&before, &self.position.place, ports, outs, matches!(call, Ok(Step::End)));
         }
-        let ends = self.names.is_some() && matches!(call, Ok(Step::End));
-        if self.pace.is_due(now, &self.place) || self.stacks && samples > 0 || ends {
+        let ends = self.position.names.is_some() && matches!(call, Ok(Step::End));
+        if self.position.pace.is_due(now, &self.position.place)
+            || !self.node.spec.stacks.is_empty() && samples > 0
+            || ends
+        {
             self.checkpoint(&call, host);
         }
-        if let (Some(names), Some(out)) = (&mut self.names, outs.first()) {
-            names.note(&self.checkpoint_log, (self.place.pass, first), out, had);
+        if let (Some(names), Some(out)) = (&mut self.position.names, outs.first()) {
+            names.note(&self.node.checkpoint_log, (self.position.place.pass, first), out, had);
         }
         moved |= self.drop_delivered(outs);
         (self.end_behind_skipped(call, host), moved)
@@ -239,21 +261,21 @@ impl Link {
 
     /// What it comes to that a node ends before all came again that was delivered before a resume.
     fn end_behind_skipped(&mut self, call: Result<Step>, host: &Host) -> Result<Step> {
-        if let Some(message) = self.expected.take_difference() {
-            if !self.lenient {
+        if let Some(message) = self.position.expected.take_difference() {
+            if !self.position.lenient {
                 let error = Error::invalid(message)
                     .context("next", "resume on the same data, or begin anew without the snapshot");
-                return Err(self.blame.on(error));
+                return Err(self.node.blame.on(error));
             }
-            host.note(2, format!("node {}: {message}", self.blame.pipe));
+            host.note(2, format!("node {}: {message}", self.node.blame.pipe));
         }
-        let missing = self.skip.iter().copied().max().unwrap_or(0);
+        let missing = self.position.skip.iter().copied().max().unwrap_or(0);
         if missing == 0 || !matches!(call, Ok(Step::End)) {
             return call;
         }
-        let given = self.place.given.iter().copied().max().unwrap_or(0);
-        self.skip.fill(0);
-        match ends_early(given, missing, self.lenient, &self.blame, host) {
+        let given = self.position.place.given.iter().copied().max().unwrap_or(0);
+        self.position.skip.fill(0);
+        match ends_early(given, missing, self.position.lenient, &self.node.blame, host) {
             Some(error) => Err(error),
             None => call,
         }
@@ -262,58 +284,59 @@ impl Link {
     /// Turns the error of a pipe whose input ended before all came again that it held into another try, where that may be.
     fn excuse(&mut self, call: Result<Step>, ports: &[Port], host: &Host) -> Result<Step> {
         let error = match call {
-            Err(error) if self.lenient && error.kind() == ErrorKind::Invalid => error,
+            Err(error) if self.position.lenient && error.kind() == ErrorKind::Invalid => error,
             other => return other,
         };
-        let taken = self.place.taken.iter().zip(&self.owed).zip(ports);
+        let taken = self.position.place.taken.iter().zip(&self.position.owed).zip(ports);
         let ended = |((taken, owed), port): ((&u64, &u64), &Port)| {
             taken < owed && port.ended && port.chunk.is_empty()
         };
         if !taken.into_iter().any(ended) {
             return Err(error);
         }
-        self.owed.clear();
-        host.note(2, format!("node {}: {}; what it held is left out", self.blame.pipe, error.message()));
+        self.position.owed.clear();
+        host.note(2, format!("node {}: {}; what it held is left out", self.node.blame.pipe, error.message()));
         Ok(Step::Ready)
     }
 
     /// Turns an error that the node's policy forgives into another try.
     fn forgive(&mut self, call: Result<Step>, host: &Host) -> Result<Step> {
         let error = match call {
-            Err(error) if self.on_error.forgives(error.kind(), false) => error,
+            Err(error) if self.node.on_error.forgives(error.kind(), false) => error,
             Ok(Step::End) => return self.judge().map_or(Ok(Step::End), Err),
             other => return other,
         };
-        let seen = self.place.taken.iter().chain(&self.place.given).copied().max().unwrap_or(0);
-        if let Some(reason) = self.on_error.exceeded(self.place.lost, seen + 1) {
+        let seen =
+            self.position.place.taken.iter().chain(&self.position.place.given).copied().max().unwrap_or(0);
+        if let Some(reason) = self.node.on_error.exceeded(self.position.place.lost, seen + 1) {
             return Err(error.context("on_error", reason));
         }
-        self.place.lost += 1;
-        if let Some(tap) = &self.tap {
-            tap.lost(self.place.pass, self.place.lost, None);
+        self.position.place.lost += 1;
+        if let Some(tap) = &self.node.tap {
+            tap.lost(self.position.place.pass, self.position.place.lost, None);
         }
-        self.counters.lost(1);
-        host.lose(&self.blame.pipe, self.on_error, None, error);
+        self.node.counters.lost(1);
+        host.lose(&self.node.blame.pipe, self.node.on_error, None, error);
         Ok(Step::Ready)
     }
 
     /// The error of a pass in which more samples failed than may.
     fn judge(&self) -> Option<Error> {
-        let place = &self.place;
+        let place = &self.position.place;
         let seen = place.taken.iter().chain(&place.given).copied().max().unwrap_or(0);
         // What a source failed on it neither took nor gave.
         let seen = if place.taken.is_empty() { seen + place.lost } else { seen };
-        self.on_error.error_at_end(place.lost, seen).map(|error| self.blame.on(error))
+        self.node.on_error.error_at_end(place.lost, seen).map(|error| self.node.blame.on(error))
     }
 
     /// Drops what it gave again after a resume.
     fn drop_delivered(&mut self, outs: &mut [Chunk]) -> bool {
         let mut dropped = false;
-        for (skip, out) in self.skip.iter_mut().zip(outs).filter(|(skip, _)| **skip > 0) {
+        for (skip, out) in self.position.skip.iter_mut().zip(outs).filter(|(skip, _)| **skip > 0) {
             // Everything in `out` is to be dropped, until nothing is any more.
             while *skip > 0 && !out.is_empty() {
                 if *skip == 1 {
-                    self.expected.compare(out);
+                    self.position.expected.compare(out);
                 }
                 out.advance();
                 *skip -= 1;
@@ -328,7 +351,7 @@ impl Link {
         if matches!(call, Err(_) | Ok(Step::Rewind(_))) {
             return;
         }
-        let (pipe, node) = (&self.pipe, &self.blame.pipe);
+        let (pipe, node) = (&self.node.pipe, &self.node.blame.pipe);
         let mut holds = false;
         let save = || match pipe.state() {
             Ok(state) => {
@@ -341,17 +364,17 @@ impl Link {
                 None
             }
         };
-        if self.pace.checkpoint(&self.checkpoint_log, &self.place, save) {
+        if self.position.pace.checkpoint(&self.node.checkpoint_log, &self.position.place, save) {
             host.ask_for_trim();
         }
-        if holds && !self.deals {
-            self.pace.relax();
+        if holds && !self.node.spec.shards {
+            self.position.pace.relax();
         }
     }
 
     fn poll(&mut self, ports: &mut [Port], outs: &mut [Chunk], room: usize, waker: &Waker) -> Result<Step> {
-        let pipe = &mut self.pipe;
-        let outcome = self.cx.with_waker(waker, |cx| pipe.poll(cx, ports, outs, room));
+        let pipe = &mut self.node.pipe;
+        let outcome = self.node.cx.with_waker(waker, |cx| pipe.poll(cx, ports, outs, room));
         let (code, input) = (outcome.code, outcome.detail as usize);
         if matches!(outcome.fault, ROption::RNone) {
             match code {
@@ -360,7 +383,7 @@ impl Link {
                 code::PENDING => return Ok(Step::Pending),
                 code::END => return Ok(Step::End),
                 code::REWIND
-                    if self.rewinds
+                    if self.node.spec.rewinds
                         && ports.get(input).is_some_and(|port| port.ended && port.chunk.is_empty()) =>
                 {
                     return Ok(Step::Rewind(input));
@@ -369,7 +392,7 @@ impl Link {
             }
         }
         let error = check(outcome).err().unwrap_or_else(|| self.bad_answer(code, input, ports.len()));
-        Err(self.blame.on(error))
+        Err(self.node.blame.on(error))
     }
 
     /// Why an answer of a pipe makes no sense.
@@ -378,7 +401,7 @@ impl Link {
             code::NEED_INPUT | code::REWIND if input >= inputs => {
                 format!("the pipe asked for input {input}, it has {inputs}")
             }
-            code::REWIND if !self.rewinds => {
+            code::REWIND if !self.node.spec.rewinds => {
                 "the pipe asked for its input to start over, and does not say `rewinds` of itself".to_owned()
             }
             code::REWIND => {

@@ -65,18 +65,18 @@ pub(super) struct MapProgress {
 impl OrderedOutput {
     pub(super) fn new(links: &[Link], handoff_order: Option<Box<HandoffOrder>>) -> Self {
         let map = |link: &Link| MapProgress {
-            node: link.node,
-            on_error: link.on_error,
-            blame: link.blame.clone(),
-            counters: Arc::clone(&link.counters),
-            checkpoint_log: Arc::clone(&link.checkpoint_log),
+            node: link.node.at,
+            on_error: link.node.on_error,
+            blame: link.node.blame.clone(),
+            counters: Arc::clone(&link.node.counters),
+            checkpoint_log: Arc::clone(&link.node.checkpoint_log),
             place: Progress::start(0, 1, 1),
-            tap: link.tap.clone(),
+            tap: link.node.tap.clone(),
         };
-        let replaces = links.last().is_some_and(|link| link.on_error.action == Action::Replace);
+        let replaces = links.last().is_some_and(|link| link.node.on_error.action == Action::Replace);
         let stand_in = replaces.then(StandIn::default);
-        let expands = links.iter().any(|link| link.expands);
-        let even = links.iter().all(|link| link.even);
+        let expands = links.iter().any(|link| link.node.spec.expands());
+        let even = links.iter().all(|link| link.node.spec.is_even());
         Self {
             maps: links.iter().map(map).collect(),
             expands,

@@ -4,14 +4,13 @@ use std::{sync::Arc, time::Instant};
 
 use forebay_core::{Chunk, Error, Key, Result};
 use forebay_graph::OnError;
-use forebay_registry::handles::PipeHandle;
 use forebay_snapshot::checkpoint_log::StartPoint;
 
 use crate::{
     host::{Destination, NodeContext},
     run::{
         handoff_order::HandoffOrder,
-        link::{Blame, Link},
+        link::{Blame, Link, MadeNode},
         mapped::{Lost, Mapped},
         ordered::OrderedOutput,
     },
@@ -21,38 +20,16 @@ use crate::{
 /// The maps of a segment, and the contexts of the epoch. Cheap to clone, for a worker to hold.
 #[derive(Clone)]
 pub(crate) struct Parallel {
-    maps: Arc<Vec<SharedMap>>,
+    maps: Arc<Vec<MadeNode>>,
     contexts: Arc<Vec<NodeContext>>,
-}
-
-pub(crate) struct SharedMap {
-    confined: bool,
-    pub(crate) node: usize,
-    pipe: PipeHandle,
-    /// Whether it is a flat map; then it is the only one.
-    pub(super) expands: bool,
-    pub(crate) destination: Option<Destination>,
-    pub(crate) counters: Arc<Counters>,
-    pub(crate) blame: Blame,
-    pub(crate) on_error: OnError,
 }
 
 impl Parallel {
     /// The shared part of a segment, and the part that sees its chunks in order.
     pub(crate) fn new(links: Vec<Link>, handoff_order: Option<Box<HandoffOrder>>) -> (Self, OrderedOutput) {
         let ordered = OrderedOutput::new(&links, handoff_order);
-        let contexts = links.iter().map(|link| link.cx.clone()).collect();
-        let share = |link: Link| SharedMap {
-            confined: link.confined,
-            node: link.node,
-            pipe: link.pipe,
-            expands: link.expands,
-            destination: link.destination,
-            counters: link.counters,
-            blame: link.blame,
-            on_error: link.on_error,
-        };
-        let maps = Arc::new(links.into_iter().map(share).collect());
+        let contexts = links.iter().map(|link| link.node.cx.clone()).collect();
+        let maps = Arc::new(links.into_iter().map(|link| link.node).collect());
         (Self { maps, contexts: Arc::new(contexts) }, ordered)
     }
 
@@ -60,7 +37,7 @@ impl Parallel {
     pub(crate) fn start(&mut self, epoch: u64, origins: &[StartPoint]) {
         let contexts = Arc::make_mut(&mut self.contexts);
         for (cx, map) in contexts.iter_mut().zip(self.maps.iter()) {
-            cx.start(epoch, origins[map.node].checkpoint.place.pass);
+            cx.start(epoch, origins[map.at].checkpoint.place.pass);
         }
         self.clear();
     }
@@ -109,7 +86,7 @@ impl Parallel {
     }
 
     /// The maps, upstream first.
-    pub(crate) fn maps(&self) -> &[SharedMap] {
+    pub(crate) fn maps(&self) -> &[MadeNode] {
         &self.maps
     }
 
@@ -128,7 +105,7 @@ impl Parallel {
         mut begins: impl FnMut(usize),
     ) -> Mapped {
         if let ([map], [cx]) = (&self.maps[..], &self.contexts[..])
-            && map.expands
+            && map.spec.expands()
         {
             begins(0);
             return map.expand(cx, input, out);
@@ -199,7 +176,7 @@ impl Parallel {
     }
 }
 
-impl SharedMap {
+impl MadeNode {
     /// Moves all that the samples of `input` become to `out`.
     fn expand(&self, cx: &NodeContext, input: &mut Chunk, out: &mut Chunk) -> Mapped {
         let mut done = Mapped { taken: input.len(), ..Mapped::default() };

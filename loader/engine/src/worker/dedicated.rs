@@ -83,11 +83,11 @@ impl ServedChain {
             Request::Start(epoch, spots) => {
                 let mut origins = vec![StartPoint::default(); self.worker.prepared.graph.nodes().len()];
                 for (link, spot) in self.chain.links().iter().zip(spots) {
-                    origins[link.node] = spot.into();
+                    origins[link.node.at] = spot.into();
                 }
                 self.chain.start(epoch, &origins);
                 // The loader has those that it begins at.
-                self.chain.links().iter().for_each(|link| drop(link.checkpoint_log.take()));
+                self.chain.links().iter().for_each(|link| drop(link.node.checkpoint_log.take()));
             }
             Request::Give(port, ended) => {
                 let input = self.chain.ports.get_mut(port);
@@ -103,7 +103,7 @@ impl ServedChain {
 
     /// Runs the chain, and tells what came of it.
     fn run(&mut self) -> Result<()> {
-        let before: Vec<_> = self.chain.links().iter().map(|link| work(&link.counters)).collect();
+        let before: Vec<_> = self.chain.links().iter().map(|link| work(&link.node.counters)).collect();
         let mut stop = self.run_or_wait()?;
         if let Some(error) = maps::error_after(0) {
             // Any of it may be made of zeros, and remembered.
@@ -117,7 +117,7 @@ impl ServedChain {
             }
             match self.sender.send(&mut Message::new(pack(&Reply::Gave(port))?, chunk)) {
                 Err(error) if error.kind() == ErrorKind::Unsupported => {
-                    let last = self.chain.links().last().map(|link| &link.blame);
+                    let last = self.chain.links().last().map(|link| &link.node.blame);
                     stop = Stop::Failed(last.map_or_else(|| error.clone(), |last| unsendable(&error, last)));
                 }
                 Err(error) if maps::count() > 0 && error.kind() != ErrorKind::Worker => {
@@ -128,19 +128,20 @@ impl ServedChain {
         }
         let is_cut = maps::count() > 0;
         let news = self.chain.links().iter().zip(before).map(|(link, (before, lost))| {
-            let now = work(&link.counters);
+            let now = work(&link.node.counters);
             News {
                 work: (now.0.0 - before.0, now.0.1 - before.1, now.0.2 - before.2),
                 lost: now.1 - lost,
                 checkpoints: link
+                    .node
                     .checkpoint_log
                     .take()
                     .into_iter()
                     .filter(|_| !is_cut)
                     .map(Spot::from)
                     .collect(),
-                files: link.checkpoint_log.take_files(),
-                uids: link.checkpoint_log.take_uids(),
+                files: link.node.checkpoint_log.take_files(),
+                uids: link.node.checkpoint_log.take_uids(),
             }
         });
         let host = &self.worker.prepared.host;
