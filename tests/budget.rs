@@ -15,7 +15,7 @@ use forebay_loader::{ErrorKind, Executor};
 use forebay_tests::{
     Setting,
     command::{all, command, json},
-    error_of, line, registry, run, within_deadline,
+    error_of, line, registry, run, skip, within_deadline,
 };
 
 const MIB: u64 = 1 << 20;
@@ -49,7 +49,6 @@ struct Group(PathBuf);
 
 impl Group {
     /// None where this program may make none.
-    #[expect(clippy::print_stderr, reason = "what a test skips is said")]
     fn new(limit: u64) -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let own = |name: &str| {
@@ -68,7 +67,7 @@ impl Group {
                 .then_some(group)
         });
         if made.is_none() {
-            eprintln!("SKIPPED: this program may make no control group, so memory is read from /proc alone");
+            skip("control group", "this program may make none, so memory is read from /proc alone");
         }
         made
     }

@@ -6,7 +6,10 @@ use std::{
     io::{self, Write as _},
 };
 
-use forebay_tests::child::{self, Outcome};
+use forebay_tests::{
+    child::{self, Outcome},
+    skip,
+};
 
 use crate::{
     Format,
@@ -26,10 +29,8 @@ pub(crate) fn check(format: &Format) {
         return child::serve(format.digest, SECONDS);
     }
     let Some(folder) = manifest::folder() else {
-        return say(&format!(
-            "{}: SKIPPED: no corpora in ../shared/corpora nor in FOREBAY_CORPORA",
-            format.name
-        ));
+        let what = format!("corpora of {}", format.name);
+        return skip(&what, "no corpora in ../shared/corpora nor in FOREBAY_CORPORA");
     };
     let entries = manifest::entries(&folder, format.name);
     assert!(!entries.is_empty(), "no file of format {}", format.name);

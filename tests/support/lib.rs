@@ -14,6 +14,7 @@ pub mod linked;
 mod runs;
 
 use std::{
+    io::Write as _,
     panic::resume_unwind,
     path::{Path, PathBuf},
     sync::mpsc::{self, RecvTimeoutError},
@@ -53,6 +54,18 @@ pub const PLUGINS: [&str; 14] = [
 
 /// Far more than anything takes: for waiting on what would otherwise hang.
 const DEADLINE: Duration = Duration::from_secs(120);
+
+/// The variable that names the file to which tests write what they leave out.
+const SKIPPED: &str = "FOREBAY_TEST_SKIPPED";
+
+/// Says that a test leaves something out, and why. `.ci/run` lists all of it at its end, and refuses what `.ci/may-skip` does not name.
+pub fn skip(what: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {what}: {why}");
+    if let Some(file) = std::env::var_os(SKIPPED) {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(file);
+        file.unwrap().write_all(format!("{what}: {why}\n").as_bytes()).unwrap();
+    }
+}
 
 /// The root of the repository.
 #[must_use]
