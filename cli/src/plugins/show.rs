@@ -112,7 +112,9 @@ fn write_plugin(record: &FoundPlugin, out: &mut dyn Write) -> io::Result<()> {
         ("built with", format!("{} for {}, CPU: {cpu}", manifest.rustc, manifest.target)),
         ("panics", panics.to_owned()),
     ] {
-        table.row([name.to_owned(), text]);
+        if !text.is_empty() {
+            table.row([name.to_owned(), text]);
+        }
     }
     table.write(out, "")?;
     write_offers(manifest, None, out)

@@ -63,7 +63,7 @@ impl Finder {
         for record in self.plugins.extract_if(.., |record| skip.contains(&record.manifest.name)) {
             let reason =
                 Error::invalid("left out by FOREBAY_PLUGIN_SKIP").context("plugin", &record.manifest.name);
-            self.refusals.push(Refusal { path: PathBuf::from("linked in"), why: Why::LeftOut, reason });
+            self.refusals.push(Refusal { path: PathBuf::from("this program"), why: Why::LeftOut, reason });
         }
     }
 

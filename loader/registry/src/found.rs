@@ -56,10 +56,10 @@ impl FoundPlugin {
         found.map(Some).map_err(|error| Error::from(error).context("file", self.file()))
     }
 
-    /// The file it is in, for people.
+    /// The file it is in, for people; `this program` for one that is linked in.
     #[must_use]
     pub fn file(&self) -> String {
-        self.path().map_or_else(|| "linked in".to_owned(), |path| path.display().to_string())
+        self.path().map_or_else(|| "this program".to_owned(), |path| path.display().to_string())
     }
 
     /// Name and version.

@@ -19,7 +19,11 @@ pub(super) const MANIFEST: Check = Check {
         expect(lacks.is_empty(), || lacks.join("; "))?;
         let Manifest { pipes, decoders, stores, .. } = manifest;
         let pipes = pipes.iter().filter(|pipe| !pipe.is_part()).count();
-        Ok(format!("{pipes} pipes, {} decoders, {} stores", decoders.len(), stores.len()))
+        let offers = [("pipe", pipes), ("decoder", decoders.len()), ("store", stores.len())];
+        let offers = offers.into_iter().filter(|(_, count)| *count > 0);
+        let offers =
+            offers.map(|(what, count)| format!("{count} {what}{}", if count == 1 { "" } else { "s" }));
+        Ok(offers.collect::<Vec<_>>().join(", "))
     },
 };
 
