@@ -14,7 +14,7 @@ use forebay_queue::{
 };
 
 /// Names the job; a process without it starts the workers.
-const JOB: &str = "FOREBAY_BENCH_JOB";
+const JOB: &str = "FOREBAY_TEST_BENCH";
 /// The bytes of an image of 224 by 224 pixels, as floats.
 const TENSOR: usize = 602_112;
 const TENSORS: u64 = 20_000;
