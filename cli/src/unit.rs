@@ -2,7 +2,7 @@
 
 use forebay_loader::{
     Registry, Sample, Stats, Value, View,
-    graph::{Catalog as _, Class, Graph, Node, Uids},
+    graph::{Catalog as _, Class, Graph, Node, Noun, Uids},
 };
 
 use crate::print::counted;
@@ -25,10 +25,10 @@ impl Unit {
         while let Some(node) = at {
             let Some(spec) = registry.pipe(&node.pipe) else { break };
             // A plugin that was built before it could say so: whatever stacks gives batches.
-            let stacks = !spec.stacks.is_empty() || !spec.uids_option.is_empty();
-            if let Some((one, many)) = spec.unit().or(stacks.then_some(("batch", "batches"))) {
+            let stacks = spec.stacks() || spec.audit.uids_option.is_some();
+            if let Some(Noun { one, many }) = spec.layout.gives.or(stacks.then_some(Noun::BATCH)) {
                 // Such a pipe may split a sample over several.
-                let splits = !spec.uids_option.is_empty() && spec.uids == Uids::Made;
+                let splits = spec.audit.uids_option.is_some() && spec.audit.uids == Uids::Made;
                 let taker = splits.then(|| node.name.clone());
                 return Self { names: Some((one.to_owned(), many.to_owned())), taker };
             }

@@ -299,11 +299,27 @@ impl Error {
         self.get("pipe")
     }
 
-    /// The plugin whose code failed, as a name and a version, if one did: the place called `plugin`.
+    /// The plugin whose code failed, if one did: the place called `plugin`. The first one, if several may have.
     #[must_use]
-    pub fn plugin(&self) -> Option<&str> {
-        self.get("plugin")
+    pub fn plugin(&self) -> Option<FailedPlugin<'_>> {
+        let place = self.get("plugin")?;
+        let (label, file) = place.split_once(" in ").unwrap_or((place, ""));
+        let (name, version) = label.split_once(' ').unwrap_or((label, ""));
+        let file = file.split(", ").next().unwrap_or_default();
+        Some(FailedPlugin { name, version, file })
     }
+}
+
+/// The plugin whose code failed: see [`Error::plugin`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FailedPlugin<'a> {
+    /// The crate's name.
+    pub name: &'a str,
+    /// The crate's version; empty if it is not known.
+    pub version: &'a str,
+    /// The library's file, or `this program` if the plugin is linked in; empty if it is not known.
+    pub file: &'a str,
 }
 
 /// The text without the secrets of URLs.
@@ -415,9 +431,10 @@ mod tests {
         let error = Error::corrupt("too short")
             .of_sample(&key)
             .context("pipe", "decode")
-            .context("plugin", "image 1.0.0");
+            .context("plugin", "forebay-image 1.0.0 in /p/libforebay_image.so");
         assert_eq!((error.file(), error.member()), (Some("a.tar"), Some("7.jpg")));
-        assert_eq!((error.pipe(), error.plugin()), (Some("decode"), Some("image 1.0.0")));
+        let plugin = FailedPlugin { name: "forebay-image", version: "1.0.0", file: "/p/libforebay_image.so" };
+        assert_eq!((error.pipe(), error.plugin()), (Some("decode"), Some(plugin)));
         assert_eq!(error.key(), Some(key.to_string().as_str()));
         assert_eq!(Error::corrupt("too short").file(), None);
     }

@@ -49,9 +49,11 @@ pub mod manifest;
 mod maps;
 pub mod names;
 pub mod nearest;
+mod on;
 pub mod options;
 mod others;
 mod pipe;
+mod pipe_info;
 pub mod random;
 mod room;
 pub mod sampling;
@@ -73,16 +75,21 @@ pub use crate::{
     blob::{AnyStore, Blob, ENDLESS, scheme_of},
     context::{AnyDecoder, Context, Level, Wanted},
     decoder::{Decoder, Store},
-    descriptor::{DecoderInfo, Magic, On, Opens, PipeInfo, StoreInfo, Uids},
-    error::{Error, ErrorKind, Result},
+    descriptor::{Class, DecoderInfo, List, Magic, StoreInfo},
+    error::{Error, ErrorKind, FailedPlugin, Result},
     export::{Registrar, StaticPlugin},
     fields::{Ragged, SampleExt, TensorView},
     kept::{Keep, Stamp, local_path},
     length::Length,
     maps::{WatchedMap, maps_cut},
+    on::On,
     options::{Any, NoOptions, OneOrMany, OptionType, Options},
     others::Others,
     pipe::{DataPipe, FlatMap, Indexed, Io, Items, Map, Output, Source, Step, Stream},
+    pipe_info::{
+        Access, Condition, Drops, FoldersOption, Noun, Opens, PipeAudit, PipeInfo, PipeLayout, PipeOrder,
+        PipePlacement, Randomness, Uids,
+    },
     random::Rng,
     room::{room_for, zeroed},
     shown::{shown, without_query, without_secrets},

@@ -104,40 +104,10 @@ fn elements(dtype: DType, shape: &[usize], bytes: &[u8], out: &mut Vec<u8>) -> R
 }
 
 fn element(dtype: DType, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let value: Option<Value> = match dtype {
-        DType::BOOL => bytes.first().map(|&byte| Value::from(byte != 0)),
-        DType::I8 => bytes.first().map(|&byte| i64::from(byte.cast_signed()).into()),
-        DType::U8 => bytes.first().map(|&byte| i64::from(byte).into()),
-        DType::I16 => bytes.try_into().ok().map(|bytes| i64::from(i16::from_ne_bytes(bytes)).into()),
-        DType::U16 => bytes.try_into().ok().map(|bytes| i64::from(u16::from_ne_bytes(bytes)).into()),
-        DType::I32 => bytes.try_into().ok().map(|bytes| i64::from(i32::from_ne_bytes(bytes)).into()),
-        DType::U32 => bytes.try_into().ok().map(|bytes| i64::from(u32::from_ne_bytes(bytes)).into()),
-        DType::I64 => bytes.try_into().ok().map(|bytes| i64::from_ne_bytes(bytes).into()),
-        DType::U64 => bytes.try_into().ok().map(|bytes| u64::from_ne_bytes(bytes).into()),
-        DType::F32 => bytes.try_into().ok().map(|bytes| f64::from(f32::from_ne_bytes(bytes)).into()),
-        DType::F64 => bytes.try_into().ok().map(|bytes| f64::from_ne_bytes(bytes).into()),
-        DType::F16 => bytes.try_into().ok().map(|bytes| half(u16::from_ne_bytes(bytes)).into()),
-        DType::BF16 => bytes.try_into().ok().map(|bytes| {
-            let bits = u32::from(u16::from_ne_bytes(bytes)) << 16;
-            f64::from(f32::from_bits(bits)).into()
-        }),
-        _ => None,
-    };
+    let value = Value::element(dtype, bytes).filter(|value| !matches!(value.view(), View::Unknown(_)));
     let value =
         value.ok_or_else(|| Error::unsupported(format!("elements of {dtype} have no form in JSON")))?;
     write(&value, 1, out)
-}
-
-/// An IEEE half as float64, which is exact.
-fn half(bits: u16) -> f64 {
-    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
-    let size = match exponent {
-        0 => fraction * 2_f64.powi(-24),
-        31 if fraction == 0.0 => f64::INFINITY,
-        31 => f64::NAN,
-        _ => (1024.0 + fraction) * 2_f64.powi(exponent - 25),
-    };
-    if bits >> 15 == 1 { -size } else { size }
 }
 
 /// Adds bytes in base64.

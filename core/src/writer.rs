@@ -11,8 +11,8 @@ use std::{
 use forebay_abi::{Key, Sample, Schema, State, Str};
 
 use crate::{
-    Context, DataPipe, Error, Io, On, Options, PipeInfo, Result, StateExt as _, Step, Stream, Uids, maps_cut,
-    random::mix,
+    Context, DataPipe, Error, Io, Noun, On, Options, PipeAudit, PipeInfo, PipeLayout, PipePlacement, Result,
+    StateExt as _, Step, Stream, Uids, maps_cut, random::mix,
 };
 
 /// The version of a saved position.
@@ -209,8 +209,12 @@ struct Open {
 }
 
 impl<E: Encode> DataPipe for Writer<E> {
-    const INFO: PipeInfo =
-        PipeInfo { uids: Uids::Made, gives: "file files", writes: true, on: On::OwnThread, ..E::INFO };
+    const INFO: PipeInfo = PipeInfo {
+        audit: PipeAudit { uids: Uids::Made, writes: true, ..E::INFO.audit },
+        layout: PipeLayout { gives: Some(Noun { one: "file", many: "files" }), ..E::INFO.layout },
+        placement: PipePlacement { on: On::OwnThread, ..E::INFO.placement },
+        ..E::INFO
+    };
     type Options = E::Options;
 
     fn new(options: E::Options) -> Result<Self> {

@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     let registry = Registry::from_env()?;
     let graph = open(&folder.to_string_lossy(), &registry)?;
     let mut loader = Loader::builder(graph).build(&registry)?;
-    drop(loader.epoch(0));
+    loader.begin(0);
     let mut count = 0;
     let failure = loop {
         match loader.next_sample() {

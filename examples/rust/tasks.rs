@@ -5,7 +5,7 @@
 //! ```
 
 use std::{
-    future::{Future, poll_fn},
+    future::Future,
     pin::pin,
     sync::Arc,
     task::{Context, Poll, Wake, Waker},
@@ -13,12 +13,13 @@ use std::{
 };
 
 use forebay_loader::{Executor, Graph, Loader, Registry, Result, SampleExt as _};
+use futures_util::StreamExt as _;
 
 /// The sum of all numbers of an epoch.
 async fn sum(loader: &mut Loader, epoch: u64) -> Result<i64> {
-    drop(loader.epoch(epoch));
+    loader.begin(epoch);
     let mut sum = 0;
-    while let Some(batch) = poll_fn(|cx| loader.poll_next(cx)).await {
+    while let Some(batch) = loader.next().await {
         sum += batch?.tensor::<i64>("value")?.iter().sum::<i64>();
     }
     Ok(sum)

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use forebay_core::{Error, Length, Limits, Result, without_secrets};
+use forebay_core::{Error, Length, Limits, Noun, Result, without_secrets};
 use forebay_engine::{
     Executor,
     host::{Host, Pool},
@@ -181,7 +181,7 @@ impl Explanation {
 fn explained(node: &Node, length: Option<Length>, registry: &Registry) -> Option<Explained> {
     let spec = registry.pipe(&node.pipe)?;
     let record = registry.plugin_of(&node.pipe);
-    let (one, several) = spec.unit().unwrap_or(("sample", "samples"));
+    let Noun { one, many: several } = spec.layout.gives.unwrap_or(Noun::SAMPLE);
     Some(Explained {
         node: node.name.clone(),
         pipe: node.pipe.clone(),

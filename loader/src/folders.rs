@@ -1,6 +1,6 @@
 //! Options that list folders: set before a run, so that the graph that runs has them, and with it its fingerprint, workers and snapshots.
 
-use forebay_core::{Error, ErrorKind, Result, scheme_of};
+use forebay_core::{Error, ErrorKind, FoldersOption, Result, scheme_of};
 use forebay_graph::{Catalog as _, Graph, Node, PipeSpec};
 use forebay_registry::Registry;
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub fn with_folders(graph: Graph, registry: &Registry) -> Result<Graph> {
 
 /// The option that is to be set, and the folder whose folders it lists.
 fn missing<'a>(node: &'a Node, spec: &'a PipeSpec) -> Option<(&'a str, &'a str)> {
-    let (option, root) = spec.folders_option.split_once(' ')?;
+    let FoldersOption { names: option, root } = spec.layout.folders_option?;
     let root = node.options.get(root)?.as_str()?;
     (!node.options.contains_key(option)).then_some((option, root))
 }

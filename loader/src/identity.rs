@@ -37,7 +37,7 @@ pub(crate) fn identities(
     let asks = |at: &usize| {
         let node = &graph.nodes()[*at];
         let has_options = node.options.keys().any(|option| !COMMON.contains(&option.as_str()));
-        has_options && registry.pipe(&node.pipe).is_some_and(|spec| !spec.identity_option.is_empty())
+        has_options && registry.pipe(&node.pipe).is_some_and(|spec| spec.order.identity_option.is_some())
     };
     let mut told = Vec::new();
     let identity = |at| (at, identity(graph, at, registry, settings, &mut told));

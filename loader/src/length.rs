@@ -88,7 +88,7 @@ impl Lengths<'_> {
             node.pipe.clone()
         } else if let Some(len) = self.make(node, &node.pipe)?.samples() {
             return Ok(Some(Length::new(len)));
-        } else if spec.indexed {
+        } else if spec.is_indexed() {
             format!("{}{COUNTS}", node.pipe)
         } else {
             return Ok(None);
@@ -121,8 +121,7 @@ impl Lengths<'_> {
         // Where it keeps what it reads changes no number.
         let identity = serde_json::Value::from("length");
         let spec = self.spec(node);
-        let option = spec.identity_option.as_str();
-        let identity = Some((option, &identity)).filter(|(option, _)| !option.is_empty());
+        let identity = spec.order.identity_option.map(|option| (option, &identity));
         self.registry.make_pipe(pipe, &node.own_options(spec, identity))
     }
 

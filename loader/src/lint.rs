@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay_core::{Length, Limits, random::Rng};
+use forebay_core::{Drops, Length, Limits, random::Rng};
 use forebay_engine::{
     host::{Host, Pool},
     plan::Plan,
@@ -115,24 +115,24 @@ impl Look<'_> {
         let Some(spec) = self.spec(at) else { return Vec::new() };
         let (name, mut found) = (&self.node(at).name, Vec::new());
         let mut say = |message: String| found.push(Lint::new(name, message, false));
-        if spec.reorders() && !spec.samples {
+        if spec.reorders() && !spec.is_sampler() {
             self.shuffle(at, &mut say);
         }
-        if spec.shards
-            && let Some(dealt) = self.nearest(at, |spec| spec.shards)
+        if spec.order.shards
+            && let Some(dealt) = self.nearest(at, |spec| spec.order.shards)
         {
             say(format!(
                 "`{dealt}` gives each rank its share already, and this a share of that; leave one out"
             ));
         }
-        if spec.shards
-            && let Some(batch) = self.nearest(at, |spec| !spec.stacks.is_empty())
+        if spec.order.shards
+            && let Some(batch) = self.nearest(at, |spec| spec.stacks())
         {
             say(format!(
                 "ranks are dealt whole batches of `{batch}`, and each makes all of them; put `{name}` before it"
             ));
         }
-        if spec.keeps {
+        if spec.order.keeps {
             self.keep(at, &mut say);
         }
         let mut note = |message: String, chosen| found.push(Lint::new(name, message, chosen));
@@ -148,7 +148,7 @@ impl Look<'_> {
         if self.place(at).is_some_and(On::is_elsewhere)
             && let Some(&from) = self.above[at].first()
             && !self.place(from).is_some_and(On::is_elsewhere)
-            && self.spec(from).is_some_and(|spec| !spec.stacks.is_empty())
+            && self.spec(from).is_some_and(|spec| spec.stacks())
         {
             let from = &self.node(from).name;
             let message = format!(
@@ -163,12 +163,12 @@ impl Look<'_> {
     /// What a pipe that gives samples in random order stands behind.
     fn shuffle(&self, at: usize, say: &mut impl FnMut(String)) {
         let name = &self.node(at).name;
-        if let Some(shard) = self.nearest(at, |spec| spec.shards && !spec.samples) {
+        if let Some(shard) = self.nearest(at, |spec| spec.order.shards && !spec.is_sampler()) {
             say(format!(
                 "each rank shuffles its own share, which has the same samples in every epoch; put `{name}` before `{shard}`"
             ));
         }
-        if let Some(batch) = self.nearest(at, |spec| !spec.stacks.is_empty()) {
+        if let Some(batch) = self.nearest(at, |spec| spec.stacks()) {
             say(format!(
                 "it shuffles the batches of `{batch}`, whose samples stay together; put `{name}` before it"
             ));
@@ -182,13 +182,13 @@ impl Look<'_> {
         }
         // What is drawn may hold many samples, which lie side by side once they are taken out.
         let expands = |spec: &PipeSpec| spec.class == Class::FlatMap && !spec.is_even();
-        let nearest = self.nearest(at, |spec| expands(spec) || spec.samples && spec.shuffles);
+        let nearest = self.nearest(at, |spec| expands(spec) || spec.is_sampler() && spec.order.shuffles);
         if let Some(sampler) = nearest
             && self
                 .graph
                 .node(sampler)
                 .and_then(|node| self.registry.pipe(&node.pipe))
-                .is_some_and(|spec| spec.samples)
+                .is_some_and(|spec| spec.is_sampler())
         {
             say(format!("`{sampler}` gives samples in random order already"));
         }
@@ -204,7 +204,7 @@ impl Look<'_> {
                 (&self.node(random).name, if orders { "one order" } else { "what it draws once" });
             say(format!("`{random}` gives {what}, which is kept for all epochs; put it behind `{name}`"));
         }
-        if let Some(repeat) = self.nearest(at, |spec| spec.rewinds && spec.inputs == (1, 1)) {
+        if let Some(repeat) = self.nearest(at, |spec| spec.order.rewinds && spec.layout.inputs == (1, 1)) {
             say(format!("every pass of `{repeat}` is kept by itself; put it behind `{name}`"));
         }
         if let Some(&from) =
@@ -229,8 +229,9 @@ impl Look<'_> {
         let wait = "so one may end before the rest, which wait for it where they train together";
         if self.shards(at) {
             let (name, spec) = (&self.node(at).name, self.spec(at)?);
-            let drops =
-                spec.options.iter().find(|option| option.name == spec.drops && option.kind == Kind::Bool);
+            let named =
+                |name: &str| matches!(spec.audit.drops, Drops::With(options) if options.contains(&name));
+            let drops = spec.options.iter().find(|option| named(&option.name) && option.kind == Kind::Bool);
             let leave = drops.map(|drops| format!("give `{name}` {}=true, ", drops.name)).unwrap_or_default();
             let message = format!(
                 "a rank may get one more than another, {wait}; {leave}pad before it to as many for each, or end the graph with \
@@ -243,7 +244,7 @@ impl Look<'_> {
         let what = if self.loses(at) { "what it leaves out" } else { "how much it gives" };
         // What stacks, or draws by number, cannot change places with it.
         let between = |from: usize| self.above[from].contains(&shard);
-        let fixed = |from: usize| self.spec(from).is_some_and(|spec| spec.samples || !spec.stacks.is_empty());
+        let fixed = |from: usize| self.spec(from).is_some_and(|spec| spec.is_sampler() || spec.stacks());
         let moves = !fixed(shard) && !self.above[at].iter().any(|&from| between(from) && fixed(from));
         let put = if moves { format!("put `{name}` before `{dealt}`, or ") } else { String::new() };
         let message = format!(
@@ -271,8 +272,9 @@ impl Look<'_> {
             let before = read[at].iter().find_map(|&from| found[from]);
             // A plugin that cannot be asked is no reason to say something.
             let knows = |inputs: &[_]| !matches!(of(inputs), Some(Ok(None)));
-            let writes =
-                self.spec(at).is_some_and(|spec| spec.on == On::OwnThread && spec.uids == Uids::Made);
+            let writes = self
+                .spec(at)
+                .is_some_and(|spec| spec.placement.on == On::OwnThread && spec.audit.uids == Uids::Made);
             // What combines several does so alike on all ranks, unless it may leave some out.
             let drops = self.spec(at).is_some_and(|spec| spec.may_drop(self.node(at)));
             let even = vec![Some(Length::new(ANY)); read[at].len()];
@@ -333,7 +335,7 @@ impl Look<'_> {
     }
 
     fn shards(&self, at: usize) -> bool {
-        self.spec(at).is_some_and(|spec| spec.shards)
+        self.spec(at).is_some_and(|spec| spec.order.shards)
     }
 
     /// Whether it goes on without a sample that fails.

@@ -101,10 +101,16 @@ impl Loader {
     pub fn epoch(&mut self, epoch: u64) -> Epoch<'_> {
         let at = Position { epoch, ..Position::default() };
         if self.running.run.go_over(epoch) {
-            return self.begin(at);
+            return self.enter(at);
         }
         let origins = self.prepared.resume_plan.fresh();
         self.start(at, &origins, (None, None))
+    }
+
+    /// Begins an epoch, whose samples [`next_sample`](Loader::next_sample) and the loader as a
+    /// [`Stream`](futures_core::Stream) give. Use it if an [`Epoch`] cannot be held, since that borrows the loader.
+    pub fn begin(&mut self, epoch: u64) {
+        drop(self.epoch(epoch));
     }
 
     /// Starts at a place; `resumed` is the world size of the snapshot that says so, and its number in an audit.
@@ -132,11 +138,11 @@ impl Loader {
                 break;
             }
         }
-        self.begin(at)
+        self.enter(at)
     }
 
     /// The consumer is at this place now, and so is what runs.
-    fn begin(&mut self, at: Position) -> Epoch<'_> {
+    fn enter(&mut self, at: Position) -> Epoch<'_> {
         self.begun.get_or_insert_with(Instant::now);
         (self.at, self.idle) = (at, false);
         self.behind.begin(at.delivered);
@@ -231,7 +237,7 @@ impl Loader {
         }
         let origins = self.check(snapshot, allowed)?;
         self.failed_before(snapshot, &origins);
-        Ok(self.begin(Position {
+        Ok(self.enter(Position {
             epoch: snapshot.epoch,
             delivered: snapshot.delivered,
             ended: true,
@@ -399,6 +405,9 @@ impl Loader {
     }
 
     /// Stops, frees every pipe, and tells when a plugin failed at that.
+    ///
+    /// It waits for calls of plugins that run. In an async program, give the loader to a thread that may wait:
+    /// `spawn_blocking(move || loader.finish())`. The same holds for dropping it.
     ///
     /// # Errors
     /// The first error of a pipe's end, such as a panic in its drop. Otherwise the error of a file that was

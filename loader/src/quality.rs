@@ -56,13 +56,14 @@ pub struct Measure {
 /// Those of a run; `Invalid` where samples come that are not there without a shuffle.
 pub fn quality(graph: &Graph, registry: &Registry, seed: u64) -> Result<Option<Quality>> {
     let shuffles =
-        |node: &Node| registry.pipe(&node.pipe).is_some_and(|spec| spec.reorders() || spec.samples);
+        |node: &Node| registry.pipe(&node.pipe).is_some_and(|spec| spec.reorders() || spec.is_sampler());
     let Some(last) = graph.order()?.into_iter().rfind(|&at| shuffles(&graph.nodes()[at])) else {
         return Ok(None);
     };
     let node = graph.nodes()[last].name.clone();
     // What keeps samples would keep those of both runs, and what starts over might never end.
-    let apart = |node: &Node| registry.pipe(&node.pipe).is_some_and(|spec| spec.keeps || spec.rewinds);
+    let apart =
+        |node: &Node| registry.pipe(&node.pipe).is_some_and(|spec| spec.order.keeps || spec.order.rewinds);
     let part = graph.up_to(last).without(apart);
     let plain = part.clone().without(shuffles).with_options(|_, option| !INTERLEAVE.contains(&option));
     let alone =
@@ -96,7 +97,7 @@ fn before_first(part: Graph, node: &str, registry: &Registry, seed: u64) -> Resu
     let node = part.nodes().iter().find(|found| found.name == node);
     let node =
         node.cloned().ok_or_else(|| Error::bug("what is measured is not in its own part of the graph"))?;
-    if registry.pipe(&node.pipe).is_some_and(|spec| spec.samples) {
+    if registry.pipe(&node.pipe).is_some_and(|spec| spec.is_sampler()) {
         return Ok(Some(0));
     }
     let executor = Executor::modest(registry);

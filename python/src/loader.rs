@@ -315,7 +315,7 @@ impl Loader {
     /// Begins an epoch.
     fn begin(&self, py: Python<'_>, epoch: u64) -> PyResult<()> {
         self.with(py, |loader| {
-            drop(loader.epoch(epoch));
+            loader.begin(epoch);
             Ok(())
         })
     }

@@ -65,7 +65,7 @@ fn making(registry: &Registry) -> BTreeSet<&str> {
     let pipes = pipes.flat_map(|record| &record.manifest().pipes).filter(|pipe| !pipe.is_part());
     let makes = |class: Class, uids: Uids| class == Class::FlatMap || uids != Uids::Kept;
     pipes
-        .filter(|pipe| makes(pipe.class, pipe.uids) && pipe.inputs.1 > 0 && !pipe.samples)
+        .filter(|pipe| makes(pipe.class, pipe.audit.uids) && pipe.layout.inputs.1 > 0 && !pipe.is_sampler())
         .map(|pipe| pipe.name.as_str())
         .collect()
 }

@@ -4,7 +4,7 @@
 //! What it gives stands in the tests and never changes.
 
 use forebay_core::{
-    Buffer, Context, DType, DataPipe, Decoder, DecoderInfo, Error, Io, Key, Length, NoOptions, PipeInfo, Result,
+    Buffer, Context, DType, DataPipe, Decoder, DecoderInfo, Error, Io, Key, Length, NoOptions, PipeInfo, Drops, PipeAudit, Result,
     Sample, Source, State, StateExt, Step, Str, Stream, Tensor, TensorExt, Value, Wanted, options,
 };
 
@@ -117,7 +117,7 @@ pub struct Evens {
 
 impl DataPipe for Evens {
     const INFO: PipeInfo =
-        PipeInfo { name: "evens", summary: "Every other sample", drops: "*", ..PipeInfo::DEFAULT };
+        PipeInfo { name: "evens", summary: "Every other sample", audit: PipeAudit { drops: Drops::Always, ..PipeAudit::DEFAULT }, ..PipeInfo::DEFAULT };
     type Options = NoOptions;
 
     fn new(_: NoOptions) -> Result<Self> {

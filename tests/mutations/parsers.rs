@@ -284,7 +284,7 @@ pub fn webp(bytes: &[u8]) {
 
 pub fn zip(bytes: &[u8]) {
     expand::<forebay_compress::Unzip>("{}", bytes);
-    let Ok(mut directory) = forebay_compress::Directory::open(&buffer(bytes).into(), BYTES) else { return };
+    let Ok(mut directory) = forebay_unpack::Directory::open(&buffer(bytes).into(), BYTES) else { return };
     let members: Vec<_> = directory.by_ref().map_while(|member| member.ok()).take(64).collect();
     for member in members {
         let _ = directory.read(&member, BYTES, |len| Ok(BufferMut::zeroed(len)));

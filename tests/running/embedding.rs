@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -19,6 +20,7 @@ use forebay_tests::{
     ALL, Gate, Setting, build, builder, command, line, linked, plugin_file, read, registry, within_deadline,
     worker,
 };
+use futures_core::Stream;
 
 const GRAPH: &str = "range 500 | shuffle 50 | increment | batch 7";
 
@@ -41,6 +43,17 @@ fn polled(loader: &mut Loader) -> Option<Result<Sample>> {
     let waker = Waker::from(Arc::new(Parked(thread::current())));
     loop {
         match loader.poll_next(&mut Context::from_waker(&waker)) {
+            Poll::Ready(next) => return next,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// Takes samples of it as of any stream.
+fn streamed(loader: &mut Loader) -> Option<Result<Sample>> {
+    let waker = Waker::from(Arc::new(Parked(thread::current())));
+    loop {
+        match Stream::poll_next(Pin::new(loader), &mut Context::from_waker(&waker)) {
             Poll::Ready(next) => return next,
             Poll::Pending => thread::park(),
         }
@@ -75,13 +88,14 @@ fn an_epoch_goes_on_without_being_borrowed() {
             for (name, next) in [
                 ("next_sample", Loader::next_sample as fn(&mut Loader) -> Option<Result<Sample>>),
                 ("poll_next", polled),
+                ("stream", streamed),
                 ("try_next", tried),
                 ("next_within", waited),
             ] {
                 let mut loader = build(&graph, &registry, Setting { executor, ..Setting::INLINE }).unwrap();
                 assert!(next(&mut loader).is_none(), "{name} on {executor}: nothing was begun");
                 assert!(!loader.snapshot().unwrap().ended, "{name} on {executor}");
-                drop(loader.epoch(0));
+                loader.begin(0);
                 let first = read((0..30).filter_map(|_| next(&mut loader)));
                 let snapshot = loader.snapshot().unwrap();
                 let rest = read(std::iter::from_fn(|| next(&mut loader)));
@@ -103,7 +117,7 @@ fn whoever_does_not_wait_is_told_that_nothing_came_and_woken_when_it_does() {
             let graph = line(&format!("range 9 | rogue_stream fault=pending at=3 gate='{}'", gate.path()));
             let setting = Setting { executor, chunk: Some(1), ..Setting::INLINE };
             let mut loader = build(&graph, &registry, setting).unwrap();
-            drop(loader.epoch(0));
+            loader.begin(0);
             for _ in 0..3 {
                 loader.next_sample().unwrap().unwrap();
             }
@@ -136,7 +150,7 @@ fn a_stop_wakes_a_task_that_waits() {
             let gate = Gate::new();
             let graph = line(&format!("range 9 | rogue_stream fault=pending at=0 gate='{}'", gate.path()));
             let mut loader = build(&graph, &registry, Setting { executor, ..Setting::INLINE }).unwrap();
-            drop(loader.epoch(0));
+            loader.begin(0);
             let stopper = loader.stopper();
             let other = thread::spawn(move || {
                 let _arrived = gate.arrival();

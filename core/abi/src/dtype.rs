@@ -66,6 +66,22 @@ impl DType {
         (self.bits as usize * self.lanes as usize).div_ceil(8)
     }
 
+    /// The bits of a [scalar](crate::Value::scalar), from the bytes of one element of a tensor: signed integers are extended to 64 bits.
+    /// None unless there are 1, 2, 4 or 8 bytes.
+    #[must_use]
+    #[inline]
+    pub fn scalar_bits(self, bytes: &[u8]) -> Option<u64> {
+        let bits = match *bytes {
+            [byte] => u64::from(byte),
+            [a, b] => u64::from(u16::from_ne_bytes([a, b])),
+            [a, b, c, d] => u64::from(u32::from_ne_bytes([a, b, c, d])),
+            _ => u64::from_ne_bytes(bytes.try_into().ok()?),
+        };
+        let unused = 64 - 8 * bytes.len() as u32;
+        let signed = self.code == Self::I8.code;
+        Some(if signed { ((bits << unused).cast_signed() >> unused).cast_unsigned() } else { bits })
+    }
+
     /// The type in one word, as scalars carry it.
     #[must_use]
     pub(crate) const fn to_word(self) -> u32 {

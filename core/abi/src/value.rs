@@ -190,6 +190,12 @@ impl Value {
         Self { tag: tag::SCALAR, word: dtype.to_word(), payload }
     }
 
+    /// A number of type `dtype` from the bytes of one element of a tensor; none unless there are 1, 2, 4 or 8.
+    #[must_use]
+    pub fn element(dtype: DType, bytes: &[u8]) -> Option<Self> {
+        dtype.scalar_bits(bytes).map(|bits| Self::scalar(dtype, bits))
+    }
+
     /// Values in order.
     #[must_use]
     pub fn list(values: Vec<Value>) -> Self {

@@ -9,7 +9,8 @@ use super::{
     pipes::{self, Calls, map_each},
 };
 use crate::{
-    Context, DataPipe, Error, FlatMap, Items, NoOptions, PipeInfo, Result, Sample, StateExt, random::mix,
+    Context, DataPipe, Error, FlatMap, Items, NoOptions, PipeInfo, PipePlacement, Result, Sample, StateExt,
+    random::mix,
 };
 
 /// Keeps these uids apart from those that others make of a uid and a number.
@@ -65,7 +66,10 @@ enum Expand {
 }
 
 impl DataPipe for Expand {
-    const INFO: PipeInfo = PipeInfo { parallel: true, ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT },
+        ..PipeInfo::DEFAULT
+    };
     type Options = NoOptions;
 
     fn new(_: NoOptions) -> Result<Self> {

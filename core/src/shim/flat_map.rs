@@ -29,13 +29,16 @@ const PARKED: usize = 64;
 #[must_use]
 pub const fn flat_map_entry<T: FlatMap>() -> PipeEntry {
     // What is worked on at once has no turns.
-    let options =
-        if T::INFO.parallel { T::Options::SPECS } else { <WithTurns<T::Options> as Options>::SPECS };
+    let options = if T::INFO.placement.parallel {
+        T::Options::SPECS
+    } else {
+        <WithTurns<T::Options> as Options>::SPECS
+    };
     PipeEntry { class: Class::FlatMap, described: Described { info: T::INFO, options }, make: make::<T> }
 }
 
 fn make<T: FlatMap>(options: &str, _: &'static str) -> Result<Pipe> {
-    let (options, turns) = match T::INFO.parallel {
+    let (options, turns) = match T::INFO.placement.parallel {
         true => (T::Options::parse(options)?, Turns::ONE),
         false => {
             let WithTurns { own, turns } = WithTurns::<T::Options>::parse(options)?;

@@ -8,7 +8,7 @@ use super::{
     pipes::{Calls, make},
 };
 use crate::{
-    Context, DataPipe, Error, Indexed, Length, Options, Output, PipeInfo, Result, StateExt,
+    Context, DataPipe, Error, Indexed, Length, Options, Output, PipeInfo, PipePlacement, Result, StateExt,
     descriptor::{Class, Described},
     export::PipeEntry,
     sampling::{AGAIN, COUNT, COUNTS, DRAWN, GETS},
@@ -20,16 +20,24 @@ const MOST: usize = 128;
 /// The entry of the source of an indexed source's count: `NAME.len`.
 #[must_use]
 pub const fn count_entry<T: Indexed>() -> PipeEntry {
-    let info =
-        PipeInfo { name: Names::<T>::LEN, summary: "How many samples there are", parallel: false, ..T::INFO };
+    let info = PipeInfo {
+        name: Names::<T>::LEN,
+        summary: "How many samples there are",
+        placement: PipePlacement { parallel: false, ..T::INFO.placement },
+        ..T::INFO
+    };
     entry::<T>(Class::Source, info, make::<T, CountOf<T>>)
 }
 
 /// The entry of the flat map that gets samples of an indexed source: `NAME.get`.
 #[must_use]
 pub const fn get_entry<T: Indexed>() -> PipeEntry {
-    let info =
-        PipeInfo { name: Names::<T>::GET, summary: "The samples that were drawn", parallel: true, ..T::INFO };
+    let info = PipeInfo {
+        name: Names::<T>::GET,
+        summary: "The samples that were drawn",
+        placement: PipePlacement { parallel: true, ..T::INFO.placement },
+        ..T::INFO
+    };
     entry::<T>(Class::FlatMap, info, make::<T, GetOf<T>>)
 }
 

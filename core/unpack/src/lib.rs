@@ -8,6 +8,7 @@ mod lzw;
 mod members;
 mod stream;
 mod whole;
+mod zip;
 
 pub use crate::{
     codec::Codec,
@@ -15,4 +16,5 @@ pub use crate::{
     input::Input,
     stream::{LAYERS, Unpacked, error_of},
     whole::{crc32, inflate, unpack},
+    zip::{Directory, Member},
 };

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt as _, Step, Stream, Value, View,
+    Context, DataPipe, Error, Io, PipeInfo, Drops, PipeAudit, Result, Sample, State, StateExt as _, Step, Stream, Value, View,
     options,
 };
 
@@ -43,13 +43,8 @@ pub struct Dedup {
 }
 
 impl DataPipe for Dedup {
-    const INFO: PipeInfo = PipeInfo {
-        name: "dedup",
-        summary: "Leaves out texts that were nearly there before",
-        // Samples are left out on purpose, whatever the options: an audit does not look for them.
-        drops: "*",
-        ..PipeInfo::DEFAULT
-    };
+    const INFO: PipeInfo = PipeInfo { name: "dedup", summary: "Leaves out texts that were nearly there before", audit: PipeAudit { // Samples are left out on purpose, whatever the options: an audit does not look for them.
+        drops: Drops::Always, ..PipeAudit::DEFAULT }, ..PipeInfo::DEFAULT };
     type Options = DedupOptions;
 
     fn new(options: DedupOptions) -> Result<Self> {

@@ -350,23 +350,23 @@ fn parts(graph: &Graph, registry: &Registry, resume_plan: &ResumePlan) -> Result
     };
     let part = |(node, stop): (&Node, &NodeResume)| {
         let spec = registry.pipe(&node.pipe).ok_or_else(|| Error::bug(format!("no pipe {}", node.pipe)))?;
-        if stop.stacks && spec.uids_option.is_empty() {
+        if stop.stacks && spec.audit.uids_option.is_none() {
             let message =
                 format!("`{}` stacks samples and cannot say which: it cannot be audited", node.name);
             return Err(Error::new(ErrorKind::Invalid, message).context("pipe", &node.pipe));
         }
         // Who says which samples are in each that it gives, gives their uids, whatever it calls the whole.
-        let stacks = !spec.uids_option.is_empty();
-        let pieces = stacks && spec.uids == Uids::Made;
+        let stacks = spec.audit.uids_option.is_some();
+        let pieces = stacks && spec.audit.uids == Uids::Made;
         Ok(AuditedNode {
             name: node.name.clone(),
             role: match node.is_unordered() && !read_unordered(node) || pieces {
                 true => UidRole::Keeps,
-                false => UidRole::new(spec.class, spec.uids, spec.rewinds),
+                false => UidRole::new(spec.class, spec.audit.uids, spec.order.rewinds),
             },
             inputs: stop.inputs.clone(),
             outputs: stop.outputs,
-            rewinds: spec.rewinds,
+            rewinds: spec.order.rewinds,
             stacks,
             pieces,
             drops: spec.may_drop(node),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use forebay_audit::Tap;
-use forebay_core::Result;
+use forebay_core::{Noun, Result};
 use forebay_graph::{Catalog, Node, On, PipeSpec};
 use forebay_registry::{IsolationLevel, handles::PipeHandle};
 use forebay_snapshot::{
@@ -60,7 +60,7 @@ impl Prepared {
         let reader =
             self.graph.nodes().iter().find(|node| node.inputs.iter().any(|input| input.node == *name))?;
         let spec = self.registry.pipe(&reader.pipe)?;
-        reader.options.get(&spec.stacks)?.as_u64().filter(|&size| size > 1)
+        reader.options.get(spec.layout.stacks?)?.as_u64().filter(|&size| size > 1)
     }
 
     fn link(&self, at: usize, known: &[NodeInfo], made: &mut [Option<NodeInfo>]) -> Result<Link> {
@@ -82,14 +82,14 @@ impl Prepared {
         let known = known.iter().find(|known| known.node == node.name);
         let counters =
             known.map_or_else(|| Arc::new(Counters::default()), |known| Arc::clone(&known.counters));
-        let unit = spec.unit().unwrap_or(("sample", "samples"));
+        let unit = spec.layout.gives.unwrap_or(Noun::SAMPLE);
         made[at] = Some(NodeInfo {
             node: node.name.clone(),
             pipe: node.pipe.clone(),
             plugin,
             file,
             parallel: spec.is_parallel(),
-            unit: (unit.0.to_owned(), unit.1.to_owned()),
+            unit: (unit.one.to_owned(), unit.many.to_owned()),
             counters: Arc::clone(&counters),
         });
         let stop = &self.resume_plan.nodes[at];
@@ -134,15 +134,15 @@ impl Prepared {
     /// what it reads where its pipe asks, beside what the graph says of it.
     fn options(&self, at: usize, spec: &PipeSpec) -> (Option<Tap>, String) {
         let node = &self.graph.nodes()[at];
-        let given = node.options.get(&spec.uids_option).and_then(|field| field.as_str());
+        let text = |option: Option<&str>| node.options.get(option?)?.as_str();
+        let given = text(spec.audit.uids_option);
         let tap = self.audit.as_ref().map(|log| Tap::new(log, at, given));
         let field = tap.as_ref().and_then(Tap::field).map(serde_json::Value::from);
-        let field = field.as_ref().map(|field| (spec.uids_option.as_str(), field));
-        let given =
-            node.options.get(&spec.identity_option).and_then(|given| given.as_str()).unwrap_or_default();
+        let field = spec.audit.uids_option.zip(field.as_ref());
+        let given = text(spec.order.identity_option).unwrap_or_default();
         let identity =
             self.settings.identities.get(&at).map(|known| serde_json::Value::from(format!("{known}{given}")));
-        let identity = identity.as_ref().map(|known| (spec.identity_option.as_str(), known));
+        let identity = spec.order.identity_option.zip(identity.as_ref());
         let options = node.own_options(spec, field.into_iter().chain(identity));
         (tap, options)
     }

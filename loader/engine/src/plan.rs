@@ -69,11 +69,11 @@ impl Segment {
 
 /// Where the work of a node is done: as the graph says, else where its pipe is best, else where the executor does most.
 fn place(node: &Node, spec: &PipeSpec, executor: Executor) -> On {
-    match (executor, node.on(), spec.on, spec.is_parallel()) {
+    match (executor, node.on(), spec.placement.on, spec.is_parallel()) {
         (Executor::Inline, ..) => On::Caller,
         (_, Some(on), ..) => on,
         (_, None, On::OwnThread, false) => On::OwnThread,
-        (_, None, On::Process | On::Sandboxed, _) => spec.on,
+        (_, None, On::Process | On::Sandboxed, _) => spec.placement.on,
         (Executor::Processes(_), None, _, true) => On::Process,
         _ => On::Threads,
     }
@@ -138,9 +138,9 @@ impl Plan {
                     keeps: false,
                 }),
             }
-            plan.segments[segment_of[at]].rewinds.push(spec(at)?.rewinds);
+            plan.segments[segment_of[at]].rewinds.push(spec(at)?.order.rewinds);
             plan.segments[segment_of[at]].takes.push(Takes::of(&graph.nodes()[at], spec(at)?));
-            plan.segments[segment_of[at]].keeps |= spec(at)?.keeps;
+            plan.segments[segment_of[at]].keeps |= spec(at)?.order.keeps;
         }
         for segment in plan.segments.iter_mut().filter(|segment| segment.unordered) {
             let places = segment.nodes.iter().map(|&at| {

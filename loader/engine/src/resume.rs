@@ -30,12 +30,12 @@ pub(crate) fn resume_plan(
             map: spec.is_even(),
             cuts: spec.class == Class::FlatMap,
             counts: node.inputs.is_empty() && node.pipe.ends_with(COUNTS),
-            rewinds: spec.rewinds,
+            rewinds: spec.order.rewinds,
             dealt: dealt.get(at) == Some(&true),
             kept: kept[at],
-            deals: spec.shards,
-            stacks: !spec.stacks.is_empty(),
-            writes: spec.writes,
+            deals: spec.order.shards,
+            stacks: spec.stacks(),
+            writes: spec.audit.writes,
             replaces: replaces(node),
             checkpoint_log: Arc::new(CheckpointLog::default()),
             handoff_log: None,
@@ -59,7 +59,7 @@ pub(crate) fn resume_plan(
 fn kept(graph: &Graph, registry: &Registry) -> Result<Vec<bool>> {
     let nodes = graph.nodes();
     let read = graph.edges();
-    let keeps = |at: &usize| registry.pipe(&nodes[*at].pipe).is_some_and(|spec| spec.keeps);
+    let keeps = |at: &usize| registry.pipe(&nodes[*at].pipe).is_some_and(|spec| spec.order.keeps);
     let mut kept = vec![false; read.len()];
     for at in (0..read.len()).filter(keeps) {
         for before in above(&read, at).into_iter().filter(|&before| before != at) {

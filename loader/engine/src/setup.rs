@@ -1,6 +1,6 @@
 //! What workers are told, so that they make the same pipes.
 
-use forebay_core::Result;
+use forebay_core::{PipeLayout, Result};
 use forebay_graph::{COMMON, Catalog as _, Node, PipeSpec};
 
 use crate::{
@@ -26,7 +26,10 @@ pub(crate) fn setup(prepared: &Prepared, dedicated: Option<DedicatedSetup>) -> R
     // Of other nodes they look at what cuts the graph, and need no list of a million paths.
     let needed = |node: &Node, option: &str| {
         let spec = registry.pipe(&node.pipe);
-        let cuts = |spec: &PipeSpec| option == spec.outputs_option || option == spec.stacks;
+        let cuts = |spec: &PipeSpec| {
+            let PipeLayout { outputs_option, stacks, .. } = spec.layout;
+            outputs_option == Some(option) || stacks == Some(option)
+        };
         COMMON.contains(&option) || spec.is_some_and(|spec| own(node, spec) || cuts(spec))
     };
     Ok(Setup {

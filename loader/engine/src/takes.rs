@@ -25,8 +25,8 @@ impl Takes {
         if spec.is_even() {
             return Self::ONE;
         }
-        let number = |option: &String| node.options.get(option).and_then(serde_json::Value::as_u64);
-        match (number(&spec.takes), number(&spec.stacks)) {
+        let number = |option: Option<&str>| node.options.get(option?).and_then(serde_json::Value::as_u64);
+        match (number(spec.order.takes), number(spec.layout.stacks)) {
             _ if node.on_error() != OnError::default() => Self::ANY,
             (Some(most), _) => Self { each: 1, most },
             (None, Some(each)) => Self { each, most: u64::MAX },

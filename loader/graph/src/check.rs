@@ -172,7 +172,7 @@ impl Graph {
     fn shared_rewinds(&self, specs: &[Option<&PipeSpec>], order: &[usize]) -> Vec<Error> {
         let read = self.edges();
         let mut problems = Vec::new();
-        let rewinding = |at: &&usize| specs[**at].is_some_and(|spec| spec.rewinds);
+        let rewinding = |at: &&usize| specs[**at].is_some_and(|spec| spec.order.rewinds);
         for &at in order.iter().filter(rewinding) {
             for (port, &input) in read[at].iter().enumerate() {
                 let above = above(&read, input);
@@ -235,7 +235,7 @@ fn unknown_pipe(node: &Node, catalog: &dyn Catalog) -> Error {
 
 fn input_count(node: &Node, spec: &PipeSpec) -> Option<Error> {
     let found = u32::try_from(node.inputs.len()).unwrap_or(u32::MAX);
-    let (min, max) = if spec.class == Class::Source { (0, 0) } else { spec.inputs };
+    let (min, max) = if spec.class == Class::Source { (0, 0) } else { spec.layout.inputs };
     if (min..=max).contains(&found) {
         return None;
     }
@@ -251,8 +251,7 @@ fn input_count(node: &Node, spec: &PipeSpec) -> Option<Error> {
 /// Lists that have not one value for each input.
 fn lists_of_inputs(node: &Node, spec: &PipeSpec) -> Vec<Error> {
     let inputs = node.inputs.len();
-    let lists =
-        spec.per_input.split_whitespace().filter_map(|option| Some((option, spec.given(node, option)?)));
+    let lists = spec.layout.per_input.iter().filter_map(|option| Some((*option, spec.given(node, option)?)));
     // One value where a list must stand is told as that.
     let one =
         |option: &str| spec.options.iter().any(|known| known.name == option && known.list == List::Either);

@@ -8,7 +8,7 @@ use super::{Catalog, Node, OPTIONS, OptionSpec, PipeSpec, options};
 impl PipeSpec {
     /// Whether it takes options for decoders.
     pub fn configures(&self) -> bool {
-        self.decodes && self.options.iter().all(|option| option.name != OPTIONS)
+        self.placement.decodes && self.options.iter().all(|option| option.name != OPTIONS)
     }
 }
 

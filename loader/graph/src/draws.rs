@@ -22,7 +22,7 @@ impl PipeSpec {
     /// Whether it stands for a part of a source with random access, behind a sampler, and is not for people.
     #[must_use]
     pub fn is_part(&self) -> bool {
-        self.indexed && (self.name.ends_with(COUNTS) || self.name.ends_with(GETS))
+        self.is_indexed() && (self.name.ends_with(COUNTS) || self.name.ends_with(GETS))
     }
 }
 
@@ -30,7 +30,7 @@ impl Graph {
     /// Samplers that stand behind what has no random access.
     pub(super) fn undrawn(&self, specs: &[Option<&PipeSpec>]) -> Vec<Error> {
         let places = self.places();
-        let sampler = |at: &usize| specs[*at].is_some_and(|spec| spec.samples);
+        let sampler = |at: &usize| specs[*at].is_some_and(|spec| spec.is_sampler());
         let mut problems = Vec::new();
         for node in (0..self.nodes.len()).filter(sampler).map(|at| &self.nodes[at]) {
             let read =
@@ -41,7 +41,7 @@ impl Graph {
             {
                 from = before;
             }
-            if specs[from].is_some_and(|spec| spec.indexed && !spec.name.ends_with(GETS)) {
+            if specs[from].is_some_and(|spec| spec.is_indexed() && !spec.name.ends_with(GETS)) {
                 continue;
             }
             problems.push(node.locate(Error::invalid(format!(
@@ -55,7 +55,7 @@ impl Graph {
 
     /// The checked graph with what stands for each sampler and its source.
     pub(super) fn with_draws(mut self, catalog: &dyn Catalog) -> Self {
-        let samples = |node: &Node| catalog.pipe(&node.pipe).is_some_and(|spec| spec.samples);
+        let samples = |node: &Node| catalog.pipe(&node.pipe).is_some_and(|spec| spec.is_sampler());
         let samplers: Vec<String> =
             self.nodes.iter().filter(|node| samples(node)).map(|node| node.name.clone()).collect();
         for sampler in samplers {

@@ -55,7 +55,6 @@ mod excerpt;
 mod fingerprint;
 mod line;
 mod options;
-mod place;
 mod policy;
 mod print;
 mod ranks;
@@ -71,11 +70,13 @@ use forebay_core::{Error, Result, nearest};
 use serde_json::Value;
 
 pub use builder::{Builder, Draft};
-pub use catalog::{Catalog, Class, Kind, List, MagicSpec, OpensSpec, OptionSpec, PipeSpec, Uids, begins};
+pub use catalog::{Catalog, Kind, MagicSpec, OpensSpec, OptionSpec, PipeSpec, begins};
 pub use fingerprint::{Fingerprint, node_hash};
-pub use forebay_core::parse_bytes;
+pub use forebay_core::{
+    Access, Class, Condition, Drops, FoldersOption, List, Noun, On, PipeAudit, PipeLayout, PipeOrder,
+    PipePlacement, Randomness, Uids, parse_bytes,
+};
 pub use options::fit as fits;
-pub use place::On;
 pub use policy::{Action, Most, OnError};
 pub use ranks::dealt;
 pub use settings::Settings;

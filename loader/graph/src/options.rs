@@ -1,6 +1,6 @@
 //! Checks one node's options against its pipe's schema, and makes them canonical.
 
-use forebay_core::Error;
+use forebay_core::{Error, FoldersOption};
 use serde_json::{Number, Value};
 
 use super::{
@@ -77,7 +77,7 @@ fn unquoted(given: &str, value: &Value, node: &Node, spec: &PipeSpec) -> Option<
 
 /// An option that lists folders, where neither it nor the folder that they lie in is given.
 fn folders(node: &Node, spec: &PipeSpec) -> Option<Error> {
-    let (option, root) = spec.folders_option.split_once(' ')?;
+    let FoldersOption { names: option, root } = spec.layout.folders_option?;
     let given = |option| spec.given(node, option).is_some();
     (!given(option) && !given(root)).then(|| {
         Error::invalid(format!(

@@ -24,12 +24,13 @@ impl Graph {
 }
 
 fn deal(graph: Graph, catalog: &dyn Catalog) -> Result<Graph> {
-    if graph.nodes().iter().any(|node| spec(catalog, node).is_some_and(|spec| spec.shards)) {
+    if graph.nodes().iter().any(|node| spec(catalog, node).is_some_and(|spec| spec.order.shards)) {
         return Ok(graph);
     }
     let names = catalog.names();
-    let pipe =
-        names.into_iter().find(|name| catalog.pipe(name).is_some_and(|spec| spec.shards && !spec.samples));
+    let pipe = names
+        .into_iter()
+        .find(|name| catalog.pipe(name).is_some_and(|spec| spec.order.shards && !spec.is_sampler()));
     let pipe = pipe.ok_or_else(|| {
         let looked = catalog.looked();
         Error::invalid("no plugin has a pipe that gives ranks their share").context("plugins", looked)
@@ -54,7 +55,7 @@ fn place(graph: &Graph, catalog: &dyn Catalog) -> Result<(Input, Option<String>)
         (0..count).map(|port| Input { node: node.name.clone(), port })
     });
     let (nodes, read) = (graph.nodes(), graph.edges());
-    let writes = |at: usize| spec(catalog, &nodes[at]).is_some_and(|spec| spec.writes);
+    let writes = |at: usize| spec(catalog, &nodes[at]).is_some_and(|spec| spec.audit.writes);
     let writes_above = |name: &str| {
         let at = nodes.iter().position(|node| node.name == name);
         at.is_some_and(|at| above(&read, at).into_iter().any(writes))
@@ -63,7 +64,7 @@ fn place(graph: &Graph, catalog: &dyn Catalog) -> Result<(Input, Option<String>)
     let mut reader = None;
     while let Some(output) = &at {
         let node = graph.node(&output.node).ok_or_else(|| Error::bug("an input names no node"))?;
-        let passes = spec(catalog, node).is_some_and(|spec| spec.is_even() || !spec.stacks.is_empty());
+        let passes = spec(catalog, node).is_some_and(|spec| spec.is_even() || spec.stacks());
         let passes = passes || writes_above(&node.name);
         match &node.inputs[..] {
             [input] if passes => {
@@ -91,7 +92,7 @@ pub fn dealt(graph: &Graph, catalog: &dyn Catalog) -> Result<Vec<bool>> {
         let from_dealt = nodes[at].inputs.iter().any(|input| {
             nodes.iter().position(|node| node.name == input.node).is_some_and(|from| dealt[from])
         });
-        dealt[at] = from_dealt || spec(catalog, &nodes[at]).is_some_and(|spec| spec.shards);
+        dealt[at] = from_dealt || spec(catalog, &nodes[at]).is_some_and(|spec| spec.order.shards);
         if nodes[at].is_unordered() && !dealt[at] {
             return Err(Error::invalid(format!(
                 "`{}` is unordered, and its samples are dealt out to ranks after it: each rank would have another order, and \
@@ -99,7 +100,7 @@ pub fn dealt(graph: &Graph, catalog: &dyn Catalog) -> Result<Vec<bool>> {
                 nodes[at].name
             )));
         }
-        if !dealt[at] && spec(catalog, &nodes[at]).is_some_and(|spec| spec.writes) {
+        if !dealt[at] && spec(catalog, &nodes[at]).is_some_and(|spec| spec.audit.writes) {
             return Err(Error::invalid(format!(
                 "`{}` writes samples before they are dealt out to ranks: every rank would write all\n\
                  put the pipe that deals them out before it",

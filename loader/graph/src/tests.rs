@@ -61,11 +61,11 @@ fn pipes() -> Pipes {
             1,
             json!([{"name": "prefix", "kind": "str", "list": "yes"}, {"name": "names", "kind": "str", "list": "either"}])
         ),
-        pipe("write", "sink", [1, 1], 0, json!([])),
+        pipe("write", "stream", [1, 1], 0, json!([])),
     ]);
     let mut specs: Vec<PipeSpec> = serde_json::from_value(specs).unwrap();
     for zip in specs.iter_mut().filter(|spec| spec.name == "zip") {
-        zip.per_input = "prefix names".to_owned();
+        zip.layout.per_input = &["prefix", "names"];
     }
     Pipes(specs)
 }

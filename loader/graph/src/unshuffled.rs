@@ -18,7 +18,7 @@ impl Graph {
         for node in &mut graph.nodes {
             still(node, catalog);
         }
-        graph.without(|node| catalog.pipe(&node.pipe).is_some_and(|spec| spec.shuffles))
+        graph.without(|node| catalog.pipe(&node.pipe).is_some_and(|spec| spec.order.shuffles))
     }
 }
 

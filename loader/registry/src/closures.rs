@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay_core::{Context, Error, Result, Sample, shim};
+use forebay_core::{Context, Drops, Error, PipeAudit, PipePlacement, Result, Sample, shim};
 use forebay_graph::{Catalog as _, Class, PipeSpec};
 
 use super::Registry;
@@ -104,16 +104,16 @@ impl Registry {
             )));
         }
         let map = PipeSpec::map(name, "A closure of this program");
-        let flat_map = |drops: &str| PipeSpec {
+        let flat_map = |drops: Drops| PipeSpec {
             class: Class::FlatMap,
-            parallel: true,
-            drops: drops.to_owned(),
+            placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT },
+            audit: PipeAudit { drops, ..PipeAudit::DEFAULT },
             ..map.clone()
         };
         let spec = match &call {
             shim::Closure::Map(_) => map,
-            shim::Closure::FlatMap(_) => flat_map(""),
-            shim::Closure::Filter(_) => flat_map("*"),
+            shim::Closure::FlatMap(_) => flat_map(Drops::Never),
+            shim::Closure::Filter(_) => flat_map(Drops::Always),
         };
         let mut with = self.clone();
         with.1.closures.push(Arc::new(Closure { spec, call }));

@@ -197,7 +197,7 @@ impl Registry {
     pub fn level_of(&self, node: &Node) -> IsolationLevel {
         let Some((plugin, pipe)) = self.locate(&node.pipe) else { return IsolationLevel::InProcess };
         let record = &self.0.plugins[plugin];
-        if !record.manifest.pipes[pipe].decodes {
+        if !record.manifest.pipes[pipe].placement.decodes {
             return record.level;
         }
         let others = self.0.plugins.iter().filter(|record| !record.manifest.decoders.is_empty());

@@ -355,7 +355,7 @@ impl Catalog for Registry {
     fn called(&self, name: &str) -> Vec<&str> {
         let specs = self.0.plugins.iter().flat_map(|plugin| &plugin.manifest.pipes);
         specs
-            .filter(|spec| spec.also.split_whitespace().any(|also| also == name))
+            .filter(|spec| spec.also.iter().any(|also| also == name))
             .map(|spec| spec.name.as_str())
             .collect()
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use forebay_core::{
-    DecoderInfo, Error, ErrorKind, Result,
+    DecoderInfo, Error, ErrorKind, PipeLayout, PipePlacement, Result,
     abi::{
         ABI_MAJOR, ABI_MINOR,
         c::{FOREBAY_MAJOR, FOREBAY_MINOR},
@@ -207,10 +207,12 @@ impl Manifest {
     fn preflight(&self) -> Result<()> {
         // The rest of what a pipe may say of itself has no meaning there.
         let is_of_c = |pipe: &&PipeSpec| {
-            let (on, options) = (pipe.on, pipe.options.clone());
+            let placement = PipePlacement { on: pipe.placement.on, ..PipePlacement::DEFAULT };
+            let layout = PipeLayout { inputs: (0, 0), ..PipeLayout::DEFAULT };
+            let (class, options) = (Class::Source, pipe.options.clone());
             let source =
-                PipeSpec { class: Class::Source, inputs: (0, 0), ..PipeSpec::map(&pipe.name, &pipe.summary) };
-            **pipe == PipeSpec { on, options, ..source }
+                PipeSpec { class, layout, placement, options, ..PipeSpec::map(&pipe.name, &pipe.summary) };
+            **pipe == source
         };
         let other = self.pipes.iter().find(|pipe| !is_of_c(pipe)).map(|pipe| &pipe.name);
         if let Some(name) = other.or(self.stores.first().map(|store| &store.name)).filter(|_| self.c) {

@@ -41,7 +41,7 @@ impl Loader {
     /// ```no_run
     /// # fn example(loader: &mut forebay_loader::Loader) -> forebay_loader::Result<()> {
     /// loader.taken_ahead(1);
-    /// drop(loader.epoch(0));
+    /// loader.begin(0);
     /// let first = loader.next_sample();
     /// let next = loader.next_sample(); // On its way to a device, while the first is used.
     /// let snapshot = loader.snapshot_at(1)?;

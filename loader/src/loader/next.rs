@@ -1,27 +1,29 @@
 //! One sample after the other: waiting for it, for so long, or not at all.
 
 use std::{
+    pin::Pin,
     task::{Context, Poll},
     time::{Duration, Instant},
 };
 
 use forebay_core::{Result, Sample};
 use forebay_guard::maps;
+use futures_core::Stream;
 
 use crate::Loader;
 
 impl Loader {
-    /// The next sample of the epoch that was begun last, by [`epoch`](Loader::epoch), [`resume`](Loader::resume) or
+    /// The next sample of the epoch that was begun last, by [`begin`](Loader::begin), [`epoch`](Loader::epoch), [`resume`](Loader::resume) or
     /// [`remainder`](Loader::remainder). `None` at the end of the epoch, after an error, and before any was begun.
     ///
-    /// Use it where an [`Epoch`](crate::Epoch) cannot be held, since that borrows the loader: it can be dropped, and the epoch goes on here.
+    /// Use it if an [`Epoch`](crate::Epoch) cannot be held, since that borrows the loader. An epoch that is dropped goes on here too.
     ///
     /// ```no_run
     /// use forebay_loader::{Graph, Loader, Registry};
     ///
     /// let graph = Graph::from_line("range 10 | batch 4")?;
     /// let mut loader = Loader::builder(graph).build(&Registry::from_env()?)?;
-    /// drop(loader.epoch(0));
+    /// loader.begin(0);
     /// while let Some(batch) = loader.next_sample() {
     ///     println!("{:?}", batch?);
     /// }
@@ -65,18 +67,20 @@ impl Loader {
     ///
     /// Run inline, the pipes run in this call, so use threads or processes.
     ///
-    /// ```no_run
-    /// # use forebay_loader::{Loader, Result};
-    /// # async fn example(mut loader: Loader) -> Result<()> {
-    /// drop(loader.epoch(0));
-    /// while let Some(sample) = std::future::poll_fn(|cx| loader.poll_next(cx)).await {
-    ///     println!("{:?}", sample?);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// A loader is a [`Stream`], too, of the samples of the epoch that was begun last.
     ///
-    /// It has the signature of `Stream::poll_next`: a wrapper of one line makes a stream of it.
+    /// ```no_run
+    /// use forebay_loader::{Loader, Result};
+    /// use futures_util::StreamExt as _;
+    ///
+    /// async fn print(mut loader: Loader) -> Result<()> {
+    ///     loader.begin(0);
+    ///     while let Some(sample) = loader.next().await {
+    ///         println!("{:?}", sample?);
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Sample>>> {
         let next = self.try_next();
         if next.is_ready() {
@@ -159,5 +163,14 @@ impl Loader {
             self.prepared.resume_plan.trim(self.at.epoch, self.behind.least(self.at.delivered));
         }
         next
+    }
+}
+
+/// The rest of the epoch that was begun last, as [`Loader::poll_next`] gives it.
+impl Stream for Loader {
+    type Item = Result<Sample>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Sample>>> {
+        Self::poll_next(self.get_mut(), cx)
     }
 }

@@ -190,13 +190,7 @@ fn listed(kind: &Kind, values: &[Value]) -> Result<ArrayRef> {
 /// The numbers of a tensor, one by one.
 fn numbers(tensor: &Tensor) -> Vec<Value> {
     let dtype = tensor.dtype();
-    let bits = |bytes: &[u8]| {
-        let mut word = [0; 8];
-        let place = if cfg!(target_endian = "little") { 0 } else { 8 - bytes.len() };
-        word[place..place + bytes.len()].copy_from_slice(bytes);
-        u64::from_ne_bytes(word)
-    };
-    tensor.data().chunks_exact(dtype.size()).map(|bytes| Value::scalar(dtype, bits(bytes))).collect()
+    tensor.data().chunks_exact(dtype.size()).filter_map(|bytes| Value::element(dtype, bytes)).collect()
 }
 
 fn unlike(known: String, now: String) -> Error {

@@ -276,18 +276,9 @@ fn part(bytes: &Buffer, range: std::ops::Range<usize>) -> Result<Buffer> {
 
 /// The bits of a number, as scalars have them: signed ones are widened with their sign.
 fn bits(bytes: &Buffer, at: usize, dtype: DType) -> u64 {
-    fn of<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-        bytes.get(at * N..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or([0; N])
-    }
-    match (dtype.code, dtype.size()) {
-        (0, 1) => i8::from_ne_bytes(of(bytes, at)) as u64,
-        (0, 2) => i16::from_ne_bytes(of(bytes, at)) as u64,
-        (0, 4) => i32::from_ne_bytes(of(bytes, at)) as u64,
-        (_, 1) => u8::from_ne_bytes(of(bytes, at)).into(),
-        (_, 2) => u16::from_ne_bytes(of(bytes, at)).into(),
-        (_, 4) => u32::from_ne_bytes(of(bytes, at)).into(),
-        _ => u64::from_ne_bytes(of(bytes, at)),
-    }
+    let (bytes, size): (&[u8], usize) = (bytes, dtype.size());
+    let element = bytes.get(at * size..).and_then(|rest| rest.get(..size));
+    element.and_then(|element| dtype.scalar_bits(element)).unwrap_or(0)
 }
 
 /// The bytes of a view: in the view itself where they are few, otherwise in one of the parts.

@@ -1,8 +1,8 @@
 //! `read_columns`: a piece to batches by column.
 
 use forebay_core::{
-    Blob, Context, DataPipe, FlatMap, Items, PipeInfo, Result, Sample, Schema, State, StateExt as _, Str,
-    Value, options,
+    Blob, Context, DataPipe, FlatMap, Items, Noun, PipeInfo, PipeLayout, PipePlacement, Result, Sample,
+    Schema, State, StateExt as _, Str, Value, options,
 };
 
 use crate::{
@@ -34,8 +34,8 @@ impl DataPipe for ReadColumns {
     const INFO: PipeInfo = PipeInfo {
         name: "read_columns",
         summary: "Pieces of Parquet and Arrow files to batches by column, without a copy",
-        gives: "batch batches",
-        parallel: true,
+        layout: PipeLayout { gives: Some(Noun::BATCH), ..PipeLayout::DEFAULT },
+        placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = ReadColumnsOptions;

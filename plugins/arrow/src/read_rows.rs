@@ -2,8 +2,8 @@
 
 use arrow_array::RecordBatch;
 use forebay_core::{
-    Blob, Context, DataPipe, FlatMap, Items, NoOptions, PipeInfo, Result, Sample, Schema, State,
-    StateExt as _, Str, Value,
+    Blob, Context, DataPipe, FlatMap, Items, NoOptions, PipeInfo, PipePlacement, Result, Sample, Schema,
+    State, StateExt as _, Str, Value,
 };
 
 use crate::{
@@ -26,7 +26,7 @@ impl DataPipe for ReadRows {
     const INFO: PipeInfo = PipeInfo {
         name: "read_rows",
         summary: "Pieces of Parquet and Arrow files to samples by row",
-        parallel: true,
+        placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = NoOptions;

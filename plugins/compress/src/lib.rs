@@ -2,13 +2,11 @@
 
 mod decoders;
 mod decompress;
-mod directory;
 mod unzip;
 
 pub use crate::{
     decoders::{Bzip2, Gzip, Lz4, Lzw, Xz, Zlib, Zstd},
     decompress::{Decompress, DecompressOptions},
-    directory::{Directory, Member},
     unzip::{Unzip, UnzipItems, UnzipOptions, members, samples},
 };
 

@@ -8,9 +8,8 @@ use forebay_core::{
     names::{field_name, split_name},
     options,
 };
+use forebay_unpack::{Directory, Member};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
-
-use crate::{Directory, Member};
 
 /// More fields than this in one sample are refused: then the names are not meant to be grouped.
 const FIELDS_LIMIT: usize = 1024;

@@ -4,9 +4,9 @@
 
 use std::io::Write as _;
 
-use forebay_compress::Directory;
 use forebay_core::{Blob, Buffer, BufferMut, Error, ErrorKind, Items as _, Result, Sample, Value};
 use forebay_testkit::Host;
+use forebay_unpack::Directory;
 
 struct Entry<'a> {
     name: &'a [u8],

@@ -3,8 +3,8 @@
 use std::{borrow::Cow, io::Read, path::Path, sync::OnceLock};
 
 use forebay_core::{
-    Buffer, BufferMut, Context, DataPipe, Error, Indexed, Key, Output, PipeInfo, Result, Sample, Schema,
-    Source, State, StateExt, Str, Texts, Value, options, shown,
+    Access, Buffer, BufferMut, Context, DataPipe, Error, Indexed, Key, Output, PipeInfo, PipeLayout, Result,
+    Sample, Schema, Source, State, StateExt, Str, Texts, Value, options, shown,
 };
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -55,8 +55,8 @@ impl DataPipe for Files {
     const INFO: PipeInfo = PipeInfo {
         name: "files",
         summary: "Files, by path, URL or pattern",
-        also: "list_files file_lister file_opener",
-        indexed: true,
+        also: &["list_files", "file_lister", "file_opener"],
+        layout: PipeLayout { access: Access::Indexed, ..PipeLayout::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = FilesOptions;

@@ -6,8 +6,8 @@ use std::{
 };
 
 use forebay_core::{
-    Buffer, Context, DType, DataPipe, Error, ErrorKind, FlatMap, Items, Key, NoOptions, PipeInfo, Result,
-    Sample, Schema, State, StateExt as _, Str, Tensor, TensorExt as _, Value, View,
+    Buffer, Context, DType, DataPipe, Error, ErrorKind, FlatMap, Items, Key, NoOptions, PipeInfo,
+    PipePlacement, Result, Sample, Schema, State, StateExt as _, Str, Tensor, TensorExt as _, Value, View,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -44,7 +44,7 @@ impl DataPipe for Hdf5Rows {
     const INFO: PipeInfo = PipeInfo {
         name: "hdf5_rows",
         summary: "Pieces of HDF5 files to samples: rows, or groups",
-        parallel: true,
+        placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = NoOptions;

@@ -1,6 +1,6 @@
 //! `flip`: mirrors a picture left to right.
 
-use forebay_core::{Context, DType, DataPipe, Map, PipeInfo, Result, Sample, options};
+use forebay_core::{Context, DType, DataPipe, Map, PipeInfo, PipeOrder, Randomness, Result, Sample, options};
 
 use crate::{Pixels, field, simd};
 
@@ -53,7 +53,7 @@ impl DataPipe for Flip {
     const INFO: PipeInfo = PipeInfo {
         name: "flip",
         summary: "Mirrors a picture left to right, or leaves it, at random",
-        draws: "*",
+        order: PipeOrder { draws: Randomness::Always, ..PipeOrder::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = FlipOptions;

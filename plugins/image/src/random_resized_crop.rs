@@ -1,6 +1,8 @@
 //! `random_resized_crop`: a random rectangle of a picture, in one size.
 
-use forebay_core::{Context, DataPipe, Error, Map, OneOrMany, PipeInfo, Result, Sample, options};
+use forebay_core::{
+    Context, DataPipe, Error, Map, OneOrMany, PipeInfo, PipeOrder, Randomness, Result, Sample, options,
+};
 
 use crate::field;
 use crate::pixels::Crop;
@@ -124,7 +126,7 @@ impl DataPipe for RandomResizedCrop {
     const INFO: PipeInfo = PipeInfo {
         name: "random_resized_crop",
         summary: "A random rectangle of a picture, in one size",
-        draws: "*",
+        order: PipeOrder { draws: Randomness::Always, ..PipeOrder::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = RandomResizedCropOptions;

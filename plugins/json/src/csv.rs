@@ -3,8 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use forebay_core::{
-    Any, Buffer, Context, DataPipe, Error, FlatMap, Items, OneOrMany, PipeInfo, Result, Sample, Schema,
-    State, Str, Struct, Value, View, options,
+    Any, Buffer, Context, DataPipe, Error, FlatMap, Items, OneOrMany, PipeInfo, PipePlacement, Result,
+    Sample, Schema, State, Str, Struct, Value, View, options,
 };
 
 use crate::{
@@ -49,7 +49,7 @@ impl DataPipe for Csv {
     const INFO: PipeInfo = PipeInfo {
         name: "csv",
         summary: "Records of CSV and TSV files to samples",
-        parallel: true,
+        placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = CsvOptions;

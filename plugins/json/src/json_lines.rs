@@ -1,8 +1,8 @@
 //! `json_lines`: a block of lines to the documents in it, one sample each.
 
 use forebay_core::{
-    Buffer, Context, DataPipe, FlatMap, Items, Limits, OneOrMany, Output, PipeInfo, Result, Sample, State,
-    Str, options,
+    Buffer, Context, DataPipe, FlatMap, Items, Limits, OneOrMany, Output, PipeInfo, PipePlacement, Result,
+    Sample, State, Str, options,
 };
 
 use crate::{
@@ -36,7 +36,7 @@ impl DataPipe for JsonLines {
     const INFO: PipeInfo = PipeInfo {
         name: "json_lines",
         summary: "A JSON document a line to samples",
-        parallel: true,
+        placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = JsonLinesOptions;

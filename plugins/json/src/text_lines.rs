@@ -1,8 +1,8 @@
 //! `text_lines`: a block of lines to its lines, one sample each.
 
 use forebay_core::{
-    Buffer, Context, DataPipe, Error, FlatMap, Items, PipeInfo, Result, Sample, Schema, State, Str, Value,
-    options,
+    Buffer, Context, DataPipe, Error, FlatMap, Items, PipeInfo, PipePlacement, Result, Sample, Schema, State,
+    Str, Value, options,
 };
 
 use crate::{
@@ -37,7 +37,7 @@ impl DataPipe for TextLines {
     const INFO: PipeInfo = PipeInfo {
         name: "text_lines",
         summary: "A line of text a sample",
-        parallel: true,
+        placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = TextLinesOptions;

@@ -1,6 +1,8 @@
 //! `batch`: consecutive samples stacked into one.
 
-use forebay_core::{Context, DataPipe, Error, PipeInfo, Result, Str, Value, options};
+use forebay_core::{
+    Context, DataPipe, Drops, Error, Noun, PipeAudit, PipeInfo, PipeLayout, Result, Str, Value, options,
+};
 
 use crate::plumbing::{
     rows::{Cut, Join, stream_of_cut},
@@ -71,11 +73,13 @@ impl DataPipe for Batch {
     const INFO: PipeInfo = PipeInfo {
         name: "batch",
         summary: "Consecutive samples stacked into one",
-        also: "batcher",
-        stacks: "size",
-        uids_option: "uids",
-        gives: "batch batches",
-        drops: "drop_last",
+        also: &["batcher"],
+        layout: PipeLayout { stacks: Some("size"), gives: Some(Noun::BATCH), ..PipeLayout::DEFAULT },
+        audit: PipeAudit {
+            uids_option: Some("uids"),
+            drops: Drops::With(&["drop_last"]),
+            ..PipeAudit::DEFAULT
+        },
         ..PipeInfo::DEFAULT
     };
     type Options = BatchOptions;

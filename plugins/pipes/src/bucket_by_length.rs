@@ -4,7 +4,8 @@
 mod tests;
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, OneOrMany, PipeInfo, Result, State, Step, Stream, options,
+    Chunk, Context, DataPipe, Drops, Error, Io, Noun, OneOrMany, PipeAudit, PipeInfo, PipeLayout, Result,
+    State, Step, Stream, options,
 };
 
 use crate::plumbing::{
@@ -64,10 +65,13 @@ impl DataPipe for BucketByLength {
     const INFO: PipeInfo = PipeInfo {
         name: "bucket_by_length",
         summary: "Batches of samples that are about equally long",
-        also: "bucketbatch bucket_by_sequence_length",
-        uids_option: "uids",
-        gives: "batch batches",
-        drops: "drop_last",
+        also: &["bucketbatch", "bucket_by_sequence_length"],
+        audit: PipeAudit {
+            uids_option: Some("uids"),
+            drops: Drops::With(&["drop_last"]),
+            ..PipeAudit::DEFAULT
+        },
+        layout: PipeLayout { gives: Some(Noun::BATCH), ..PipeLayout::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = BucketByLengthOptions;

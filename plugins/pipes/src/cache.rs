@@ -8,8 +8,8 @@ mod piece;
 use std::mem;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Key, Length, Level, PipeInfo, Result, Schema, State, StateExt, Step,
-    Stream, Uids, Value, options,
+    Context, DataPipe, Error, Io, Key, Length, Level, PipeAudit, PipeInfo, PipeOrder, Result, Schema, State,
+    StateExt, Step, Stream, Uids, Value, options,
 };
 
 use self::{disk::Disk, memory::Memory};
@@ -84,11 +84,13 @@ impl DataPipe for Cache {
     const INFO: PipeInfo = PipeInfo {
         name: "cache",
         summary: "Keeps samples in memory or a folder, for later epochs and runs",
-        also: "in_memory_cache on_disk_cache snapshot",
-        keeps: true,
-        identity_option: "identity",
-        // In a pass that reads nothing they come of nothing.
-        uids: Uids::Made,
+        also: &["in_memory_cache", "on_disk_cache", "snapshot"],
+        order: PipeOrder { keeps: true, identity_option: Some("identity"), ..PipeOrder::DEFAULT },
+        audit: PipeAudit {
+            // In a pass that reads nothing they come of nothing.
+            uids: Uids::Made,
+            ..PipeAudit::DEFAULT
+        },
         ..PipeInfo::DEFAULT
     };
     type Options = CacheOptions;

@@ -1,8 +1,8 @@
 //! `collect`: a stream that samplers draw from.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Key, Length, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str,
-    Stream, Uids, Value, options,
+    Access, Context, DataPipe, Error, Io, Key, Length, PipeAudit, PipeInfo, PipeLayout, Result, Sample,
+    Schema, State, StateExt, Step, Str, Stream, Uids, Value, options,
     sampling::{AGAIN, COUNT, DRAWN},
 };
 
@@ -26,8 +26,8 @@ impl DataPipe for Collect {
     const INFO: PipeInfo = PipeInfo {
         name: "collect",
         summary: "Holds a stream in memory, so that a sampler can draw from it",
-        also: "to_map_datapipe iter_to_map_converter",
-        indexed: true,
+        also: &["to_map_datapipe", "iter_to_map_converter"],
+        layout: PipeLayout { access: Access::Indexed, ..PipeLayout::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = CollectOptions;
@@ -76,8 +76,8 @@ impl DataPipe for CollectLen {
     const INFO: PipeInfo = PipeInfo {
         name: "collect.len",
         summary: "How many samples there are, and the samples",
-        outputs: 2,
-        uids: Uids::Made,
+        layout: PipeLayout { outputs: 2, ..Collect::INFO.layout },
+        audit: PipeAudit { uids: Uids::Made, ..Collect::INFO.audit },
         ..Collect::INFO
     };
     type Options = CollectOptions;
@@ -136,8 +136,8 @@ impl DataPipe for CollectGet {
     const INFO: PipeInfo = PipeInfo {
         name: "collect.get",
         summary: "The samples that were drawn",
-        inputs: (2, 2),
-        uids: Uids::Made,
+        layout: PipeLayout { inputs: (2, 2), ..Collect::INFO.layout },
+        audit: PipeAudit { uids: Uids::Made, ..Collect::INFO.audit },
         ..Collect::INFO
     };
     type Options = CollectOptions;

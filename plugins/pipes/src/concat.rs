@@ -1,7 +1,8 @@
 //! `concat`: one input after the other.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Length, NoOptions, PipeInfo, Result, State, StateExt, Step, Stream, Uids,
+    Context, DataPipe, Error, Io, Length, NoOptions, PipeAudit, PipeInfo, PipeLayout, Result, State,
+    StateExt, Step, Stream, Uids,
 };
 
 /// Gives all samples of its first input, then all of the second, and so on.
@@ -17,9 +18,9 @@ impl DataPipe for Concat {
     const INFO: PipeInfo = PipeInfo {
         name: "concat",
         summary: "One input after the other",
-        also: "chain concatenate concater",
-        inputs: (1, u32::MAX),
-        uids: Uids::Derived,
+        also: &["chain", "concatenate", "concater"],
+        layout: PipeLayout { inputs: (1, u32::MAX), ..PipeLayout::DEFAULT },
+        audit: PipeAudit { uids: Uids::Derived, ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = NoOptions;

@@ -1,8 +1,8 @@
 //! `decode`: bytes to values, by the host's choice among all decoders.
 
 use forebay_core::{
-    AnyDecoder, Buffer, Context, DataPipe, Error, ErrorKind, Level, Map, OneOrMany, PipeInfo, Result, Sample,
-    Value, View, Wanted, options,
+    AnyDecoder, Buffer, Context, DataPipe, Error, ErrorKind, Level, Map, OneOrMany, PipeInfo, PipePlacement,
+    Result, Sample, Value, View, Wanted, options,
 };
 
 use crate::{
@@ -57,7 +57,7 @@ impl DataPipe for Decode {
     const INFO: PipeInfo = PipeInfo {
         name: "decode",
         summary: "Bytes to values, by the best decoder that is installed",
-        decodes: true,
+        placement: PipePlacement { decodes: true, ..PipePlacement::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = DecodeOptions;

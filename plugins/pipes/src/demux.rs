@@ -1,7 +1,8 @@
 //! `demux`: each sample to one of several outputs.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
+    Context, DataPipe, Drops, Error, Io, PipeAudit, PipeInfo, PipeLayout, Result, Sample, State, StateExt,
+    Step, Stream, options,
 };
 
 use crate::plumbing::class;
@@ -36,10 +37,9 @@ impl DataPipe for Demux {
     const INFO: PipeInfo = PipeInfo {
         name: "demux",
         summary: "Each sample to one of several outputs",
-        also: "demultiplexer",
-        outputs: 2,
-        outputs_option: "count",
-        drops: "other",
+        also: &["demultiplexer"],
+        layout: PipeLayout { outputs: 2, outputs_option: Some("count"), ..PipeLayout::DEFAULT },
+        audit: PipeAudit { drops: Drops::With(&["other"]), ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = DemuxOptions;

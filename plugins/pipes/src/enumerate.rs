@@ -31,7 +31,7 @@ impl DataPipe for Enumerate {
     const INFO: PipeInfo = PipeInfo {
         name: "enumerate",
         summary: "Adds the number of each sample in the stream",
-        also: "add_index with_index zip_with_index",
+        also: &["add_index", "with_index", "zip_with_index"],
         ..PipeInfo::DEFAULT
     };
     type Options = EnumerateOptions;

@@ -4,7 +4,10 @@ mod share;
 #[cfg(test)]
 mod tests;
 
-use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, State, StateExt, Step, Stream, options};
+use forebay_core::{
+    Condition, Context, DataPipe, Drops, Io, PipeAudit, PipeInfo, PipeOrder, Randomness, Result, State,
+    StateExt, Step, Stream, options,
+};
 
 use self::share::{Counts, Saved, Share};
 use crate::plumbing::{
@@ -44,9 +47,12 @@ impl DataPipe for Filter {
     const INFO: PipeInfo = PipeInfo {
         name: "filter",
         summary: "The samples for which an expression is true",
-        also: "filterer",
-        draws: "predicate~random(",
-        drops: "*",
+        also: &["filterer"],
+        order: PipeOrder {
+            draws: Randomness::If(&[Condition::Contains("predicate", "random(")]),
+            ..PipeOrder::DEFAULT
+        },
+        audit: PipeAudit { drops: Drops::Always, ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = FilterOptions;

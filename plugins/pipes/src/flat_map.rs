@@ -3,8 +3,8 @@
 use std::{iter, sync::Arc};
 
 use forebay_core::{
-    Context, DataPipe, Error, Items, Output, PipeInfo, Result, Sample, Schema, State, StateExt, Value, View,
-    options,
+    Condition, Context, DataPipe, Error, Items, Output, PipeInfo, PipeOrder, Randomness, Result, Sample,
+    Schema, State, StateExt, Value, View, options,
 };
 
 use crate::{
@@ -54,8 +54,11 @@ impl DataPipe for FlatMap {
     const INFO: PipeInfo = PipeInfo {
         name: "flat_map",
         summary: "A sample for each item of a list that an expression gives",
-        also: "flatmap flat_mapper interleave",
-        draws: "items~random(",
+        also: &["flatmap", "flat_mapper", "interleave"],
+        order: PipeOrder {
+            draws: Randomness::If(&[Condition::Contains("items", "random(")]),
+            ..PipeOrder::DEFAULT
+        },
         ..PipeInfo::DEFAULT
     };
     type Options = FlatMapOptions;

@@ -1,6 +1,8 @@
 //! `fork`: every sample to several outputs.
 
-use forebay_core::{Context, DataPipe, Io, Length, PipeInfo, Result, State, Step, Stream, options};
+use forebay_core::{
+    Context, DataPipe, Io, Length, PipeInfo, PipeLayout, Result, State, Step, Stream, options,
+};
 
 options! {
     /// Options of `fork`.
@@ -21,9 +23,8 @@ impl DataPipe for Fork {
     const INFO: PipeInfo = PipeInfo {
         name: "fork",
         summary: "Every sample to several outputs",
-        also: "multiply tee forker",
-        outputs: 2,
-        outputs_option: "count",
+        also: &["multiply", "tee", "forker"],
+        layout: PipeLayout { outputs: 2, outputs_option: Some("count"), ..PipeLayout::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = ForkOptions;

@@ -3,8 +3,8 @@
 use std::{borrow::Cow, collections::VecDeque, mem};
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, Output, PipeInfo, Result, Sample, Schema, State, StateExt, Step,
-    Str, Stream, Uids, Value, View, options, without_query,
+    Chunk, Context, DataPipe, Error, Io, Output, PipeAudit, PipeInfo, Result, Sample, Schema, State,
+    StateExt, Step, Str, Stream, Uids, Value, View, options, without_query,
 };
 use regex::Regex;
 
@@ -79,7 +79,7 @@ impl DataPipe for Group {
     const INFO: PipeInfo = PipeInfo {
         name: "group",
         summary: "Neighbouring files that belong together, as one sample",
-        uids: Uids::Made,
+        audit: PipeAudit { uids: Uids::Made, ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = GroupOptions;

@@ -1,8 +1,8 @@
 //! `group_by`: samples with one key, stacked into one.
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Stream,
-    Uids, options,
+    Chunk, Context, DataPipe, Drops, Error, Io, Noun, PipeAudit, PipeInfo, PipeLayout, Result, Sample,
+    Schema, State, StateExt, Step, Stream, Uids, options,
 };
 
 use crate::plumbing::{
@@ -57,10 +57,9 @@ impl DataPipe for GroupBy {
     const INFO: PipeInfo = PipeInfo {
         name: "group_by",
         summary: "Samples with one key, stacked into one",
-        also: "grouper",
-        gives: "group groups",
-        uids: Uids::Made,
-        drops: "drop_remaining",
+        also: &["grouper"],
+        layout: PipeLayout { gives: Some(Noun { one: "group", many: "groups" }), ..PipeLayout::DEFAULT },
+        audit: PipeAudit { uids: Uids::Made, drops: Drops::With(&["drop_remaining"]), ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = GroupByOptions;

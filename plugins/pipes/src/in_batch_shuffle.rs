@@ -1,7 +1,8 @@
 //! `in_batch_shuffle`: the rows of each batch in random order.
 
 use forebay_core::{
-    Context, DataPipe, Error, Map, NoOptions, PipeInfo, Result, Sample, Tensor, TensorExt, Value, View,
+    Context, DataPipe, Error, Map, NoOptions, PipeInfo, PipeOrder, Result, Sample, Tensor, TensorExt, Value,
+    View,
 };
 
 use crate::unbatch::count_rows;
@@ -16,7 +17,7 @@ impl DataPipe for InBatchShuffle {
     const INFO: PipeInfo = PipeInfo {
         name: "in_batch_shuffle",
         summary: "The rows of each batch in random order",
-        shuffles: true,
+        order: PipeOrder { shuffles: true, ..PipeOrder::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = NoOptions;

@@ -1,7 +1,8 @@
 //! `label`: the class that a file's folder stands for.
 
 use forebay_core::{
-    Context, DataPipe, Error, Map, PipeInfo, Result, Sample, Schema, Str, Value, View, options,
+    Context, DataPipe, Error, FoldersOption, Map, PipeInfo, PipeLayout, Result, Sample, Schema, Str, Value,
+    View, options,
 };
 
 use crate::plumbing::{by_schema::BySchema, keys::Index};
@@ -53,7 +54,10 @@ impl DataPipe for Label {
     const INFO: PipeInfo = PipeInfo {
         name: "label",
         summary: "Adds the class that a file's folder is named after, and its number",
-        folders_option: "classes root",
+        layout: PipeLayout {
+            folders_option: Some(FoldersOption { names: "classes", root: "root" }),
+            ..PipeLayout::DEFAULT
+        },
         ..PipeInfo::DEFAULT
     };
     type Options = LabelOptions;

@@ -3,8 +3,8 @@
 use std::mem;
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, Length, PipeInfo, Result, Schema, State, StateExt, Step, Stream,
-    options,
+    Chunk, Context, DataPipe, Drops, Error, Io, Length, PipeAudit, PipeInfo, PipeLayout, Result, Schema,
+    State, StateExt, Step, Stream, options,
 };
 
 use crate::plumbing::{
@@ -67,10 +67,9 @@ impl DataPipe for Lookup {
     const INFO: PipeInfo = PipeInfo {
         name: "lookup",
         summary: "The fields of a table's row in each sample that has its key",
-        also: "join zip_with_map",
-        inputs: (2, 2),
-        drops: "join",
-        per_input: "prefix",
+        also: &["join", "zip_with_map"],
+        layout: PipeLayout { inputs: (2, 2), per_input: &["prefix"], ..PipeLayout::DEFAULT },
+        audit: PipeAudit { drops: Drops::With(&["join"]), ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = LookupOptions;

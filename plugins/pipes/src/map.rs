@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use forebay_core::{Context, DataPipe, Error, OneOrMany, PipeInfo, Result, Sample, Schema, options};
+use forebay_core::{
+    Condition, Context, DataPipe, Error, OneOrMany, PipeInfo, PipeOrder, Randomness, Result, Sample, Schema,
+    options,
+};
 
 use crate::{
     plumbing::{
@@ -52,8 +55,11 @@ impl DataPipe for Map {
     const INFO: PipeInfo = PipeInfo {
         name: "map",
         summary: "Fields that expressions give",
-        also: "mapper",
-        draws: "fields~random(",
+        also: &["mapper"],
+        order: PipeOrder {
+            draws: Randomness::If(&[Condition::Contains("fields", "random(")]),
+            ..PipeOrder::DEFAULT
+        },
         ..PipeInfo::DEFAULT
     };
     type Options = MapOptions;

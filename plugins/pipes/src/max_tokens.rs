@@ -9,8 +9,8 @@ use std::{
 };
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, OneOrMany, PipeInfo, Result, Sample, Schema, State, Step, Stream,
-    options,
+    Chunk, Context, DataPipe, Drops, Error, Io, Noun, OneOrMany, PipeAudit, PipeInfo, PipeLayout, Result,
+    Sample, Schema, State, Step, Stream, options,
 };
 
 use crate::plumbing::{
@@ -92,10 +92,9 @@ impl DataPipe for MaxTokens {
     const INFO: PipeInfo = PipeInfo {
         name: "max_tokens",
         summary: "Batches with a bound on the sum of lengths",
-        also: "max_token_bucketize",
-        uids_option: "uids",
-        gives: "batch batches",
-        drops: "*",
+        also: &["max_token_bucketize"],
+        audit: PipeAudit { uids_option: Some("uids"), drops: Drops::Always, ..PipeAudit::DEFAULT },
+        layout: PipeLayout { gives: Some(Noun::BATCH), ..PipeLayout::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = MaxTokensOptions;

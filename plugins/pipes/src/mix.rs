@@ -1,8 +1,8 @@
 //! `mix`: samples of several inputs, drawn by weight.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Str,
-    Stream, Uids, Value, options, random::Rngs,
+    Condition, Context, DataPipe, Error, Io, Length, PipeAudit, PipeInfo, PipeLayout, PipeOrder, Randomness,
+    Result, Sample, Schema, State, StateExt, Step, Str, Stream, Uids, Value, options, random::Rngs,
 };
 
 use crate::select::repeated;
@@ -87,12 +87,14 @@ impl DataPipe for Mix {
     const INFO: PipeInfo = PipeInfo {
         name: "mix",
         summary: "Samples of several inputs, drawn by weight",
-        also: "sample_multiplexer sample_from_datasets",
-        draws: "draw=sampled",
-        inputs: (1, u32::MAX),
-        per_input: "weights names",
-        rewinds: true,
-        uids: Uids::Derived,
+        also: &["sample_multiplexer", "sample_from_datasets"],
+        order: PipeOrder {
+            draws: Randomness::If(&[Condition::Is("draw", "sampled")]),
+            rewinds: true,
+            ..PipeOrder::DEFAULT
+        },
+        layout: PipeLayout { inputs: (1, u32::MAX), per_input: &["weights", "names"], ..PipeLayout::DEFAULT },
+        audit: PipeAudit { uids: Uids::Derived, ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = MixOptions;

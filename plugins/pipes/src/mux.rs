@@ -1,7 +1,8 @@
 //! `mux`: samples of each input in turn.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Length, PipeInfo, Result, State, StateExt, Step, Stream, Uids, options,
+    Context, DataPipe, Error, Io, Length, PipeAudit, PipeInfo, PipeLayout, Result, State, StateExt, Step,
+    Stream, Uids, options,
 };
 
 options! {
@@ -32,9 +33,9 @@ impl DataPipe for Mux {
     const INFO: PipeInfo = PipeInfo {
         name: "mux",
         summary: "Samples of each input in turn",
-        also: "round_robin mux_longest multiplexer",
-        inputs: (1, u32::MAX),
-        uids: Uids::Derived,
+        also: &["round_robin", "mux_longest", "multiplexer"],
+        layout: PipeLayout { inputs: (1, u32::MAX), ..PipeLayout::DEFAULT },
+        audit: PipeAudit { uids: Uids::Derived, ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = MuxOptions;

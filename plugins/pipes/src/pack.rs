@@ -12,8 +12,8 @@ mod tests;
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use forebay_core::{
-    Any, Chunk, Context, DataPipe, Error, Io, OneOrMany, PipeInfo, Result, Schema, State, StateExt, Step,
-    Stream, Uids, Value, options,
+    Any, Chunk, Context, DataPipe, Drops, Error, Io, Noun, OneOrMany, PipeAudit, PipeInfo, PipeLayout,
+    Result, Schema, State, StateExt, Step, Stream, Uids, Value, options,
 };
 
 use self::{
@@ -120,11 +120,14 @@ impl DataPipe for Pack {
     const INFO: PipeInfo = PipeInfo {
         name: "pack",
         summary: "Sequences of any length side by side in rows of one length",
-        also: "pack_and_batch",
-        uids: Uids::Made,
-        uids_option: "uids",
-        gives: "pack packs",
-        drops: "too_long drop_last",
+        also: &["pack_and_batch"],
+        audit: PipeAudit {
+            uids: Uids::Made,
+            uids_option: Some("uids"),
+            drops: Drops::With(&["too_long", "drop_last"]),
+            ..PipeAudit::DEFAULT
+        },
+        layout: PipeLayout { gives: Some(Noun { one: "pack", many: "packs" }), ..PipeLayout::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = PackOptions;

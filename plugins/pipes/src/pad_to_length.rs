@@ -3,8 +3,8 @@
 use std::mem;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, State, StateExt, Step, Stream, Uids,
-    options,
+    Context, DataPipe, Error, Io, Length, PipeAudit, PipeInfo, Result, Sample, State, StateExt, Step, Stream,
+    Uids, options,
 };
 
 use crate::plumbing::wider::Wider;
@@ -56,7 +56,7 @@ impl DataPipe for PadToLength {
     const INFO: PipeInfo = PipeInfo {
         name: "pad_to_length",
         summary: "At least so many samples, the last of them repeated if need be",
-        uids: Uids::Made,
+        audit: PipeAudit { uids: Uids::Made, ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = PadToLengthOptions;

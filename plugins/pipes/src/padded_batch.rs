@@ -3,7 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use forebay_core::{Context, DataPipe, OneOrMany, PipeInfo, Result, options};
+use forebay_core::{
+    Context, DataPipe, Drops, Noun, OneOrMany, PipeAudit, PipeInfo, PipeLayout, Result, options,
+};
 
 use crate::plumbing::{
     pad::{Padding, padding_options},
@@ -40,11 +42,17 @@ impl DataPipe for PaddedBatch {
     const INFO: PipeInfo = PipeInfo {
         name: "padded_batch",
         summary: "Consecutive samples stacked into one, padded where they differ in shape",
-        // Places that the host lays out go to waste only until it sees that lengths differ.
-        stacks: "size",
-        uids_option: "uids",
-        gives: "batch batches",
-        drops: "drop_last",
+        layout: PipeLayout {
+            // Places that the host lays out go to waste only until it sees that lengths differ.
+            stacks: Some("size"),
+            gives: Some(Noun::BATCH),
+            ..PipeLayout::DEFAULT
+        },
+        audit: PipeAudit {
+            uids_option: Some("uids"),
+            drops: Drops::With(&["drop_last"]),
+            ..PipeAudit::DEFAULT
+        },
         ..PipeInfo::DEFAULT
     };
     type Options = PaddedBatchOptions;

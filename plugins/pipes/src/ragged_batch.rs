@@ -1,8 +1,8 @@
 //! `ragged_batch`: consecutive samples stacked into one, with fields that differ in length end to end.
 
 use forebay_core::{
-    Buffer, Context, DType, DataPipe, Error, OneOrMany, PipeInfo, Result, Schema, Str, Tensor, TensorExt,
-    Value, View, options,
+    Buffer, Context, DType, DataPipe, Drops, Error, Noun, OneOrMany, PipeAudit, PipeInfo, PipeLayout, Result,
+    Schema, Str, Tensor, TensorExt, Value, View, options,
 };
 
 use crate::{
@@ -50,11 +50,13 @@ impl DataPipe for RaggedBatch {
     const INFO: PipeInfo = PipeInfo {
         name: "ragged_batch",
         summary: "Consecutive samples stacked into one, end to end where they differ in length",
-        also: "dense_to_ragged_batch",
-        stacks: "size",
-        uids_option: "uids",
-        gives: "batch batches",
-        drops: "drop_last",
+        also: &["dense_to_ragged_batch"],
+        layout: PipeLayout { stacks: Some("size"), gives: Some(Noun::BATCH), ..PipeLayout::DEFAULT },
+        audit: PipeAudit {
+            uids_option: Some("uids"),
+            drops: Drops::With(&["drop_last"]),
+            ..PipeAudit::DEFAULT
+        },
         ..PipeInfo::DEFAULT
     };
     type Options = RaggedBatchOptions;

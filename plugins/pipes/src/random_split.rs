@@ -1,7 +1,8 @@
 //! `random_split`: the stream in parts, drawn by weight, each sample always in the same one.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, OneOrMany, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
+    Context, DataPipe, Drops, Error, Io, OneOrMany, PipeAudit, PipeInfo, PipeLayout, Result, Sample, State,
+    StateExt, Step, Stream, options,
 };
 
 use crate::plumbing::{
@@ -44,8 +45,8 @@ impl DataPipe for RandomSplit {
     const INFO: PipeInfo = PipeInfo {
         name: "random_split",
         summary: "The stream in parts, drawn by weight, each sample always in the same one",
-        outputs_option: "count",
-        drops: "take",
+        layout: PipeLayout { outputs_option: Some("count"), ..PipeLayout::DEFAULT },
+        audit: PipeAudit { drops: Drops::With(&["take"]), ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = RandomSplitOptions;

@@ -1,8 +1,8 @@
 //! `range`: integers, one a sample.
 
 use forebay_core::{
-    Context, DataPipe, Error, Indexed, Key, Output, PipeInfo, Result, Sample, Schema, Source, State,
-    StateExt, Str, Value, options,
+    Access, Context, DataPipe, Error, Indexed, Key, Output, PipeInfo, PipeLayout, Result, Sample, Schema,
+    Source, State, StateExt, Str, Value, options,
 };
 
 const ORIGIN: Str = Str::from_static("range");
@@ -44,8 +44,8 @@ impl DataPipe for Range {
     const INFO: PipeInfo = PipeInfo {
         name: "range",
         summary: "Integers from start to before stop, one a sample",
-        also: "iterable_wrapper sequence_wrapper",
-        indexed: true,
+        also: &["iterable_wrapper", "sequence_wrapper"],
+        layout: PipeLayout { access: Access::Indexed, ..PipeLayout::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = RangeOptions;

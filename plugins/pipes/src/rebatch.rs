@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, ops::Range};
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Sample, State, StateExt, Step, Str, Stream, Tensor,
-    TensorExt, Uids, Value, View, options,
+    Context, DataPipe, Drops, Error, Io, Noun, PipeAudit, PipeInfo, PipeLayout, Result, Sample, State,
+    StateExt, Step, Str, Stream, Tensor, TensorExt, Uids, Value, View, options,
 };
 
 use crate::{
@@ -54,9 +54,8 @@ impl DataPipe for Rebatch {
     const INFO: PipeInfo = PipeInfo {
         name: "rebatch",
         summary: "Batches of another size",
-        gives: "batch batches",
-        uids: Uids::Made,
-        drops: "drop_last",
+        layout: PipeLayout { gives: Some(Noun::BATCH), ..PipeLayout::DEFAULT },
+        audit: PipeAudit { uids: Uids::Made, drops: Drops::With(&["drop_last"]), ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = RebatchOptions;

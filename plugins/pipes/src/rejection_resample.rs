@@ -1,7 +1,8 @@
 //! `rejection_resample`: leaves out samples of frequent classes, until the classes are as frequent as wanted.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Result, Schema, State, StateExt, Step, Stream, options,
+    Context, DataPipe, Drops, Error, Io, PipeAudit, PipeInfo, PipeOrder, Randomness, Result, Schema, State,
+    StateExt, Step, Stream, options,
 };
 
 use crate::{
@@ -58,8 +59,8 @@ impl DataPipe for RejectionResample {
     const INFO: PipeInfo = PipeInfo {
         name: "rejection_resample",
         summary: "Leaves out samples of frequent classes, until the classes are as frequent as wanted",
-        draws: "*",
-        drops: "*",
+        order: PipeOrder { draws: Randomness::Always, ..PipeOrder::DEFAULT },
+        audit: PipeAudit { drops: Drops::Always, ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = RejectionResampleOptions;

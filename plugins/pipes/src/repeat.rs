@@ -1,7 +1,8 @@
 //! `repeat`: the whole stream several times.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Length, PipeInfo, Result, State, StateExt, Step, Stream, Uids, options,
+    Context, DataPipe, Error, Io, Length, PipeAudit, PipeInfo, PipeOrder, Result, State, StateExt, Step,
+    Stream, Uids, options,
 };
 
 options! {
@@ -28,9 +29,9 @@ impl DataPipe for Repeat {
     const INFO: PipeInfo = PipeInfo {
         name: "repeat",
         summary: "The whole stream several times",
-        also: "cycle cycler",
-        rewinds: true,
-        uids: Uids::Derived,
+        also: &["cycle", "cycler"],
+        order: PipeOrder { rewinds: true, ..PipeOrder::DEFAULT },
+        audit: PipeAudit { uids: Uids::Derived, ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = RepeatOptions;

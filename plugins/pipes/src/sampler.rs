@@ -14,8 +14,8 @@ mod torch;
 mod weighted;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Length, Options, PipeInfo, Result, Schema, State, StateExt, Step, Stream,
-    Uids, random::Rngs, sampling,
+    Access, Context, DataPipe, Error, Io, Length, Options, PipeAudit, PipeInfo, PipeLayout, Result, Schema,
+    State, StateExt, Step, Stream, Uids, random::Rngs, sampling,
 };
 
 pub use self::{
@@ -86,7 +86,11 @@ const TOGETHER: usize = 64;
 const VERSION: u32 = 1;
 
 impl<D: Draw> DataPipe for Sampler<D> {
-    const INFO: PipeInfo = PipeInfo { samples: true, uids: Uids::Made, ..D::INFO };
+    const INFO: PipeInfo = PipeInfo {
+        layout: PipeLayout { access: Access::Sampler, ..D::INFO.layout },
+        audit: PipeAudit { uids: Uids::Made, ..D::INFO.audit },
+        ..D::INFO
+    };
     type Options = D::Options;
 
     fn new(options: D::Options) -> Result<Self> {
@@ -152,7 +156,7 @@ impl<D: Draw> Stream for Sampler<D> {
 
 /// Which of the shares of what is drawn is given, of how many.
 fn ranks<D: Draw>(cx: &Context) -> (u32, u32) {
-    if D::INFO.shards { (cx.rank(), cx.world_size()) } else { (0, 1) }
+    if D::INFO.order.shards { (cx.rank(), cx.world_size()) } else { (0, 1) }
 }
 
 impl<D: Draw> Sampler<D> {

@@ -1,8 +1,8 @@
 //! `scan`: fields that expressions give of a sample and of what they gave before it.
 
 use forebay_core::{
-    Context, DType, DataPipe, Error, Io, Key, Length, OneOrMany, PipeInfo, Result, Schema, State, StateExt,
-    Step, Str, Stream, Value, View, options,
+    Condition, Context, DType, DataPipe, Error, Io, Key, Length, OneOrMany, PipeInfo, PipeOrder, Randomness,
+    Result, Schema, State, StateExt, Step, Str, Stream, Value, View, options,
 };
 
 use crate::{
@@ -51,7 +51,10 @@ impl DataPipe for Scan {
     const INFO: PipeInfo = PipeInfo {
         name: "scan",
         summary: "Fields that expressions give of a sample and of what they gave before it",
-        draws: "fields~random(",
+        order: PipeOrder {
+            draws: Randomness::If(&[Condition::Contains("fields", "random(")]),
+            ..PipeOrder::DEFAULT
+        },
         ..PipeInfo::DEFAULT
     };
     type Options = ScanOptions;

@@ -1,7 +1,8 @@
 //! `shard`: each rank its share of the samples.
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
+    Context, DataPipe, Drops, Error, Io, Length, PipeAudit, PipeInfo, PipeOrder, Result, Sample, State,
+    StateExt, Step, Stream, options,
 };
 
 options! {
@@ -35,9 +36,9 @@ impl DataPipe for Shard {
     const INFO: PipeInfo = PipeInfo {
         name: "shard",
         summary: "Each rank its share of the samples",
-        also: "sharding_filter distributed_sharding",
-        shards: true,
-        drops: "drop_last",
+        also: &["sharding_filter", "distributed_sharding"],
+        order: PipeOrder { shards: true, ..PipeOrder::DEFAULT },
+        audit: PipeAudit { drops: Drops::With(&["drop_last"]), ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = ShardOptions;

@@ -1,8 +1,8 @@
 //! `shuffle`: random order within a buffer.
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, State, StateExt, Step, Stream,
-    options,
+    Chunk, Context, DataPipe, Error, Io, Length, PipeInfo, PipeOrder, Result, Sample, State, StateExt, Step,
+    Stream, options,
 };
 
 use crate::plumbing::{
@@ -48,8 +48,8 @@ impl DataPipe for Shuffle {
     const INFO: PipeInfo = PipeInfo {
         name: "shuffle",
         summary: "Random order within a buffer",
-        also: "shuffler",
-        shuffles: true,
+        also: &["shuffler"],
+        order: PipeOrder { shuffles: true, ..PipeOrder::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = ShuffleOptions;

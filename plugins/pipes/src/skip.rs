@@ -1,6 +1,8 @@
 //! `skip`: all but the first samples.
 
-use forebay_core::{Context, DataPipe, Io, Length, PipeInfo, Result, State, StateExt, Step, Stream, options};
+use forebay_core::{
+    Context, DataPipe, Drops, Io, Length, PipeAudit, PipeInfo, Result, State, StateExt, Step, Stream, options,
+};
 
 options! {
     /// Options of `skip`.
@@ -18,8 +20,12 @@ pub struct Skip {
 }
 
 impl DataPipe for Skip {
-    const INFO: PipeInfo =
-        PipeInfo { name: "skip", summary: "All samples but the first", drops: "count", ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "skip",
+        summary: "All samples but the first",
+        audit: PipeAudit { drops: Drops::With(&["count"]), ..PipeAudit::DEFAULT },
+        ..PipeInfo::DEFAULT
+    };
     type Options = SkipOptions;
 
     fn new(options: SkipOptions) -> Result<Self> {

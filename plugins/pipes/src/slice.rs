@@ -3,7 +3,8 @@
 use std::{collections::VecDeque, mem};
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
+    Context, DataPipe, Drops, Error, Io, Length, PipeAudit, PipeInfo, Result, Sample, State, StateExt, Step,
+    Stream, options,
 };
 
 options! {
@@ -66,7 +67,7 @@ impl DataPipe for Slice {
     const INFO: PipeInfo = PipeInfo {
         name: "slice",
         summary: "A part of the stream, as Python's slice of a list",
-        drops: "*",
+        audit: PipeAudit { drops: Drops::Always, ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = SliceOptions;

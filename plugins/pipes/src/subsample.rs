@@ -1,6 +1,9 @@
 //! `subsample`: some of the samples, drawn at random.
 
-use forebay_core::{Context, DataPipe, Error, Io, PipeInfo, Result, State, StateExt, Step, Stream, options};
+use forebay_core::{
+    Condition, Context, DataPipe, Drops, Error, Io, PipeAudit, PipeInfo, PipeOrder, Randomness, Result,
+    State, StateExt, Step, Stream, options,
+};
 
 use crate::plumbing::{
     lasting::{self, Who},
@@ -36,8 +39,8 @@ impl DataPipe for Subsample {
     const INFO: PipeInfo = PipeInfo {
         name: "subsample",
         summary: "Some of the samples, drawn at random",
-        draws: "epochs=anew",
-        drops: "*",
+        order: PipeOrder { draws: Randomness::If(&[Condition::Is("epochs", "anew")]), ..PipeOrder::DEFAULT },
+        audit: PipeAudit { drops: Drops::Always, ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = SubsampleOptions;

@@ -1,6 +1,9 @@
 //! `take`: the first samples, and no more.
 
-use forebay_core::{Context, DataPipe, Io, Length, PipeInfo, Result, State, StateExt, Step, Stream, options};
+use forebay_core::{
+    Context, DataPipe, Drops, Io, Length, PipeAudit, PipeInfo, PipeOrder, Result, State, StateExt, Step,
+    Stream, options,
+};
 
 options! {
     /// Options of `take`.
@@ -21,9 +24,9 @@ impl DataPipe for Take {
     const INFO: PipeInfo = PipeInfo {
         name: "take",
         summary: "The first samples, and no more",
-        also: "header limit head",
-        drops: "count",
-        takes: "count",
+        also: &["header", "limit", "head"],
+        audit: PipeAudit { drops: Drops::With(&["count"]), ..PipeAudit::DEFAULT },
+        order: PipeOrder { takes: Some("count"), ..PipeOrder::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = TakeOptions;

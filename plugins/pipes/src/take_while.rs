@@ -1,6 +1,9 @@
 //! `take_while`: the samples before the first of which an expression does not hold.
 
-use forebay_core::{Context, DataPipe, Io, PipeInfo, Result, State, StateExt, Step, Stream, options};
+use forebay_core::{
+    Condition, Context, DataPipe, Drops, Io, PipeAudit, PipeInfo, PipeOrder, Randomness, Result, State,
+    StateExt, Step, Stream, options,
+};
 
 use crate::plumbing::expression::Running;
 
@@ -28,8 +31,11 @@ impl DataPipe for TakeWhile {
     const INFO: PipeInfo = PipeInfo {
         name: "take_while",
         summary: "The first samples, as long as an expression holds",
-        draws: "predicate~random(",
-        drops: "*",
+        order: PipeOrder {
+            draws: Randomness::If(&[Condition::Contains("predicate", "random(")]),
+            ..PipeOrder::DEFAULT
+        },
+        audit: PipeAudit { drops: Drops::Always, ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = TakeWhileOptions;

@@ -33,7 +33,7 @@ impl DataPipe for Unbatch {
     const INFO: PipeInfo = PipeInfo {
         name: "unbatch",
         summary: "A batch back into its samples",
-        also: "unbatcher",
+        also: &["unbatcher"],
         ..PipeInfo::DEFAULT
     };
     type Options = UnbatchOptions;

@@ -3,8 +3,8 @@
 mod seen;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Key, OneOrMany, PipeInfo, Result, Schema, State, StateExt, Step, Stream,
-    Value, options,
+    Context, DataPipe, Drops, Error, Io, Key, OneOrMany, PipeAudit, PipeInfo, Result, Schema, State,
+    StateExt, Step, Stream, Value, options,
 };
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -51,8 +51,8 @@ impl DataPipe for Unique {
     const INFO: PipeInfo = PipeInfo {
         name: "unique",
         summary: "Leaves out samples that came before, by their fields or by expressions",
-        also: "distinct dedup",
-        drops: "*",
+        also: &["distinct", "dedup"],
+        audit: PipeAudit { drops: Drops::Always, ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = UniqueOptions;

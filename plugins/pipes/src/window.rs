@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, fmt, mem};
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, State, StateExt, Step, Stream,
-    Uids, Value, options, random::mix,
+    Chunk, Context, DataPipe, Drops, Error, Io, Length, Noun, PipeAudit, PipeInfo, PipeLayout, Result,
+    Sample, State, StateExt, Step, Stream, Uids, Value, options, random::mix,
 };
 
 use crate::{
@@ -72,10 +72,9 @@ impl DataPipe for Window {
     const INFO: PipeInfo = PipeInfo {
         name: "window",
         summary: "Windows over the stream, each stacked into one sample",
-        also: "sliding_window",
-        gives: "window windows",
-        uids: Uids::Made,
-        drops: "*",
+        also: &["sliding_window"],
+        layout: PipeLayout { gives: Some(Noun { one: "window", many: "windows" }), ..PipeLayout::DEFAULT },
+        audit: PipeAudit { uids: Uids::Made, drops: Drops::Always, ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = WindowOptions;

@@ -4,7 +4,8 @@
 mod tests;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, State, StateExt, Step, Stream, options,
+    Context, DataPipe, Error, Io, Length, PipeInfo, PipeOrder, Result, Sample, State, StateExt, Step, Stream,
+    options,
 };
 
 use crate::plumbing::keys::By;
@@ -54,7 +55,7 @@ impl DataPipe for WindowShuffle {
     const INFO: PipeInfo = PipeInfo {
         name: "window_shuffle",
         summary: "Random order within windows of consecutive samples",
-        shuffles: true,
+        order: PipeOrder { shuffles: true, ..PipeOrder::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = WindowShuffleOptions;

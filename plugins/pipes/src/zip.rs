@@ -3,8 +3,8 @@
 use std::{iter, mem};
 
 use forebay_core::{
-    Any, Context, DataPipe, Error, Io, Length, PipeInfo, Result, Schema, State, StateExt, Step, Stream, Uids,
-    Value, options,
+    Any, Context, DataPipe, Drops, Error, Io, Length, PipeAudit, PipeInfo, PipeLayout, Result, Schema, State,
+    StateExt, Step, Stream, Uids, Value, options,
 };
 
 use crate::plumbing::join::Join;
@@ -56,10 +56,8 @@ impl DataPipe for Zip {
     const INFO: PipeInfo = PipeInfo {
         name: "zip",
         summary: "The fields of one sample of each input in one sample",
-        inputs: (1, u32::MAX),
-        uids: Uids::Derived,
-        drops: "*",
-        per_input: "prefix",
+        layout: PipeLayout { inputs: (1, u32::MAX), per_input: &["prefix"], ..PipeLayout::DEFAULT },
+        audit: PipeAudit { uids: Uids::Derived, drops: Drops::Always, ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = ZipOptions;

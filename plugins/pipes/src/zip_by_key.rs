@@ -3,8 +3,8 @@
 use std::mem;
 
 use forebay_core::{
-    Chunk, Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, Schema, State, StateExt, Step,
-    Stream, Uids, Value, options,
+    Chunk, Context, DataPipe, Drops, Error, Io, Length, PipeAudit, PipeInfo, PipeLayout, Result, Sample,
+    Schema, State, StateExt, Step, Stream, Uids, Value, options,
 };
 
 use crate::plumbing::{
@@ -74,11 +74,9 @@ impl DataPipe for ZipByKey {
     const INFO: PipeInfo = PipeInfo {
         name: "zip_by_key",
         summary: "The fields of two samples with one key in one sample",
-        also: "join zip_with_iter",
-        inputs: (2, 2),
-        uids: Uids::Derived,
-        drops: "*",
-        per_input: "prefix",
+        also: &["join", "zip_with_iter"],
+        layout: PipeLayout { inputs: (2, 2), per_input: &["prefix"], ..PipeLayout::DEFAULT },
+        audit: PipeAudit { uids: Uids::Derived, drops: Drops::Always, ..PipeAudit::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = ZipByKeyOptions;

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use forebay_core::{
-    Blob, Context, DataPipe, Error, FlatMap, Items, Keep, Key, NoOptions, Others, PipeInfo, Result, Sample,
-    Schema, Stamp, State, StateExt as _, Str, Value, View, local_path, options,
+    Blob, Context, DataPipe, Error, FlatMap, Items, Keep, Key, NoOptions, Others, PipeInfo, PipePlacement,
+    Result, Sample, Schema, Stamp, State, StateExt as _, Str, Value, View, local_path, options,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -164,7 +164,7 @@ impl DataPipe for UntarPieces {
     const INFO: PipeInfo = PipeInfo {
         name: "untar_pieces",
         summary: "Samples out of the pieces of tar shards, several pieces at once",
-        parallel: true,
+        placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = NoOptions;

@@ -12,7 +12,6 @@ mod records;
 mod safetensors;
 mod split;
 mod split_idx;
-mod zip;
 
 pub use crate::{
     idx::{Idx, parse_idx},

@@ -19,6 +19,11 @@ impl<'a> Memory<'a> {
         Self { host: None, limit: Limits::DEFAULT.bytes }
     }
 
+    /// The most bytes that one value may have.
+    pub(crate) const fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// Refuses more bytes than one value may have; all are counted, shared ones too.
     pub(crate) fn check(&self, bytes: usize) -> Result<()> {
         if bytes as u64 > self.limit {

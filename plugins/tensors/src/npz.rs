@@ -1,10 +1,12 @@
 //! `npz`: a zip archive of npy files.
 
 use forebay_core::{
-    Buffer, Context, Decoder, DecoderInfo, Error, Magic, NoOptions, Result, Str, Value, Wanted,
+    Blob, Buffer, Context, Decoder, DecoderInfo, Error, Magic, NoOptions, Result, Str, Value, Wanted,
 };
 
-use crate::{memory::Memory, npy, zip};
+use forebay_unpack::Directory;
+
+use crate::{memory::Memory, npy};
 
 /// Decodes what `numpy.savez` and `savez_compressed` write: see [`parse_npz`].
 #[derive(Debug)]
@@ -45,18 +47,20 @@ impl Decoder for Npz {
 /// Reads an npz file: a struct with a field for each member, in the archive's order.
 ///
 /// Members called `name.npy` are arrays called `name`, as [`parse_npy`](crate::parse_npy) reads them; others are bytes. Members
-/// that are stored share the memory of `bytes`, deflated ones are unpacked. All together are held against the limit for one value.
+/// that are stored share the memory of `bytes`, packed ones are unpacked. All together are held against the limit for one value.
 ///
 /// # Errors
 /// `Corrupt` with member and byte, for a wrong checksum too, and for two members of one name; `Unsupported` for encrypted members
-/// and other methods than deflate, and as `parse_npy`; `Limit`.
+/// and unknown methods, and as `parse_npy`; `Limit`.
 pub fn parse_npz(bytes: &Buffer) -> Result<Value> {
     parse_within(bytes, &Memory::own())
 }
 
 fn parse_within(bytes: &Buffer, memory: &Memory) -> Result<Value> {
-    let members = zip::members(bytes)?;
-    let total = members.iter().fold(0_u64, |total, member| total.saturating_add(member.size()));
+    let blob = Blob::from(bytes.clone());
+    let mut directory = Directory::open(&blob, memory.limit())?;
+    let members = directory.by_ref().collect::<Result<Vec<_>>>()?;
+    let total = members.iter().fold(0_u64, |total, member| total.saturating_add(member.size));
     memory.check(usize::try_from(total).unwrap_or(usize::MAX))?;
     let mut fields: Vec<(Str, Value)> = Vec::new();
     let mut names = std::collections::HashSet::new();
@@ -65,11 +69,13 @@ fn parse_within(bytes: &Buffer, memory: &Memory) -> Result<Value> {
         if !names.insert(name.unwrap_or(&member.name)) {
             return Err(Error::corrupt("two members of this name").context("member", &member.name));
         }
-        let read = || {
-            let contents = member.read(bytes, memory)?;
-            if name.is_some() { npy::parse_within(&contents, memory) } else { Ok(contents.into()) }
+        let contents = directory.read(member, memory.limit(), |len| memory.take(len))?;
+        let value = match name {
+            Some(_) => {
+                npy::parse_within(&contents, memory).map_err(|error| error.context("member", &member.name))?
+            }
+            None => contents.into(),
         };
-        let value = read().map_err(|error: Error| error.context("member", &member.name))?;
         fields.push((name.unwrap_or(&member.name).into(), value));
     }
     Ok(Value::structure(fields))
@@ -101,7 +107,7 @@ mod tests {
                 encoder.write_all(contents).unwrap();
                 packed = encoder.finish().unwrap();
             }
-            let (method, crc) = (if *deflated { 8 } else { 0 }, u64::from(crc32fast::hash(contents)));
+            let (method, crc) = (if *deflated { 8 } else { 0 }, u64::from(forebay_unpack::crc32(contents)));
             let (offset, name_len) = (out.len() as u64, name.len() as u64);
             let sizes = (packed.len() as u64, contents.len() as u64);
             out.extend(b"PK\x03\x04");

@@ -1,8 +1,8 @@
 //! `fixed_length_records`: the records of a file in which all have the same length, one a sample.
 
 use forebay_core::{
-    Blob, Buffer, Context, DType, DataPipe, Error, FlatMap, Items, Key, Others, PipeInfo, Result, Sample,
-    Schema, State, StateExt as _, Str, Value, View, options,
+    Blob, Buffer, Context, DataPipe, Error, FlatMap, Items, Key, Others, PipeInfo, Result, Sample, Schema,
+    State, StateExt as _, Str, Value, View, options,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -243,7 +243,7 @@ fn plain(value: Value) -> Value {
     match value.view() {
         View::Tensor(tensor) if tensor.shape().is_empty() => {
             let (dtype, data) = (tensor.dtype(), tensor.data());
-            Value::scalar(dtype, bits(dtype, data))
+            Value::scalar(dtype, dtype.scalar_bits(data).unwrap_or(0))
         }
         View::Struct(fields) => {
             let fields = fields.fields().map(|(name, value)| (name.clone(), plain(value.clone())));
@@ -253,21 +253,9 @@ fn plain(value: Value) -> Value {
     }
 }
 
-/// The bits of a number in the machine's order; those of signed integers are extended, as in every scalar.
-pub(crate) fn bits(dtype: DType, data: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    let width = data.len().min(8);
-    let sign =
-        dtype.code == DType::I8.code && data.get(width.wrapping_sub(1)).is_some_and(|byte| byte >> 7 == 1);
-    word.fill(if sign { 0xff } else { 0 });
-    // The machine is little-endian, as the other decoders have it.
-    word[..width].copy_from_slice(&data[..width]);
-    u64::from_le_bytes(word)
-}
-
 #[cfg(test)]
 mod tests {
-    use forebay_core::{ErrorKind, Options as _};
+    use forebay_core::{DType, ErrorKind, Options as _};
 
     use super::*;
 

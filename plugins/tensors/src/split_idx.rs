@@ -10,7 +10,6 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::{
     idx::{self, Header},
     memory::Memory,
-    records::bits,
 };
 
 /// The version of a saved position.
@@ -213,7 +212,7 @@ impl IdxRows {
         let dtype = self.header.dtype;
         let value = idx::elements(dtype, &self.shape, bytes, memory)?;
         let number = value.as_tensor().filter(|tensor| tensor.shape().is_empty());
-        let number = number.map(|tensor| bits(dtype, tensor.data()));
+        let number = number.and_then(|tensor| dtype.scalar_bits(tensor.data()));
         Ok(match number {
             Some(bits) if self.field == LABEL => Value::from(bits as i64),
             Some(bits) => Value::scalar(dtype, bits),

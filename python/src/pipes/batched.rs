@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Items, Key, Length, PipeInfo, Result, Sample, Schema, State, StateExt,
+    Context, DataPipe, Error, Io, Items, Key, Length, PipeInfo, Drops, Noun, PipeAudit, PipeLayout, PipePlacement, Result, Sample, Schema, State, StateExt,
     Step, Str, Stream, Uids, Value, options,
 };
 use pyo3::{
@@ -55,14 +55,7 @@ struct Held {
 }
 
 impl DataPipe for PyGather {
-    const INFO: PipeInfo = PipeInfo {
-        name: "py_gather",
-        summary: "Lists of the values of several samples",
-        gives: "batch batches",
-        uids: Uids::Made,
-        drops: "drop_last",
-        ..PipeInfo::DEFAULT
-    };
+    const INFO: PipeInfo = PipeInfo { name: "py_gather", summary: "Lists of the values of several samples", layout: PipeLayout { gives: Some(Noun::BATCH), ..PipeLayout::DEFAULT }, audit: PipeAudit { uids: Uids::Made, drops: Drops::With(&["drop_last"]), ..PipeAudit::DEFAULT }, ..PipeInfo::DEFAULT };
     type Options = PyGatherOptions;
 
     fn new(options: PyGatherOptions) -> Result<Self> {
@@ -197,13 +190,7 @@ pub(super) struct PyRows {
 }
 
 impl DataPipe for PyRows {
-    const INFO: PipeInfo = PipeInfo {
-        name: "py_rows",
-        summary: "The rows of what a function of Python's makes of lists of values",
-        drops: "*",
-        parallel: true,
-        ..PipeInfo::DEFAULT
-    };
+    const INFO: PipeInfo = PipeInfo { name: "py_rows", summary: "The rows of what a function of Python's makes of lists of values", audit: PipeAudit { drops: Drops::Always, ..PipeAudit::DEFAULT }, placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT }, ..PipeInfo::DEFAULT };
     type Options = PyFunctionOptions;
 
     fn new(options: PyFunctionOptions) -> Result<Self> {

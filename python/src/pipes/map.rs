@@ -1,6 +1,6 @@
 //! Functions of one sample: `map`, `random_map`, `filter` and `flat_map`.
 
-use forebay_core::{Context, DataPipe, Items, PipeInfo, Result, Sample, State, StateExt, options};
+use forebay_core::{Context, DataPipe, Items, PipeInfo, Condition, Drops, PipeAudit, PipeOrder, PipePlacement, Randomness, Result, Sample, State, StateExt, options};
 use pyo3::prelude::*;
 
 use super::function::{Function, around};
@@ -33,12 +33,7 @@ enum Takes {
 }
 
 impl DataPipe for PyMap {
-    const INFO: PipeInfo = PipeInfo {
-        name: "py_map",
-        summary: "What a function of Python's makes of each sample",
-        draws: "takes=random",
-        ..PipeInfo::DEFAULT
-    };
+    const INFO: PipeInfo = PipeInfo { name: "py_map", summary: "What a function of Python's makes of each sample", order: PipeOrder { draws: Randomness::If(&[Condition::Is("takes", "random")]), ..PipeOrder::DEFAULT }, ..PipeInfo::DEFAULT };
     type Options = PyMapOptions;
 
     fn new(options: PyMapOptions) -> Result<Self> {
@@ -100,13 +95,7 @@ options! {
 pub(super) struct PyFilter(Function);
 
 impl DataPipe for PyFilter {
-    const INFO: PipeInfo = PipeInfo {
-        name: "py_filter",
-        summary: "The samples of which a function of Python's says yes",
-        drops: "*",
-        parallel: true,
-        ..PipeInfo::DEFAULT
-    };
+    const INFO: PipeInfo = PipeInfo { name: "py_filter", summary: "The samples of which a function of Python's says yes", audit: PipeAudit { drops: Drops::Always, ..PipeAudit::DEFAULT }, placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT }, ..PipeInfo::DEFAULT };
     type Options = PyFunctionOptions;
 
     fn new(options: PyFunctionOptions) -> Result<Self> {
@@ -154,12 +143,7 @@ impl Items for One {
 pub(super) struct PyFlatMap(std::sync::Arc<Function>);
 
 impl DataPipe for PyFlatMap {
-    const INFO: PipeInfo = PipeInfo {
-        name: "py_flat_map",
-        summary: "The samples that a function of Python's makes of each",
-        parallel: true,
-        ..PipeInfo::DEFAULT
-    };
+    const INFO: PipeInfo = PipeInfo { name: "py_flat_map", summary: "The samples that a function of Python's makes of each", placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT }, ..PipeInfo::DEFAULT };
     type Options = PyFunctionOptions;
 
     fn new(options: PyFunctionOptions) -> Result<Self> {

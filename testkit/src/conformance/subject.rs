@@ -193,11 +193,11 @@ fn simplest(registry: &Registry, plugin: &Manifest, pipe: &PipeSpec, files: &mut
     }
     let has = |name: &str| registry.pipe(name).is_some();
     match pipe.class {
-        Class::Source if pipe.indexed && has("random_sampler") => {
+        Class::Source if pipe.is_indexed() && has("random_sampler") => {
             vec![name.clone(), format!("{name} | random_sampler")]
         }
         Class::Source => vec![name.clone()],
-        _ if pipe.inputs.0 <= 1 && has("range") => vec![format!("range 40 | {name}")],
+        _ if pipe.layout.inputs.0 <= 1 && has("range") => vec![format!("range 40 | {name}")],
         _ => Vec::new(),
     }
 }

@@ -1,6 +1,8 @@
 //! A source that gives ranks their shares, and forgets what is left over.
 
-use forebay_core::{Context, DataPipe, Key, NoOptions, PipeInfo, Result, Sample, Source, State, StateExt};
+use forebay_core::{
+    Context, DataPipe, Key, NoOptions, PipeInfo, PipeOrder, Result, Sample, Source, State, StateExt,
+};
 
 const COUNT: u64 = 100;
 
@@ -9,8 +11,12 @@ struct Faulty {
 }
 
 impl DataPipe for Faulty {
-    const INFO: PipeInfo =
-        PipeInfo { name: "faulty", summary: "A hundred numbers", shards: true, ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "faulty",
+        summary: "A hundred numbers",
+        order: PipeOrder { shards: true, ..PipeOrder::DEFAULT },
+        ..PipeInfo::DEFAULT
+    };
     type Options = NoOptions;
 
     fn new(_: NoOptions) -> Result<Self> {

@@ -1,6 +1,6 @@
 //! `rogue_alone`: wants a process of its own.
 
-use forebay_core::{Context, DataPipe, Map, NoOptions, On, PipeInfo, Result, Sample};
+use forebay_core::{Context, DataPipe, Map, NoOptions, On, PipeInfo, PipePlacement, Result, Sample};
 
 /// Notes in the field `process` where it ran.
 #[derive(Debug)]
@@ -10,7 +10,7 @@ impl DataPipe for RogueAlone {
     const INFO: PipeInfo = PipeInfo {
         name: "rogue_alone",
         summary: "Notes the process it ran in",
-        on: On::Process,
+        placement: PipePlacement { on: On::Process, ..PipePlacement::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = NoOptions;

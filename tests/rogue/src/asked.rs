@@ -1,7 +1,8 @@
 //! `rogue_asked`: numbers by random access, and how many of them were asked for together.
 
 use forebay_core::{
-    Context, DataPipe, Indexed, Key, Output, PipeInfo, Result, Sample, Schema, Source, Str, options,
+    Access, Context, DataPipe, Indexed, Key, Output, PipeInfo, PipeLayout, Result, Sample, Schema, Source,
+    Str, options,
 };
 
 options! {
@@ -23,7 +24,7 @@ impl DataPipe for RogueAsked {
     const INFO: PipeInfo = PipeInfo {
         name: "rogue_asked",
         summary: "Numbers, and how many were asked for together",
-        indexed: true,
+        layout: PipeLayout { access: Access::Indexed, ..PipeLayout::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = RogueAskedOptions;

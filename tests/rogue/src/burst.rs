@@ -1,7 +1,7 @@
 //! `rogue_burst`: some copies of each sample, or none, made of several samples at once.
 
 use forebay_core::{
-    Context, DataPipe, Error, FlatMap, Items, PipeInfo, Result, Sample, options, random::mix,
+    Context, DataPipe, Error, FlatMap, Items, PipeInfo, PipePlacement, Result, Sample, options, random::mix,
 };
 
 use crate::{crash, gate};
@@ -34,7 +34,7 @@ impl DataPipe for RogueBurst {
     const INFO: PipeInfo = PipeInfo {
         name: "rogue_burst",
         summary: "Some copies of each sample, of several at once",
-        parallel: true,
+        placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = RogueBurstOptions;

@@ -1,6 +1,8 @@
 //! `rogue_hermit`: sees samples in order, and wants a process of its own for that.
 
-use forebay_core::{Context, DataPipe, Io, NoOptions, On, PipeInfo, Result, Sample, State, Step, Stream};
+use forebay_core::{
+    Context, DataPipe, Io, NoOptions, On, PipeInfo, PipePlacement, Result, Sample, State, Step, Stream,
+};
 
 /// Notes in the field `process` where it ran.
 #[derive(Debug)]
@@ -10,7 +12,7 @@ impl DataPipe for RogueHermit {
     const INFO: PipeInfo = PipeInfo {
         name: "rogue_hermit",
         summary: "Notes the process it ran in, sample by sample",
-        on: On::Process,
+        placement: PipePlacement { on: On::Process, ..PipePlacement::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = NoOptions;

@@ -1,8 +1,8 @@
 //! `rogue_source`: integers, until something goes wrong.
 
 use forebay_core::{
-    Buffer, Context, DataPipe, Error, Key, On, PipeInfo, Result, Sample, Source, State, StateExt, Str,
-    options,
+    Buffer, Context, DataPipe, Error, Key, On, PipeInfo, PipePlacement, Result, Sample, Source, State,
+    StateExt, Str, options,
 };
 
 use crate::gate;
@@ -37,7 +37,8 @@ impl DataPipe for RogueSource {
     const INFO: PipeInfo = PipeInfo {
         name: "rogue_source",
         summary: "Integers, until something goes wrong",
-        on: On::OwnThread, // It may wait at a gate.
+        // It may wait at a gate.
+        placement: PipePlacement { on: On::OwnThread, ..PipePlacement::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = RogueSourceOptions;

@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use forebay_core::{Context, DataPipe, Error, Io, PipeInfo, Result, Step, Stream, Value, options};
+use forebay_core::{Context, DataPipe, Error, Io, PipeInfo, PipeOrder, Result, Step, Stream, Value, options};
 
 use crate::{crash, gate};
 
@@ -51,7 +51,7 @@ impl DataPipe for RogueStream {
     const INFO: PipeInfo = PipeInfo {
         name: "rogue_stream",
         summary: "Hands samples on, or does not",
-        rewinds: true,
+        order: PipeOrder { rewinds: true, ..PipeOrder::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = RogueStreamOptions;

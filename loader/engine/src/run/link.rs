@@ -181,7 +181,7 @@ impl Link {
 
     /// The pass in which an input of this node is.
     pub(crate) fn pass_of_input(&self, input: usize) -> u64 {
-        match self.node.spec.rewinds {
+        match self.node.spec.order.rewinds {
             true => pass_of_input(
                 self.position.place.pass,
                 self.position.place.rewound.get(input).copied().unwrap_or(0),
@@ -247,7 +247,7 @@ impl Link {
         }
         let ends = self.position.names.is_some() && matches!(call, Ok(Step::End));
         if self.position.pace.is_due(now, &self.position.place)
-            || !self.node.spec.stacks.is_empty() && samples > 0
+            || self.node.spec.stacks() && samples > 0
             || ends
         {
             self.checkpoint(&call, host);
@@ -367,7 +367,7 @@ impl Link {
         if self.position.pace.checkpoint(&self.node.checkpoint_log, &self.position.place, save) {
             host.ask_for_trim();
         }
-        if holds && !self.node.spec.shards {
+        if holds && !self.node.spec.order.shards {
             self.position.pace.relax();
         }
     }
@@ -383,7 +383,7 @@ impl Link {
                 code::PENDING => return Ok(Step::Pending),
                 code::END => return Ok(Step::End),
                 code::REWIND
-                    if self.node.spec.rewinds
+                    if self.node.spec.order.rewinds
                         && ports.get(input).is_some_and(|port| port.ended && port.chunk.is_empty()) =>
                 {
                     return Ok(Step::Rewind(input));
@@ -401,7 +401,7 @@ impl Link {
             code::NEED_INPUT | code::REWIND if input >= inputs => {
                 format!("the pipe asked for input {input}, it has {inputs}")
             }
-            code::REWIND if !self.node.spec.rewinds => {
+            code::REWIND if !self.node.spec.order.rewinds => {
                 "the pipe asked for its input to start over, and does not say `rewinds` of itself".to_owned()
             }
             code::REWIND => {

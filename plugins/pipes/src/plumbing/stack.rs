@@ -313,17 +313,5 @@ pub(crate) fn write_scalar(bytes: &mut [u8], row: usize, width: usize, bits: u64
 /// The bits that [`write_scalar`] wrote; those of signed integers are extended, as in every scalar.
 pub(crate) fn read_scalar(bytes: &[u8], row: usize, dtype: DType) -> u64 {
     let width = dtype.size();
-    let bits = match bytes[row * width..][..width] {
-        [a, b, c, d, e, f, g, h] => u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
-        [a, b, c, d] => u32::from_ne_bytes([a, b, c, d]).into(),
-        [a, b] => u16::from_ne_bytes([a, b]).into(),
-        [a, ..] => a.into(),
-        [] => 0,
-    };
-    let unused = 64 - 8 * width.min(8) as u32;
-    if dtype.code == DType::I8.code {
-        ((bits << unused).cast_signed() >> unused).cast_unsigned()
-    } else {
-        bits
-    }
+    dtype.scalar_bits(&bytes[row * width..][..width]).unwrap_or(0)
 }

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, num::NonZeroU64};
 
-use forebay_core::{Context, Error, PipeInfo, Result, options, random::Rngs};
+use forebay_core::{
+    Condition, Context, Error, PipeInfo, PipeOrder, Randomness, Result, options, random::Rngs,
+};
 
 use super::{Draw, permutation::Permutation, torch};
 
@@ -39,8 +41,11 @@ impl Draw for Distributed {
     const INFO: PipeInfo = PipeInfo {
         name: "distributed_sampler",
         summary: "Each rank its share of a source with random access, all of one length",
-        draws: "shuffle=true",
-        shards: true,
+        order: PipeOrder {
+            draws: Randomness::If(&[Condition::Is("shuffle", "true")]),
+            shards: true,
+            ..PipeOrder::DEFAULT
+        },
         ..PipeInfo::DEFAULT
     };
     type Options = DistributedSamplerOptions;

@@ -1,6 +1,6 @@
 //! `random_sampler`: the samples of a source in random order, in constant memory.
 
-use forebay_core::{Context, Error, PipeInfo, Result, options, random::Rngs};
+use forebay_core::{Context, Error, PipeInfo, PipeOrder, Result, options, random::Rngs};
 
 use super::{Draw, permutation::Permutation};
 
@@ -28,7 +28,7 @@ impl Draw for Random {
     const INFO: PipeInfo = PipeInfo {
         name: "random_sampler",
         summary: "The samples of a source with random access, in random order",
-        shuffles: true,
+        order: PipeOrder { shuffles: true, ..PipeOrder::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = RandomSamplerOptions;

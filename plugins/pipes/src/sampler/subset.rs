@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use forebay_core::{Context, Error, PipeInfo, Result, options, random::Rngs};
+use forebay_core::{
+    Condition, Context, Error, PipeInfo, PipeOrder, Randomness, Result, options, random::Rngs,
+};
 
 use super::{Draw, permutation::Permutation};
 
@@ -37,7 +39,7 @@ impl Draw for Subset {
     const INFO: PipeInfo = PipeInfo {
         name: "subset_sampler",
         summary: "Some samples of a source with random access, by number",
-        draws: "shuffle=true",
+        order: PipeOrder { draws: Randomness::If(&[Condition::Is("shuffle", "true")]), ..PipeOrder::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = SubsetSamplerOptions;

@@ -1,6 +1,6 @@
 //! `weighted_sampler`: samples of a source, drawn by weight.
 
-use forebay_core::{Context, Error, PipeInfo, Result, options, random::Rngs};
+use forebay_core::{Context, Error, PipeInfo, PipeOrder, Result, options, random::Rngs};
 
 use super::Draw;
 
@@ -36,7 +36,7 @@ impl Draw for Weighted {
     const INFO: PipeInfo = PipeInfo {
         name: "weighted_sampler",
         summary: "Samples of a source with random access, drawn by weight",
-        shuffles: true,
+        order: PipeOrder { shuffles: true, ..PipeOrder::DEFAULT },
         ..PipeInfo::DEFAULT
     };
     type Options = WeightedSamplerOptions;

@@ -180,7 +180,7 @@ pub(super) const RANKS: Check = Check {
                 node.name
             )));
         }
-        let deals = |name: &String| registry.pipe(name).is_some_and(|spec| spec.shards);
+        let deals = |name: &String| registry.pipe(name).is_some_and(|spec| spec.order.shards);
         if !registry.names().iter().any(deals) {
             let why = "there is no pipe that gives ranks their share: add a plugin with one";
             return Err(Miss::Skipped(why.to_owned()));
@@ -223,8 +223,8 @@ pub(super) const RANKS: Check = Check {
 
 /// Whether what it gives depends on which samples come one after the other.
 fn makes_one_of_several(spec: &PipeSpec) -> bool {
-    let makes = spec.class == Class::Stream && spec.uids == Uids::Made && !spec.samples;
-    makes || !spec.stacks.is_empty()
+    let makes = spec.class == Class::Stream && spec.audit.uids == Uids::Made && !spec.is_sampler();
+    makes || spec.stacks()
 }
 
 /// How often each sample came.

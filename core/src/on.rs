@@ -2,8 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
-use forebay_core::{Error, Result};
 use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
 
 /// Where the work of a node is done; it never changes what comes out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -26,7 +27,19 @@ pub enum On {
 
 impl On {
     /// All that a graph may ask for.
-    pub(crate) const ASKED: [Self; 4] = [Self::Threads, Self::OwnThread, Self::Process, Self::Sandboxed];
+    pub const ASKED: [Self; 4] = [Self::Threads, Self::OwnThread, Self::Process, Self::Sandboxed];
+
+    /// The name in a manifest, and in a graph.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Threads => "threads",
+            Self::OwnThread => "own_thread",
+            Self::Process => "process",
+            Self::Sandboxed => "sandboxed",
+        }
+    }
 
     /// Whether that is in another process.
     #[must_use]
@@ -51,12 +64,6 @@ impl FromStr for On {
 
 impl fmt::Display for On {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Caller => "caller",
-            Self::Threads => "threads",
-            Self::OwnThread => "own_thread",
-            Self::Process => "process",
-            Self::Sandboxed => "sandboxed",
-        })
+        f.write_str(self.name())
     }
 }

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use forebay_core::{Blob, Buffer, BufferMut, Error, Result};
-use forebay_unpack::{Codec, crc32, inflate, unpack};
+
+use crate::{Codec, crc32, inflate, unpack};
 
 const END: &[u8] = b"PK\x05\x06";
 const END_LEN: u64 = 22;
@@ -18,6 +19,21 @@ const LOCAL: &[u8] = b"PK\x03\x04";
 const LOCAL_LEN: u64 = 30;
 
 /// The members that a zip archive's directory lists, in its order. Its errors are `Corrupt`, with the byte within the directory.
+///
+/// Members are stored, or packed by deflate, bzip2, zstd or xz; zip64 archives are read too.
+///
+/// # Examples
+/// ```
+/// use forebay_core::{Blob, Buffer, BufferMut};
+/// use forebay_unpack::Directory;
+///
+/// // The end of an archive without members.
+/// let mut archive = b"PK\x05\x06".to_vec();
+/// archive.resize(22, 0);
+/// let directory = Directory::open(&Blob::from(Buffer::from(archive)), 1 << 20)?;
+/// assert_eq!(directory.count(), 0);
+/// # Ok::<(), forebay_core::Error>(())
+/// ```
 pub struct Directory {
     blob: Blob,
     entries: Buffer,
@@ -27,7 +43,7 @@ pub struct Directory {
     before: u64,
 }
 
-/// One member, as the directory has it.
+/// One member of a zip archive, as the [`Directory`] has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Member {
