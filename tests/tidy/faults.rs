@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::repo::Repo;
+use crate::way::STEPS;
 use crate::{CHECKS, problems};
 
 const HOUSE: [(&str, &str); 14] = [
@@ -42,9 +43,24 @@ const HOUSE: [(&str, &str); 14] = [
     (".ci/run", ""),
 ];
 
+/// The house, with a way of a sample through it.
+fn house() -> BTreeMap<String, String> {
+    let mut files: BTreeMap<_, _> = HOUSE.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
+    for (from, call, function, to) in STEPS {
+        for (file, text) in [(from, call), (to, function)] {
+            *files.entry(file.to_owned()).or_insert_with(|| "//! W.\n".to_owned()) += &format!("// {text}\n");
+            let map = files.entry("ARCHITECTURE.md".to_owned()).or_default();
+            if !map.contains(file) {
+                *map += &format!("`{file}`\n");
+            }
+        }
+    }
+    files
+}
+
 /// The house, with one file changed or added.
 fn house_with(path: &str, change: impl Fn(&str) -> String) -> Vec<String> {
-    let mut files: BTreeMap<_, _> = HOUSE.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
+    let mut files = house();
     let text = files.entry(path.to_owned()).or_default();
     *text = change(text);
     problems(&Repo::new(files))
@@ -127,9 +143,9 @@ fn a_map_that_drifted_is_found() {
 #[test]
 fn a_map_that_is_a_book_and_wide_pages_are_found() {
     let with = |more: String| house_with("ARCHITECTURE.md", |text| text.to_owned() + &more);
-    assert_found(with("X.\n".repeat(180)), "ARCHITECTURE.md: 188 lines, at most 180");
+    assert_found(with("X.\n".repeat(180)), "ARCHITECTURE.md: 196 lines, at most 180");
     let wide = "x".repeat(111);
-    assert_found(with(wide.clone()), "ARCHITECTURE.md:9: 111 characters, at most 110");
+    assert_found(with(wide.clone()), "ARCHITECTURE.md:17: 111 characters, at most 110");
     assert_eq!(with(format!("| {wide} |\n```\n{wide}\n```\n")), [""; 0]);
     let links = [format!("- [a]({wide})"), format!("<https://{wide}>"), format!("[a]: {wide}")];
     for link in links {
@@ -209,7 +225,7 @@ fn untidy_sources_are_found() {
 fn an_import_that_runs_back_up_is_found() {
     // `a` imports `b`, which imports `c`, from which `a` is reached through what its parent exports.
     let with = |more: &str| {
-        let mut files: BTreeMap<_, _> = HOUSE.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
+        let mut files = house();
         let mut add =
             |name: &str, text: &str| files.insert(format!("loader/registry/src/{name}.rs"), text.into());
         add(
@@ -234,7 +250,7 @@ fn a_crate_of_the_loader_that_is_two_is_found() {
     let says = |text: &str| text.replace("[package]", "[package]\ndescription = 'This and that.'");
     assert_found(house_with("loader/registry/Cargo.toml", says), "has an \"and\"");
     let long = "//! X.\n".repeat(400);
-    let mut files: BTreeMap<_, _> = HOUSE.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
+    let mut files = house();
     files.extend((0..31).map(|at| (format!("loader/registry/src/x{at}.rs"), long.clone())));
     assert_found(problems(&Repo::new(files)), "lines, at most 12000");
 }
@@ -248,4 +264,13 @@ fn a_name_of_two_types_is_found() {
     );
     let tests = |_: &str| "//! B.\n#[cfg(test)]\nmod tests { struct B; }\nstruct Inner;".into();
     assert_eq!(house_with("loader/registry/src/b.rs", tests), [""; 0]);
+}
+
+#[test]
+fn a_way_of_a_sample_that_changed_is_found() {
+    let (from, call, ..) = STEPS[0];
+    let found = house_with(from, |text| text.replace(call, ""));
+    assert_found(found, "does not lead to");
+    let found = house_with("ARCHITECTURE.md", |text| text.replace(from, ""));
+    assert_found(found, "ARCHITECTURE.md does not list");
 }

@@ -11,6 +11,7 @@ mod prose;
 mod repo;
 mod rooms;
 mod sources;
+mod way;
 
 use repo::Repo;
 
@@ -26,7 +27,7 @@ fn looked_at(looked_at: usize, problems: Vec<String>) -> Report {
 
 type Check = fn(&Repo) -> Report;
 
-const CHECKS: [(&str, Check); 19] = [
+const CHECKS: [(&str, Check); 20] = [
     ("crates depend only downwards", arrows::crates_depend_only_downwards),
     ("abi_stable is only in the abi", arrows::abi_stable_is_only_in_the_abi),
     ("only bundled links plugins into the loader", arrows::only_bundled_links_plugins_into_the_loader),
@@ -42,6 +43,7 @@ const CHECKS: [(&str, Check); 19] = [
     ("crates of the loader are small", layers::crates_of_the_loader_are_small_and_one_thing),
     ("no import of the loader runs back up", layers::no_import_of_the_loader_runs_back_up),
     ("types of the loader have names of their own", names::types_of_the_loader_have_names_of_their_own),
+    ("the way of a sample is short and true", way::the_way_of_a_sample_is_short_and_true),
     ("every file says what lives in it", sources::every_file_says_what_lives_in_it),
     ("no test is ignored", sources::no_test_is_ignored),
     ("files are short", sources::files_are_short),

@@ -16,7 +16,6 @@ mod link;
 mod mapped;
 mod ordered;
 mod parallel;
-mod reorder;
 mod segment;
 mod skew;
 mod table;

@@ -22,7 +22,7 @@ use crate::{
         bell::Bell,
         eye::Eye,
         item::Item,
-        reorder::{FinishedChunk, ReorderBuffer},
+        ordered::{FinishedChunk, ReorderBuffer},
         skew::MostAhead,
     },
     stop::Stop,

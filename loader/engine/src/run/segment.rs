@@ -8,7 +8,7 @@ use forebay_snapshot::checkpoint_log::{StartPoint, pass_of_input};
 
 use crate::{
     plan,
-    run::{Body, Chain, ChunkSize, OrderedOutput, Parallel, item::Item, reorder::ReorderBuffer},
+    run::{Body, Chain, ChunkSize, OrderedOutput, Parallel, item::Item, ordered::ReorderBuffer},
     takes::Takes,
 };
 

@@ -3,21 +3,24 @@
 mod chunks;
 mod dedicated;
 mod output;
-mod ready;
 mod stall;
 mod wanted;
 
 use std::{collections::VecDeque, sync::Arc, time::Instant};
 
-use forebay_core::{Chunk, Error, Key, Waker};
+use forebay_core::{Chunk, Error, Waker};
 use forebay_graph::On;
 use forebay_snapshot::checkpoint_log::StartPoint;
 
-use self::output::Ahead;
+pub(crate) use self::chunks::{Task, Work};
+use self::{
+    chunks::{InHand, recycle},
+    output::Ahead,
+};
 use crate::{
     host::Host,
     run::{
-        Body, Chain, ChunkSize, Job, Parallel,
+        Body, Chain, ChunkSize, Job,
         death::{CrashedSegment, Death},
         item::Item,
         segment::{EdgeQueue, SegmentKind, SegmentState},
@@ -66,44 +69,6 @@ pub(crate) struct Table {
     death: Option<Death>,
     /// The segment that a thread crashed over.
     crashed: Option<CrashedSegment>,
-}
-
-/// What a worker has.
-struct InHand {
-    segment: usize,
-    /// Of a chunk, its place among the segment's; none for a chain.
-    number: Option<u64>,
-    /// Of a chunk, the place of its first sample in the input.
-    at: u64,
-    worker: usize,
-    since: Instant,
-    samples: usize,
-    first: Option<Key>,
-}
-
-/// What a worker takes.
-#[expect(clippy::large_enum_variant, reason = "moved once, never stored")]
-pub(crate) enum Work {
-    Serial { segment: usize, chain: Box<Chain>, waker: Waker },
-    Task(Task),
-}
-
-/// A chunk of a parallel segment.
-pub(crate) struct Task {
-    pub(crate) segment: usize,
-    /// Its place among the segment's chunks.
-    pub(crate) number: u64,
-    /// Its place among the chunks of all segments, from 1.
-    pub(crate) order: u64,
-    /// The place of its first sample in the input.
-    at: u64,
-    /// The number of its first sample within the pass, less those that are known to be lost.
-    pub(crate) first: u64,
-    pub(crate) parallel: Parallel,
-    pub(crate) chunk: Chunk,
-    /// Empty; for what comes out.
-    pub(crate) out: Chunk,
-    pub(crate) begin: Instant,
 }
 
 impl Table {
@@ -211,12 +176,6 @@ impl Table {
         }
     }
 
-    /// The most downstream work there is for who works there, as the thread or process with this number.
-    pub(crate) fn take_work(&mut self, on: On, worker: usize) -> Option<Work> {
-        let segment = self.runnable(|segment| segment.on == on && !segment.is_dedicated())?;
-        Some(self.take_for(segment, worker))
-    }
-
     /// Whether more chunks wait for worker processes than there are of them, out of `count`, that have none: those that begin, too.
     pub(crate) fn has_chunks_to_spare(&self, count: usize) -> bool {
         let pooled = |segment: &SegmentState| segment.on == On::Process && !segment.is_dedicated();
@@ -228,52 +187,6 @@ impl Table {
             self.segments.iter().filter(|segment| pooled(segment)).flat_map(|segment| &segment.inputs);
         let waiting: usize = edges.map(|&edge| self.edges[edge].items.len()).sum();
         waiting > busy.iter().filter(|busy| !**busy).count()
-    }
-
-    /// Takes a segment that can run, for this worker.
-    fn take_for(&mut self, segment: usize, worker: usize) -> Work {
-        let work = self.take(segment);
-        let mut hand =
-            InHand { segment, number: None, at: 0, worker, since: Instant::now(), samples: 0, first: None };
-        if let Work::Task(task) = &work {
-            (hand.number, hand.at, hand.samples) = (Some(task.number), task.at, task.chunk.len());
-            hand.first = task.chunk.front().map(|(_, key)| key.clone());
-        }
-        self.in_hand.push(hand);
-        work
-    }
-
-    /// Notes that work came back: a chunk's number, or none for a chain. Gives the place of its first sample.
-    fn put_back(&mut self, segment: usize, number: Option<u64>) -> u64 {
-        let at = self.in_hand.iter().position(|hand| hand.segment == segment && hand.number == number);
-        at.map_or(0, |at| self.in_hand.swap_remove(at).at)
-    }
-
-    /// Takes a segment that can run.
-    fn take(&mut self, at: usize) -> Work {
-        let wanted = self.wanted_of(at);
-        let segment = &mut self.segments[at];
-        segment.note_end_of_wait();
-        match &mut segment.kind {
-            SegmentKind::Serial { chain, wants, pending, woken, .. } => {
-                (*pending, *woken) = (false, false);
-                // Invariant: `obstacle` refuses a segment whose chain is away.
-                let Some(mut chain) = chain.take() else { unreachable!("a segment was taken twice") };
-                chain.want(wanted);
-                if let Some(port) = wants.take() {
-                    match self.edges[segment.inputs[port]].pop() {
-                        Some(Item::Chunk(mut chunk, _)) => {
-                            chain.ports[port].chunk.take_from(&mut chunk, usize::MAX);
-                            recycle(&mut self.spares, chunk);
-                        }
-                        Some(Item::Failed(error)) => chain.fail(error),
-                        None => chain.ports[port].ended = true,
-                    }
-                }
-                Work::Serial { segment: at, chain, waker: segment.waker.clone() }
-            }
-            SegmentKind::Parallel { .. } => Work::Task(self.take_chunk(at)),
-        }
     }
 
     /// Takes back a serial segment with what it gave.
@@ -342,19 +255,6 @@ impl Table {
     fn check_apart(&self, outputs: &[usize], chain: &Chain) -> Result<(), Error> {
         let waiting = outputs.iter().map(|&out| (self.edges[out].items.len(), self.edges[out].bytes));
         self.most_ahead.check(waiting, || chain.blame_last())
-    }
-
-    fn push(&mut self, edge: usize, item: Item) {
-        if self.is_unread(edge) {
-            self.trash.push(item);
-        } else {
-            let edge = &mut self.edges[edge];
-            edge.bytes += item.bytes();
-            if let Item::Chunk(chunk, _) = &item {
-                edge.came += chunk.len() as u64;
-            }
-            edge.items.push_back(item);
-        }
     }
 
     /// Whether nobody will take what comes on this edge.
@@ -429,14 +329,5 @@ impl Table {
         if let Err(Some(wait)) = self.obstacle(at) {
             self.segments[at].idle.get_or_insert_with(|| (Instant::now(), wait));
         }
-    }
-}
-
-/// Keeps the memory of an empty chunk, unless enough is kept.
-fn recycle(spares: &mut Vec<Chunk>, mut chunk: Chunk) {
-    const MOST: usize = 32;
-    chunk.clear();
-    if spares.len() < MOST {
-        spares.push(chunk);
     }
 }

@@ -18,7 +18,6 @@ mod interrupt;
 mod remote;
 mod serve;
 mod stall;
-mod work;
 mod worker_pool;
 
 use std::{

@@ -46,14 +46,6 @@ impl Ahead {
 }
 
 impl Table {
-    /// What waits for the consumer.
-    pub(crate) fn take_output(&mut self) -> Option<Item> {
-        let item = if self.ahead.is_begun() { self.ahead.pop() } else { self.edges[self.output].pop() };
-        self.asked &= item.is_none();
-        self.note_sated();
-        item
-    }
-
     /// Tells those who wait for memory whether finished samples fill the budget while nobody waits for another. Once chunks are awaited
     /// that are worked on now, before a start or a stop, nothing may hold those up.
     pub(super) fn note_sated(&self) {

@@ -1,15 +1,18 @@
-//! The lives of the threads.
+//! The lives of the threads: each takes work, does it and hands it in.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
-use forebay_core::Error;
+use forebay_core::{Error, Waker};
 use forebay_graph::On;
 
 use crate::{
     host::home::Home,
     run::{
-        table::Work,
-        threads::{SharedRun, dedicated::DedicatedWorker, remote::Driver, worker_pool::WorkerPool},
+        Chain,
+        table::{Table, Task, Work},
+        threads::{
+            SharedRun, dedicated::DedicatedWorker, guard::Guards, remote::Driver, worker_pool::WorkerPool,
+        },
     },
 };
 
@@ -59,6 +62,32 @@ impl SharedRun {
         }
         drop(table);
         self.consumer.call();
+    }
+
+    /// Runs a chain that this thread took.
+    fn drive(
+        &self,
+        segment: usize,
+        mut chain: Box<Chain>,
+        waker: &Waker,
+        guard: Guards<'_>,
+    ) -> MutexGuard<'_, Table> {
+        let stop = self.guarded(guard, segment, || chain.run(waker, self.host()));
+        let given = chain.take_given(&stop);
+        let mut table = self.lock();
+        table.hand_in_chain(segment, chain, stop, given);
+        table
+    }
+
+    /// Maps a chunk that this thread took.
+    fn map(&self, task: Task, worker: usize, guard: Guards<'_>) -> MutexGuard<'_, Table> {
+        let Task { segment, number, order, first, parallel, mut chunk, mut out, begin, .. } = task;
+        let work = || self.guarded(guard, segment, || parallel.run(first, &mut chunk, &mut out));
+        let mapped = self.host().at_seat(worker, order, work);
+        drop(parallel);
+        let mut table = self.lock();
+        table.hand_in_task((segment, number), out, mapped, chunk, begin.elapsed());
+        table
     }
 
     /// The life of a thread that looks after a worker process.
