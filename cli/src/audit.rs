@@ -16,7 +16,7 @@ use crate::{
 /// What `forebay audit` is told.
 #[derive(Arguments)]
 pub(crate) struct Args {
-    /// The files that `run --audit` wrote: of all ranks, and of all runs that went on after one another
+    /// The files that `run --audit` wrote, of all ranks and of all resumed runs
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Print one JSON object

@@ -30,16 +30,16 @@ pub(crate) struct Args {
     /// Where the work runs: inline, threads, threads:N or processes:N [default: the graph's, else threads]
     #[arg(long, value_parser = |text: &str| text.parse::<Executor>().map_err(|error| error.message().to_owned()))]
     executor: Option<Executor>,
-    /// What all random choices come from [default: the graph's, else 0]
+    /// The seed of all random choices [default: the graph's, else 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Leave keys and uids out, which differ between formats
+    /// Leave out keys and uids, which differ between formats
     #[arg(long)]
     fields: bool,
-    /// Let samples of a path fail: what failed is told, and the exit code is 0
+    /// Exit with 0 even if samples failed; failures are still reported
     #[arg(long)]
     allow_failures: bool,
-    /// Say nothing of what was decoded and what was not
+    /// Do not report which fields were decoded
     #[arg(long, short)]
     quiet: bool,
 }

@@ -12,15 +12,15 @@ use crate::{
 /// What `forebay explain` is told.
 #[derive(Arguments)]
 pub(crate) struct Args {
-    /// A graph file (.toml or .json), a graph in one line, or a path, of which only the first bytes of each file are read
+    /// A graph file (.toml or .json), a graph in one line, or a path; of a path, only the first bytes of each file are read
     graph: String,
-    /// Where it is to run: inline, threads, threads:N or processes:N [default: the graph's, else threads]
+    /// Where the work will run: inline, threads, threads:N or processes:N [default: the graph's, else threads]
     #[arg(long)]
     executor: Option<String>,
-    /// Explain it as one of several ranks runs it: R/W, or `env`, as `run` takes it
+    /// Explain the run of one rank: R/W or `env`, as for `run`
     #[arg(long, value_name = "R/W", value_parser = run::rank)]
     rank: Option<(u32, u32)>,
-    /// Measure how well the graph shuffles: what stands before its last shuffle is run twice
+    /// Measure how well the graph shuffles; this runs the part before its last shuffle twice
     #[arg(long)]
     quality: bool,
     /// Print one JSON object

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// How many samples to show
     #[arg(short = 'n', long = "samples", value_name = "N", default_value_t = 5)]
     samples: usize,
-    /// Let samples of a path fail: what failed is told, and the exit code is 0
+    /// Exit with 0 even if samples failed; failures are still reported
     #[arg(long)]
     allow_failures: bool,
     /// Print one JSON object

@@ -22,7 +22,7 @@ use std::{ffi::OsString, path::PathBuf, time::Instant};
 use clap::{Parser, Subcommand};
 use forebay_loader::{Graph, Lint, Registrar, WorkerProgram};
 
-/// Turns shards into training batches, through plugins found at run time.
+/// Reads data of any format and makes training batches of it.
 #[derive(Parser)]
 #[command(name = "forebay", version, propagate_version = true)]
 struct Cli {
@@ -34,20 +34,20 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a graph, or whatever is at a path, and tell what came out
+    /// Run a graph or a path, and report what came out
     Run(Box<run::Args>),
     /// Show the first samples of a file, folder, pattern, URL or graph
     Head(head::Args),
     /// Print every sample of a path or graph as a line of JSON
     Dump(dump::Args),
-    /// Show what a graph would do, without opening its data
+    /// Show how a graph will run, without reading its data
     Explain(explain::Args),
-    /// Show, check and lock plugins, and what may be wrong with them here
+    /// List, check, test and lock plugins
     #[command(subcommand)]
     Plugins(plugins::Command),
-    /// Say whether every sample came exactly once, over all runs and ranks
+    /// Prove that every sample came exactly once, over all runs and ranks
     Audit(audit::Args),
-    /// Show what is in snapshots
+    /// Show or compare snapshots
     #[command(subcommand)]
     Snapshot(snapshot::Command),
 }

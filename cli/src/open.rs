@@ -22,14 +22,14 @@ const LOOKED_AT: usize = 10_000;
 /// The plugins that the command line names, and the trust that it says.
 #[derive(Args)]
 pub(crate) struct Plugins {
-    /// A plugin, or a folder of them, to look in before everywhere else; can be given several times
+    /// A plugin or a folder of plugins, searched first; can be given several times
     #[arg(long = "plugin", value_name = "PATH", global = true)]
     pub(crate) first: Vec<PathBuf>,
-    /// Which plugins may be loaded: open, allow:NAME,PATH,… or locked:FILE [default: FOREBAY_PLUGIN_TRUST, else open]
+    /// Which plugins may load: open, allow:NAME,PATH,… or locked:FILE [default: FOREBAY_PLUGIN_TRUST, else open]
     #[arg(long, value_name = "TRUST", global = true,
           value_parser = |text: &str| text.parse::<Trust>().map_err(|error| error.message().to_owned()))]
     pub(crate) trust: Option<Trust>,
-    /// How far plugins are kept away: in-process, on-crash, process or sandboxed, for all or after NAME=, as in on-crash,image=sandboxed
+    /// Where plugins run: in-process, on-crash, process or sandboxed; NAME=LEVEL sets one plugin, as in on-crash,image=sandboxed
     /// [default: FOREBAY_PLUGIN_ISOLATION, else in-process]
     #[arg(long, value_name = "LEVELS", global = true,
           value_parser = |text: &str| text.parse::<Isolation>().map_err(|error| error.message().to_owned()))]

@@ -22,16 +22,16 @@ use crate::{open, outcome::Result};
 /// What `forebay plugins` is told.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// All plugins, the files that were refused and why, and the places looked at
+    /// List all plugins, the files that were refused and why, and the folders searched
     List {
-        /// Show libraries that are no plugins one by one
+        /// Also list each library that is not a plugin
         #[arg(long)]
         all: bool,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// What one plugin offers, with every option; or one pipe, decoder or store
+    /// Show what a plugin, pipe, decoder or store offers, with every option
     Show {
         /// The plugin's name, as in `forebay plugins list`, or the name of a pipe, decoder or store
         name: String,
@@ -39,11 +39,11 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Make a crate that is a working plugin, to begin from
+    /// Make a crate with a working plugin to start from
     New(new::Args),
-    /// Check whether a library keeps what plugins promise
+    /// Test that a library keeps the promises of a plugin
     Test(test::Args),
-    /// Which pipe opens a file, or which decoder takes it, why, and why the others do not
+    /// Show which pipe or decoder reads a file, why, and why the others do not
     Why {
         /// The file
         file: String,
@@ -51,13 +51,13 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Write a lock of the plugins that are found, whatever is trusted: their versions and hashes, for --trust locked:FILE
+    /// Write the versions and hashes of all found plugins, trusted or not, for --trust locked:FILE
     Lock(lock::LockArgs),
-    /// Compare the plugins that are found with a lock
+    /// Compare the found plugins with a lock
     Verify(lock::VerifyArgs),
-    /// Check plugin files one by one: the manifest, without running any of the code; trust; then loaded, the layout
+    /// Check plugin files: the manifest and trust without running any code, then the loaded library
     Check(check::Args),
-    /// Say what may be wrong with plugins and workers on this machine, and what to do about it
+    /// Report problems with plugins and workers on this machine, and how to solve them
     Doctor(doctor::Args),
 }
 

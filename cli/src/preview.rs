@@ -138,13 +138,7 @@ fn numbers(tensor: &Tensor) -> String {
 }
 
 fn element(dtype: DType, bytes: &[u8]) -> Option<String> {
-    let bits = match bytes.len() {
-        1 => u64::from(*bytes.first()?),
-        2 => u64::from(u16::from_ne_bytes(bytes.try_into().ok()?)),
-        4 => u64::from(u32::from_ne_bytes(bytes.try_into().ok()?)),
-        _ => u64::from_ne_bytes(bytes.try_into().ok()?),
-    };
-    Some(match Value::scalar(dtype, bits).view() {
+    Some(match Value::element(dtype, bytes)?.view() {
         View::Bool(truth) => u8::from(truth).to_string(),
         View::Int(number) => number.to_string(),
         View::UInt(number) => number.to_string(),

@@ -40,73 +40,73 @@ const GRACE: Duration = Duration::from_millis(500);
 /// What `forebay run` is told.
 #[derive(Arguments)]
 pub(crate) struct Args {
-    /// A graph file (.toml or .json), a graph in one line such as 'range 10 | batch 4', or a file, folder, pattern or URL; `-` is the standard input
+    /// A graph file (.toml or .json), a graph in one line such as 'range 10 | batch 4', or a file, folder, pattern or URL; `-` reads standard input
     pub(crate) graph: String,
     /// Where the work runs: inline, threads, threads:N or processes:N [default: the graph's, else threads]
     #[arg(long, value_parser = |text: &str| text.parse::<Executor>().map_err(message))]
     executor: Option<Executor>,
-    /// What all random choices come from [default: the graph's, else 0]
+    /// The seed of all random choices [default: the graph's, else 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Leave out what shuffles, and draw samples in their order: for validation
+    /// Leave out pipes that shuffle, and let samplers draw in order: for validation
     #[arg(long)]
     no_shuffle: bool,
-    /// How many times to go through the data, those before a resume included [default: the graph's, else 1]
+    /// How many epochs to run; epochs before a resume count [default: the graph's, else 1]
     #[arg(long, value_name = "N")]
     epochs: Option<u64>,
-    /// Stop after this many batches, or samples where the graph makes no batches, over all epochs
+    /// Stop after N batches in all; N samples, if the graph makes no batches
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// The most memory of samples that wait, such as 64MiB or 64M; each thread works on one beside that [default: the graph's, else 64MiB]
+    /// The most memory that waiting samples may take, such as 64MiB; each thread works on one more sample [default: the graph's, else 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| parse_bytes(text).map_err(message))]
     budget: Option<u64>,
-    /// The most samples that wait between two parts of the graph, beside the budget [default: the graph's, else as many as fit]
+    /// The most samples that may wait between two parts of the graph, within the budget [default: the graph's, else as many as fit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     ahead: Option<u64>,
-    /// Give the samples of rank R among W that share the data: R/W, from 0/W on; `env` for what RANK and WORLD_SIZE say
+    /// Deliver the share of rank R of W ranks, from 0/W on; `env` takes both from RANK and WORLD_SIZE
     #[arg(long, value_name = "R/W", value_parser = rank)]
     rank: Option<(u32, u32)>,
-    /// The most memory of its own that a worker process in a sandbox may have [default: 4GiB]
+    /// The most memory that a sandboxed worker process may use [default: 4GiB]
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| parse_bytes(text).map_err(message))]
     sandbox_memory: Option<u64>,
-    /// Write where the run is to this file, now and then and at its end, whatever ends it
+    /// Save the position of the run to FILE regularly and at the end, however the run ends
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
-    /// Write it after every N batches, or samples where the graph makes no batches
+    /// Save it after every N batches; N samples, if the graph makes no batches
     #[arg(long, value_name = "N", default_value_t = 1000, requires = "snapshot",
           value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
-    /// Go on where this snapshot was taken, with its seed and in its epoch
+    /// Continue from this snapshot, with its seed and epoch
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// A node, plugin or file that may differ from what it was at the snapshot, a source with all its files; can be given several times
+    /// A node, plugin or file that may differ from the snapshot; a source stands for all its files; can be given several times
     #[arg(long, value_name = "NAME", requires = "resume")]
     allow: Vec<String>,
-    /// End a worker process that takes longer than so many seconds over one sample of its maps: it counts as one that crashed it
+    /// End a worker process that takes longer than this over one sample; that sample counts as a crash
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
-    /// Let samples fail where on_error is fail_at_end, as it is for a path: what failed is told, and the exit code is 0
+    /// Exit with 0 even if samples failed under on_error=fail_at_end, which paths use; failures are still reported
     #[arg(long)]
     allow_failures: bool,
-    /// Write the samples that were left out by on_error=quarantine or fail_at_end to this file, one JSON object a line
+    /// Write samples that on_error=quarantine or fail_at_end left out to FILE, one JSON object a line
     #[arg(long, value_name = "FILE")]
     quarantine: Option<PathBuf>,
-    /// Add to this file what `forebay audit` needs, and say at the end whether every sample came exactly once
+    /// Append a log for `forebay audit` to FILE, and report at the end whether every sample came exactly once
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
-    /// Add to this file in which order maps with unordered=true give their samples
+    /// Append the order in which maps with unordered=true gave their samples to FILE
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Have maps with unordered=true give their samples in the order that this file has of them
+    /// Make maps with unordered=true repeat the order that --record wrote to FILE
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
-    /// Print one number for all that this run delivered, in order
+    /// Print a hash of all samples that this run delivered, in order
     #[arg(long)]
     digest: bool,
-    /// End with one JSON object, alone on standard output
+    /// Print the summary as one JSON object, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,
-    /// Say nothing but the digest or JSON that was asked for
+    /// Print only the digest or JSON that was asked for
     #[arg(long, short)]
     quiet: bool,
 }

@@ -10,9 +10,9 @@ use crate::outcome::Result;
 /// What `forebay snapshot` is told.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Show where a snapshot goes on, node by node
+    /// Show the position in a snapshot, node by node
     Show(show::Args),
-    /// Show how two snapshots differ; exit code 1 when they do
+    /// Show how two snapshots differ; the exit code is 1 if they do
     Diff(diff::Args),
 }
 

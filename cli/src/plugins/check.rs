@@ -26,7 +26,7 @@ const LINES: usize = 10;
 
 /// What `forebay plugins check` is told.
 #[derive(Arguments)]
-#[command(after_help = "Exit codes: 0 every file can be loaded, 1 one cannot, 2 wrong arguments.")]
+#[command(after_help = "Exit codes: 0 if every file can be loaded, 1 if not, 2 for wrong arguments.")]
 pub(crate) struct Args {
     /// The libraries
     #[arg(required = true)]

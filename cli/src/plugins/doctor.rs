@@ -53,7 +53,7 @@ const ADDRESSES: u64 = 100 << 30;
 /// What `forebay plugins doctor` is told.
 #[derive(Arguments)]
 #[command(
-    after_help = "Exit codes: 0 no problem, though there may be warnings; 1 a problem; 2 wrong arguments."
+    after_help = "Exit codes: 0 if there is no problem (there may be warnings), 1 if there is one, 2 for wrong arguments."
 )]
 pub(crate) struct Args {
     /// Print one JSON object

@@ -22,9 +22,9 @@ const DIGITS: usize = 16;
 
 /// What `forebay plugins lock` is told.
 #[derive(Args)]
-#[command(after_help = "Exit codes: 0 the lock was written, 1 it could not be, 2 wrong arguments.")]
+#[command(after_help = "Exit codes: 0 if the lock was written, 1 if not, 2 for wrong arguments.")]
 pub(crate) struct LockArgs {
-    /// The lock to write, whole or not at all
+    /// The lock to write
     #[arg(default_value = "plugins.lock")]
     file: PathBuf,
     /// Lock only these plugins, by name
@@ -38,7 +38,7 @@ pub(crate) struct LockArgs {
 /// What `forebay plugins verify` is told.
 #[derive(Args)]
 #[command(
-    after_help = "Exit codes: 0 every plugin is as it was locked, 1 one differs, is missing or is not locked, 2 wrong arguments."
+    after_help = "Exit codes: 0 if every plugin is as locked; 1 if one differs, is missing or is not locked; 2 for wrong arguments."
 )]
 pub(crate) struct VerifyArgs {
     /// The lock

@@ -16,15 +16,15 @@ use crate::{
 /// What `forebay plugins new` is told.
 #[derive(Arguments)]
 pub(crate) struct Args {
-    /// The crate's name: small letters, digits, `-` and `_`
+    /// The crate's name: lower-case letters, digits, `-` and `_`
     name: String,
-    /// What it has
+    /// What the plugin provides
     #[arg(long, value_enum)]
     kind: Kind,
-    /// The folder to make; the crate's name, here, unless given
+    /// The folder to make [default: the crate's name, in this folder]
     #[arg(long, value_name = "FOLDER")]
     path: Option<PathBuf>,
-    /// Forebay's sources; those that this command was built from, where they are, else what crates.io has
+    /// Forebay's sources [default: the sources of this command, if they are still there, else crates.io]
     #[arg(long, value_name = "FOLDER")]
     sources: Option<PathBuf>,
 }
@@ -32,15 +32,15 @@ pub(crate) struct Args {
 /// What a new plugin has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// Bytes of a field to a value
+    /// A decoder: makes a value of a field's bytes
     Decoder,
-    /// A pipe without input
+    /// A source: a pipe without inputs
     Source,
     /// A pipe that changes samples
     Pipe,
-    /// Two pipes for files with many samples: one cuts them into pieces, one reads those on all threads
+    /// Two pipes for files with many samples: one cuts files into pieces, the other reads the pieces on all threads
     Container,
-    /// Where bytes are: URLs of a scheme
+    /// A store: reads the URLs of a scheme
     Store,
 }
 

@@ -19,19 +19,19 @@ pub(crate) struct Args {
     /// The library; not needed with --checks
     #[arg(required_unless_present = "checks")]
     library: Option<PathBuf>,
-    /// A file of a decoder's own or of a pipe that opens files, a folder of such files, or the URL of a file for a store; can be given several times
+    /// A file or folder of files in the plugin's format, or, for a store, the URL of a file; can be given several times
     #[arg(long, value_name = "PATH")]
     data: Vec<String>,
-    /// A graph in one line with a pipe of the plugin; can be given several times
+    /// A graph in one line that uses a pipe of the plugin; can be given several times
     #[arg(long, value_name = "GRAPH")]
     graph: Vec<String>,
-    /// A pipe, decoder or store that is not tested, by its name: one that needs a server, say; can be given several times
+    /// A pipe, decoder or store to leave out, such as one that needs a server; can be given several times
     #[arg(long, value_name = "NAME")]
     skip: Vec<String>,
-    /// How many seconds of the processor a check may take
+    /// How many seconds of CPU time a check may take
     #[arg(long, default_value_t = SECONDS, value_name = "N")]
     seconds: u64,
-    /// Show what is checked, and test nothing
+    /// List the checks without running them
     #[arg(long)]
     checks: bool,
     /// Print one JSON object

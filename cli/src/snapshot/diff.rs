@@ -15,7 +15,7 @@ use crate::{
 pub(crate) struct Args {
     /// A snapshot
     one: PathBuf,
-    /// Another one
+    /// Another snapshot
     other: PathBuf,
     /// Print one JSON object
     #[arg(long)]

@@ -17,7 +17,7 @@ use crate::{
 /// What `forebay snapshot show` is told.
 #[derive(Arguments)]
 pub(crate) struct Args {
-    /// A file that `forebay run --snapshot` wrote, or the library
+    /// A file that `forebay run --snapshot` or a program wrote
     file: PathBuf,
     /// Print the snapshot as one JSON object
     #[arg(long)]
