@@ -19,7 +19,7 @@ options! {
     pub struct ReadColumnsOptions {
         /// The most rows in a batch. A batch ends where its piece does.
         size: u64 = 65536, in 1..=1_000_000_000;
-        /// All columns are Arrow values, those of numbers too, so that their types stay as they are in the file.
+        /// Keep every column as an Arrow value, also numbers, so that types stay as they are in the file.
         arrow: bool = false;
     }
 }

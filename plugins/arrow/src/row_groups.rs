@@ -20,7 +20,7 @@ const STATE: u32 = 1;
 options! {
     /// Options of `row_groups`.
     pub struct RowGroupsOptions {
-        /// The columns to read, all when empty; `a.b` is `b` within `a`.
+        /// The columns to read; empty for all. `a.b` is `b` within `a`.
         columns: Vec<String> = [];
         /// The rows to read: comparisons joined by `and`, such as `label == 3 and split != 'test'`.
         filter: Option<String> = null;

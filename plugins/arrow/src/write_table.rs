@@ -31,11 +31,11 @@ options! {
         pattern: String = required;
         /// The most samples in a file.
         shard_size: Option<u64> = null;
-        /// A file is full with about so many bytes; 1 GiB unless one of both is given.
+        /// About how many bytes a file holds; 1 GiB if neither limit is given.
         shard_bytes: Option<u64> = null;
-        /// Replace files that are there already.
+        /// Replace existing files.
         overwrite: bool = false;
-        /// How pages are packed.
+        /// The compression of pages.
         compression: String = "zstd", one_of ["zstd", "snappy", "none"];
     }
 }
@@ -47,9 +47,9 @@ options! {
         pattern: String = required;
         /// The most samples in a file.
         shard_size: Option<u64> = null;
-        /// A file is full with about so many bytes; 1 GiB unless one of both is given.
+        /// About how many bytes a file holds; 1 GiB if neither limit is given.
         shard_bytes: Option<u64> = null;
-        /// Replace files that are there already.
+        /// Replace existing files.
         overwrite: bool = false;
     }
 }

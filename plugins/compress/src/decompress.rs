@@ -13,14 +13,14 @@ use crate::decoders::DECODERS;
 options! {
     /// Options of `decompress`.
     pub struct DecompressOptions {
-        /// The fields to unpack; null for all whose names end as packed files' do, such as `json.gz`, or else `bytes`. For `bytes`, where
-        /// a sample has none, the file that its `path` names is taken.
+        /// The fields to unpack; null for all fields whose names end like those of packed files, such as `json.gz`,
+        /// or else `bytes`. If a sample has no `bytes`, the file at its `path` is unpacked.
         fields: Option<Vec<String>> = null;
-        /// What packed them: `auto` looks at the first bytes, and leaves values that are not packed as they are.
+        /// The compression. `auto` looks at the first bytes, and leaves values that are not packed as they are.
         codec: String = "auto", one_of ["auto", "gzip", "zlib", "zstd", "xz", "bzip2", "lz4", "compress"];
-        /// Take the endings of packing off the names of fields that are unpacked: `json.gz` becomes `json`.
+        /// Take the extension of packing off the names of unpacked fields: `json.gz` becomes `json`.
         rename: bool = true;
-        /// Only so many bytes of what is inside, at most: to look at it, since no more of a file is unpacked than they take.
+        /// Unpack at most so many bytes, to look at them: no more of the file is read than they take.
         first: Option<u64> = null;
     }
 }

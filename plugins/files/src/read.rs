@@ -27,7 +27,8 @@ options! {
     pub struct ReadOptions {
         /// The field with the path or URL of a file.
         field: String = "path";
-        /// How to open: `mmap` shows the file without a copy, `read` takes it into memory, as both do what a URL names.
+        /// How to open a file: `mmap` maps it without a copy, `read` reads it into memory. Both read URLs into
+        /// memory.
         open: String = "mmap", one_of ["mmap", "read"];
     }
 }

@@ -21,8 +21,9 @@ options! {
     pub struct FilesOptions {
         /// Paths, folders or patterns, one or a list: `*`, `?`, `[..]`, `**`, `{000..099}`, `{a,b}`.
         paths: Texts = required;
-        /// How to open: `mmap` shows the file without a copy, `read` takes it into memory, `none` gives the path alone. Of a URL and a
-        /// pipe `mmap` gives the path alone too, since who reads it fetches only what it needs.
+        /// How to open a file. `mmap` maps it without a copy, `read` reads it into memory, `none` gives only the
+        /// path. For URLs and named pipes `mmap` gives only the path too, so that the next pipe fetches what it
+        /// needs.
         open: String = "mmap", one_of ["mmap", "read", "none"];
     }
 }

@@ -32,13 +32,15 @@ const CUT: u64 = 4 << 20;
 options! {
     /// Options of `hdf5_pieces`.
     pub struct Hdf5PiecesOptions {
-        /// The datasets that are read, by path from `root`; all of them if none is named.
+        /// The datasets to read, by path from `root`; empty for all.
         datasets: OneOrMany<String> = [];
         /// The group where paths start.
         root: String = "/";
-        /// What a sample is: `row` takes row after row of datasets that have equally many, `group` the datasets of each group in `root`; `auto` what the file's structure says.
+        /// What a sample is. `row`: a row of all datasets, which must have equally many. `group`: the datasets of
+        /// one group in `root`. `auto`: as the file's structure suggests.
         by: String = "auto", one_of ["auto", "row", "group"];
-        /// About how many bytes the rows of a piece take; whole chunks, but at least one, unless its rows take more than 16 MiB.
+        /// About how many bytes the rows of a piece take. A piece has whole chunks, at least one, unless a chunk's
+        /// rows take more than 16 MiB.
         piece_bytes: u64 = 4194304, in 1..=1073741824;
     }
 }

@@ -10,7 +10,7 @@ options! {
     pub struct CenterCropOptions {
         /// Height and width, or one number for both.
         size: OneOrMany<usize> = required, in 1..=65535;
-        /// The field with the picture, decoded or not; null for the first that holds one.
+        /// The field with the picture, decoded or not; null for the first field that holds one.
         field: Option<String> = null;
     }
 }

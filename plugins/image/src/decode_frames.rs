@@ -9,9 +9,9 @@ use crate::{field, frames::Frames};
 options! {
     /// Options of `decode_frames`.
     pub struct DecodeFramesOptions {
-        /// The field with the animation's bytes; null for the first that begins as a picture does.
+        /// The field with the animation's bytes; null for the first field that begins like a picture.
         field: Option<String> = null;
-        /// A new field for how many milliseconds each frame is shown, a float64 tensor [frames]; null for none.
+        /// A new field for the milliseconds of each frame, a float64 tensor [frames]; null for none.
         delays: Option<String> = null;
         /// The most frames to read, the first ones; null for all.
         most: Option<u64> = null, in 1..=4294967295;

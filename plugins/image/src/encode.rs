@@ -19,7 +19,7 @@ options! {
 options! {
     /// Options of `encode_png`.
     pub struct EncodePngOptions {
-        /// How long to look for a smaller file.
+        /// How much time to spend on a smaller file.
         effort: String = "default", one_of ["fast", "default", "best"];
         /// The field with the picture; null for the first that holds one.
         field: Option<String> = null;

@@ -39,7 +39,7 @@ pub(crate) fn flip_row(row: &[u8], channels: usize, out: &mut [u8]) {
 options! {
     /// Options of `flip`.
     pub struct FlipOptions {
-        /// How likely a picture is mirrored.
+        /// The probability of mirroring a picture.
         p: f64 = 0.5, in 0..=1;
         /// The field with the picture; null for the first that holds one.
         field: Option<String> = null;

@@ -88,9 +88,9 @@ pub(crate) fn plain(src: &[u8], levels: &[Levels], done: usize, out: &mut [f32])
 options! {
     /// Options of `normalize`.
     pub struct NormalizeOptions {
-        /// Mean of each channel, of 1; ImageNet's.
+        /// The mean of each channel, from 0 to 1; by default ImageNet's.
         mean: Vec<f64> = [0.485, 0.456, 0.406];
-        /// Standard deviation of each channel, of 1; ImageNet's.
+        /// The standard deviation of each channel, from 0 to 1; by default ImageNet's.
         std: Vec<f64> = [0.229, 0.224, 0.225];
         /// The field with the picture; null for the first that holds one.
         field: Option<String> = null;

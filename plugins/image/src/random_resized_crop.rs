@@ -11,9 +11,9 @@ use crate::resize::{Filter, resized, size_of};
 /// Which rectangles may be drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CropRange {
-    /// Least and greatest share of the picture's area.
+    /// The least and greatest share of the picture's area.
     pub scale: [f64; 2],
-    /// Least and greatest width over height.
+    /// The least and greatest ratio of width to height.
     pub ratio: [f64; 2],
 }
 
@@ -101,13 +101,13 @@ options! {
     pub struct RandomResizedCropOptions {
         /// Height and width, or one number for both.
         size: OneOrMany<usize> = required, in 1..=65535;
-        /// Least and greatest share of the picture's area.
+        /// The least and greatest share of the picture's area.
         scale: Vec<f64> = [0.08, 1.0];
-        /// Least and greatest width over height.
+        /// The least and greatest ratio of width to height.
         ratio: Vec<f64> = [0.75, 1.3333333333333333];
-        /// How the new pixels are made.
+        /// How to compute the new pixels.
         filter: String = "bilinear", one_of ["nearest", "bilinear", "catmullrom", "lanczos3"];
-        /// The field with the picture, decoded or not; null for the first that holds one.
+        /// The field with the picture, decoded or not; null for the first field that holds one.
         field: Option<String> = null;
     }
 }

@@ -151,11 +151,11 @@ options! {
     pub struct ResizeOptions {
         /// Height and width, or one number for both.
         size: OneOrMany<usize> = required, in 1..=65535;
-        /// How the new pixels are made.
+        /// How to compute the new pixels.
         filter: String = "bilinear", one_of ["nearest", "bilinear", "catmullrom", "lanczos3"];
-        /// Keep the shape, and make the shorter side `size`, which is one number then.
+        /// Keep the aspect ratio, and make the shorter side `size`, which must be one number.
         shorter: bool = false;
-        /// The field with the picture, decoded or not; null for the first that holds one.
+        /// The field with the picture, decoded or not; null for the first field that holds one.
         field: Option<String> = null;
     }
 }

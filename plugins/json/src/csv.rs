@@ -17,9 +17,10 @@ use crate::{
 options! {
     /// Options of `csv`.
     pub struct CsvOptions {
-        /// The columns that become fields; none: all.
+        /// The columns that become fields; empty for all.
         fields: OneOrMany<String> = [];
-        /// What cells become: `text`, `auto`, `int`, `float` or `bool`; or an object with that for some columns, text for others.
+        /// The type of cells: `text`, `auto`, `int`, `float` or `bool`; or an object with a type for some columns,
+        /// and text for the others.
         types: Any = "text";
         /// Cells with one of these texts are null.
         nulls: Vec<String> = [];

@@ -22,16 +22,16 @@ const WINDOW: u64 = 4096;
 options! {
     /// Options of `csv_blocks`.
     pub struct CsvBlocksOptions {
-        /// What stands between fields, one ASCII character. None: a tab in files called `.tsv` or `.tab`; else a comma, or, where
-        /// the first record has none, the semicolon, tab or bar that it has.
+        /// The character between fields, in ASCII. Empty: a tab in files called `.tsv` or `.tab`, else a comma; if
+        /// the first record has no comma, the semicolon, tab or bar that it has.
         separator: Option<String> = null;
-        /// What stands around fields, one ASCII character; empty: nothing does.
+        /// The character around fields, in ASCII; empty for none.
         quote: String = "\"";
-        /// What lines begin with that are skipped, one ASCII character; empty: none are.
+        /// Skip lines that begin with this ASCII character; empty to skip none.
         comment: String = "";
-        /// Whether the first record has the names of the columns.
+        /// The first record has the names of the columns.
         header: bool = true;
-        /// The names of the columns, instead of those of the header. None and no header: `column_1` and so on.
+        /// The names of the columns, instead of those in the header. Without both they are `column_1` and so on.
         names: Vec<String> = [];
         /// About how many bytes a block has.
         block: u64 = 262144, in 1..=1073741824;

@@ -18,15 +18,16 @@ const STATE: u32 = 1;
 options! {
     /// Options of `json_array`.
     pub struct JsonArrayOptions {
-        /// The fields of a sample: keys, or pointers such as `/box/0`; what an item lacks is null. None: every key that an item has.
+        /// The fields of a sample: keys, or pointers such as `/box/0`; a missing one is null. Empty for every key
+        /// of an item.
         fields: OneOrMany<String> = [];
-        /// The pointer to the array, such as `/data/rows`; empty when the document is one.
+        /// The pointer to the array, such as `/data/rows`; empty if the document is the array.
         at: String = "";
         /// Of equal keys in an object, the value that counts; or that they are an error.
         duplicates: String = "last", one_of ["last", "first", "refuse"];
         /// Bytes that are not UTF-8 and halves of surrogate pairs: an error, or replaced by U+FFFD.
         invalid_utf8: String = "refuse", one_of ["refuse", "replace"];
-        /// Integers beyond 64 bits: the nearest float64, or their digits as text.
+        /// What integers beyond 64 bits become: the nearest float64, or their digits as text.
         big_integers: String = "float", one_of ["float", "text"];
     }
 }

@@ -15,13 +15,14 @@ use crate::{
 options! {
     /// Options of `json_lines`.
     pub struct JsonLinesOptions {
-        /// The fields of a sample: keys, or pointers such as `/box/0`; what a row lacks is null. None: every key that a row has.
+        /// The fields of a sample: keys, or pointers such as `/box/0`; a missing one is null. Empty for every key
+        /// of a row.
         fields: OneOrMany<String> = [];
         /// Of equal keys in an object, the value that counts; or that they are an error.
         duplicates: String = "last", one_of ["last", "first", "refuse"];
         /// Bytes that are not UTF-8 and halves of surrogate pairs: an error, or replaced by U+FFFD.
         invalid_utf8: String = "refuse", one_of ["refuse", "replace"];
-        /// Integers beyond 64 bits: the nearest float64, or their digits as text.
+        /// What integers beyond 64 bits become: the nearest float64, or their digits as text.
         big_integers: String = "float", one_of ["float", "text"];
     }
 }

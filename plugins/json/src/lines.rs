@@ -23,11 +23,13 @@ const FAR: u64 = 4 << 20;
 options! {
     /// Options of `lines`.
     pub struct LinesOptions {
-        /// About how many bytes a block has; of a file that is not on this machine at least 4 MiB.
+        /// About how many bytes a block has; at least 4 MiB for files on other machines.
         block: u64 = 131072, in 1..=1073741824;
-        /// How many lines a block has, instead: 1 to shuffle lines themselves. The file is read once for it, before its first block.
+        /// How many lines a block has, instead of bytes; 1 to shuffle single lines. The file is read once before
+        /// its first block.
         rows: Option<u64> = null, in 1..=4294967295;
-        /// With `rows`, where to keep where the blocks of local files end: `beside` each, or a folder; null for nowhere.
+        /// With `rows`: where to keep an index of the blocks of local files: `beside` each file, or a folder; null
+        /// for nowhere.
         index: Option<String> = null;
     }
 }

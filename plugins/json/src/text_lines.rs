@@ -17,7 +17,7 @@ options! {
     pub struct TextLinesOptions {
         /// The field that holds the line.
         field: String = "text";
-        /// Leave out lines with nothing but white space.
+        /// Leave out lines of white space only.
         skip_blank: bool = false;
         /// Bytes that are not UTF-8: an error, or replaced by U+FFFD.
         invalid_utf8: String = "refuse", one_of ["refuse", "replace"];

@@ -9,9 +9,9 @@ options! {
         pattern: String = required;
         /// The most samples in a file.
         shard_size: Option<u64> = null;
-        /// A file is full with so many bytes; 1 GiB unless one of both is given.
+        /// About how many bytes a file holds; 1 GiB if neither limit is given.
         shard_bytes: Option<u64> = null;
-        /// Replace files that are there already.
+        /// Replace existing files.
         overwrite: bool = false;
     }
 }

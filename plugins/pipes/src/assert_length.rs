@@ -7,7 +7,7 @@ use forebay_core::{
 options! {
     /// Options of `assert_length`.
     pub struct AssertLengthOptions {
-        /// How many samples there must be.
+        /// How many samples must come.
         count: u64 = required;
     }
 }

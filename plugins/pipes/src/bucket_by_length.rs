@@ -22,13 +22,15 @@ const SHOWN: usize = 8;
 padding_options! {
     /// Options of `bucket_by_length`.
     pub struct BucketByLengthOptions {
-        /// An expression for the length of a sample: a number, or something that has a length.
+        /// An expression for the length of a sample: a number, or a value that has a length.
         length: String = required;
-        /// Where the next bucket begins: each length, in rising order, is the least of its bucket.
+        /// The least length of each further bucket, in rising order.
         boundaries: Vec<usize> = required, in 1..=1_000_000_000;
-        /// Samples in a batch: one number for every bucket, or a list with one for each, which has one more than there are boundaries.
+        /// Samples in a batch: one number for all buckets, or a list with a number for each. There is one more
+        /// bucket than boundaries.
         sizes: OneOrMany<usize> = required, in 1..=1_000_000_000;
-        /// Pad to the greatest length of the bucket, which is one below its boundary. Samples for which there is no boundary are errors.
+        /// Pad to the greatest length of the bucket: one below its boundary. A sample beyond the last boundary is
+        /// an error.
         pad_to_boundary: bool = false;
     }
     then {

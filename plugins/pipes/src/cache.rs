@@ -21,12 +21,13 @@ const IN_FOLDER: u64 = 16 << 30;
 options! {
     /// Options of `cache`.
     pub struct CacheOptions {
-        /// A folder to keep samples in, for later runs too; none: in memory.
+        /// A folder that keeps samples for later runs too; empty to keep them in memory.
         folder: String = "";
-        /// The most bytes that are kept, in a folder by all caches; 1 GiB in memory, 16 GiB in a folder. Of more the last are kept, and those before are read anew.
+        /// The most bytes to keep, in a folder of all caches together; by default 1 GiB in memory and 16 GiB in a
+        /// folder. Beyond that the last samples are kept, and the first are read anew.
         limit: Option<u64> = null;
-        /// What the kept samples are known by in the folder. The loader puts before it what tells the graph before this and the files it reads from others: a
-        /// change behind a URL it cannot see.
+        /// A name for the kept samples in the folder. The loader adds the identity of the graph before the cache
+        /// and of the files that it reads. It cannot see a change behind a URL.
         identity: String = "";
     }
 }

@@ -11,7 +11,7 @@ use crate::plumbing::blocks::Blocks;
 options! {
     /// Options of `collect`.
     pub struct CollectOptions {
-        /// The most bytes that are held behind a sampler.
+        /// The most bytes to hold behind a sampler.
         limit: u64 = 1073741824;
     }
 }

@@ -27,9 +27,9 @@ options! {
     pub struct DecodeOptions {
         /// The fields to decode; null for all that hold bytes for which there is a decoder.
         fields: Option<OneOrMany<String>> = null;
-        /// `field=decoder`, one for each field whose decoder is not to be chosen.
+        /// `field=decoder`, for each field whose decoder you choose yourself.
         decoders: Vec<String> = [];
-        /// Whether bytes that no decoder takes are an error; null for those in `fields` alone.
+        /// Fail on bytes that no decoder takes; null fails for those in `fields` only.
         strict: Option<bool> = null;
     }
 }

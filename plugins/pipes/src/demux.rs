@@ -10,15 +10,15 @@ use crate::plumbing::class;
 options! {
     /// Options of `demux`.
     pub struct DemuxOptions {
-        /// The field that says which output a sample goes to; null deals them out in turn.
+        /// The field that chooses a sample's output; null to deal samples out in turn.
         field: Option<String> = null;
         /// How many outputs there are.
         count: usize = 2, in 1..=1024;
-        /// What the field holds for each output, in order; null for the numbers from 0.
+        /// The value of the field for each output, in order; null for the numbers from 0.
         values: Option<Vec<String>> = null;
-        /// What becomes of a sample whose field holds something else.
+        /// What to do with a sample whose field has another value.
         other: String = "fail", one_of ["fail", "drop"];
-        /// Samples for an output before it is the next one's turn, where there is no `field`.
+        /// Without `field`: how many samples an output gets before it is the next one's turn.
         block: u64 = 1, in 1..=1_000_000_000;
     }
 }

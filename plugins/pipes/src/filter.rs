@@ -24,7 +24,7 @@ options! {
         raise_threshold_ratio: Option<f64> = null, in 0..=1;
         /// As `raise_threshold_ratio`, but more are a warning in the log.
         warn_threshold_ratio: Option<f64> = null, in 0..=1;
-        /// From how many samples on shares are judged; at the end they always are.
+        /// How many samples must have come before a share is judged; at the end it always is.
         min_samples: u64 = 1000, in 1..=1_000_000_000_000;
     }
 }

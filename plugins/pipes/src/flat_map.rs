@@ -18,13 +18,14 @@ use crate::{
 options! {
     /// Options of `flat_map`.
     pub struct FlatMapOptions {
-        /// An expression that gives a list, or a tensor, whose first axis is gone along: `boxes`, `text.split(' ')`.
+        /// An expression for a list or a tensor, which is taken apart along its first axis: `boxes`, `text.split('
+        /// ')`.
         items: String = required;
-        /// The field that an item is set as.
+        /// The field that gets an item.
         field: String = "item";
-        /// Whether the other fields are kept; otherwise the item is the only one.
+        /// Keep the other fields; otherwise the item is the only field.
         keep: bool = true;
-        /// The most items that one sample may give; one that gives more fails as a whole. Null for no bound.
+        /// The most items of one sample; a sample with more fails as a whole. Null for no bound.
         most: Option<u64> = null, in 1..=18446744073709551615;
     }
 }

@@ -18,9 +18,11 @@ const MOST_KNOWN: usize = 64;
 options! {
     /// Options of `group`.
     pub struct GroupOptions {
-        /// Extensions that stand behind another one, which then belongs to the field's name: `json.gz`.
+        /// Extensions of packed files: the extension before them belongs to the field's name too, as in `json.gz`.
         packed: Vec<String> = ["gz", "zst", "xz", "bz2", "lz4", "zz", "z"];
-        /// What the files of a sample share: `extension` for folder and name up to it, `folder`, or what stands for `{key}` in a path that ends as `{key}_{field}.png` does, or for the group `key` of a regular expression over the path: `(?<key>.*)-(?<field>[a-z]+)[.]png$`.
+        /// What the files of a sample share. `extension`: folder and name up to the extension. `folder`: the
+        /// folder. A pattern for the end of the path, such as `{key}_{field}.png`: the text at `{key}`. A regular
+        /// expression over the path, such as `(?<key>.*)-(?<field>[a-z]+)[.]png$`: its group `key`.
         by: String = "extension";
     }
 }

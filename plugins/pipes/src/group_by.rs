@@ -17,15 +17,16 @@ options! {
     pub struct GroupByOptions {
         /// An expression that gives a sample's key.
         key: String = required;
-        /// Samples in a group, which is given as soon as it has so many; null for as many as there are.
+        /// The most samples in a group: a group with so many is complete. Null for no bound.
         size: Option<usize> = null, in 1..=1_000_000_000;
-        /// The most samples that wait, of all groups. When so many do, the largest group is given.
+        /// The most samples that wait, of all groups. If so many wait, the largest group is given as it is.
         buffer: usize = 10000, in 1..=1_000_000_000;
-        /// How many samples a group must have that is given because the buffer is full: it fails for a smaller one. Null for `size`, or one.
+        /// The fewest samples of a group that is given because the buffer is full; a smaller group is an error.
+        /// Null for `size`, or one.
         guaranteed: Option<usize> = null, in 1..=1_000_000_000;
         /// Leave out groups with fewer samples than guaranteed, at the end too.
         drop_remaining: bool = false;
-        /// Whether a sample with another key ends the group before it, so that there is one group at a time.
+        /// Let a sample with another key end the group before it, so that there is one group at a time.
         consecutive: bool = false;
     }
 }

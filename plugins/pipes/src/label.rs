@@ -12,9 +12,10 @@ const PATH: &str = "path";
 options! {
     /// Options of `label`.
     pub struct LabelOptions {
-        /// The names of the classes; the place of a name is its label. When none are given, they are the names of the folders in `root`, sorted, without those that begin with a dot.
+        /// The names of the classes; the place of a name is its label. If you give none, the folders in `root` are
+        /// the classes, sorted, except those that begin with a dot.
         classes: Option<Vec<String>> = null;
-        /// The folder that has a folder for each class; must be given when `classes` is not.
+        /// The folder with a folder for each class; required without `classes`.
         root: String = ".";
         /// The field for the label, an int64.
         field: String = "label";

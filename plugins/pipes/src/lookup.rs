@@ -19,17 +19,19 @@ const BESIDE: usize = 64;
 options! {
     /// Options of `lookup`.
     pub struct LookupOptions {
-        /// An expression that gives a key, over the samples of both inputs; null for the sample's name, or that of its file without folder and extension.
+        /// An expression for the key, for both inputs; null for the sample's name, or its file's name without
+        /// folder and extension.
         key: Option<String> = null;
-        /// The same for the first input alone.
+        /// The expression for the first input only.
         left: Option<String> = null;
-        /// The same for the rows of the table alone.
+        /// The expression for rows of the table only.
         right: Option<String> = null;
-        /// What becomes of a sample whose key no row has: `strict` fails, `inner` leaves it out, `left` goes on with nulls.
+        /// What to do with a sample whose key no row has: `strict` fails, `inner` leaves it out, `left` keeps it
+        /// with nulls.
         join: String = "strict", one_of ["strict", "inner", "left"];
-        /// The most bytes of the table that are held.
+        /// The most bytes of the table to hold.
         limit: u64 = 1073741824;
-        /// What to put before the names of each input's fields, two texts; null when no name comes twice.
+        /// A prefix for the fields of each input, two texts; null if no name comes twice.
         prefix: Option<Vec<String>> = null;
     }
 }

@@ -19,7 +19,8 @@ use crate::{
 options! {
     /// Options of `map`.
     pub struct MapOptions {
-        /// `name=expression`, one for each field to set: `area=width * height`. All see the sample as it came.
+        /// `name=expression`, for each field to set: `area=width * height`. Every expression sees the sample as it
+        /// came.
         fields: OneOrMany<String> = required;
     }
 }

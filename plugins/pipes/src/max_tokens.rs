@@ -27,11 +27,11 @@ const PLACE: usize = 16;
 padding_options! {
     /// Options of `max_tokens`.
     pub struct MaxTokensOptions {
-        /// An expression for the length of a sample: a number, or something that has a length.
+        /// An expression for the length of a sample: a number, or a value that has a length.
         length: String = required;
         /// The greatest sum of the lengths in a batch.
         most: usize = required, in 1..=1_000_000_000;
-        /// Samples that are sorted by their length, of which the shortest comes next.
+        /// How many samples wait in a buffer, from which the shortest is taken next.
         buffer: usize = 1000, in 1..=10_000_000;
         /// The least length; shorter samples are left out.
         min: usize = 1, in 1..=1_000_000_000;

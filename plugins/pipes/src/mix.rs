@@ -10,20 +10,23 @@ use crate::select::repeated;
 options! {
     /// Options of `mix`.
     pub struct MixOptions {
-        /// How often each input is drawn, in proportion to the others, a number for each; null for all alike.
+        /// How often to draw from each input, in proportion to the others: a number for each; null for all alike.
         weights: Option<Vec<f64>> = null;
-        /// When to stop: `cycle_until_all_exhausted` starts inputs that have ended over, until each has ended once; `all_exhausted` gives each sample once; `first_exhausted` stops with the first input that has ended; `cycle_forever` never does.
+        /// When to stop. `cycle_until_all_exhausted` starts ended inputs over until each has ended once.
+        /// `all_exhausted` gives each sample once. `first_exhausted` stops with the first input that ends.
+        /// `cycle_forever` never stops.
         stop: String = "cycle_until_all_exhausted",
             one_of ["cycle_until_all_exhausted", "all_exhausted", "first_exhausted", "cycle_forever"];
-        /// A new field that says which input a sample came from; null for none.
+        /// A new field for the input that a sample came from; null for none.
         tag: Option<String> = null;
-        /// What `tag` calls the inputs; null for their numbers, from 0.
+        /// The names of the inputs in `tag`; null for their numbers, from 0.
         names: Option<Vec<String>> = null;
-        /// How inputs are drawn: `sampled`, at random; `proportional`, in an order in which each has its share of the samples, rounded down or up, at every moment.
+        /// How to draw. `sampled`: at random. `proportional`: in an order in which each input has its share at
+        /// every moment, rounded down or up.
         draw: String = "sampled", one_of ["sampled", "proportional"];
-        /// After how many samples other weights apply, rising: those in `then`.
+        /// The numbers of samples after which the weights in `then` apply, rising.
         after: Vec<u64> = [];
-        /// The weights that apply then, a number for each input, and that again for each number in `after`.
+        /// The weights after each number in `after`: a number for each input, for one number after the other.
         then: Vec<f64> = [];
     }
 }

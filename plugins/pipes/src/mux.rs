@@ -8,9 +8,10 @@ use forebay_core::{
 options! {
     /// Options of `mux`.
     pub struct MuxOptions {
-        /// When to stop: `shortest` as soon as the input whose turn it is has ended, `longest` when all have, leaving out those that have.
+        /// When to stop. `shortest`: as soon as the input whose turn it is has ended. `longest`: when all inputs
+        /// have ended; ended inputs lose their turn.
         stop: String = "shortest", one_of ["shortest", "longest"];
-        /// Samples of an input before it is the next one's turn.
+        /// How many samples an input gives before it is the next one's turn.
         block: u64 = 1, in 1..=1_000_000_000;
     }
 }

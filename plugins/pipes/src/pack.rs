@@ -27,29 +27,31 @@ use crate::plumbing::replay::Replay;
 options! {
     /// Options of `pack`.
     pub struct PackOptions {
-        /// Items in a row: of each packed field that has no length of its own.
+        /// Items in a row, for each packed field without a length of its own.
         length: usize = required, in 1..=2_147_483_647;
-        /// The row for a sequence: `first_fit`, the oldest that has room; `best_fit`, the one that it leaves least room in; `concat`, all one after the other, cut where a row ends.
+        /// How a sequence finds its row. `first_fit`: the oldest row with room. `best_fit`: the row with the least
+        /// room left over. `concat`: sequences follow each other and are cut at the end of a row.
         method: String = "best_fit", one_of ["first_fit", "best_fit", "concat"];
-        /// Rows that are filled at a time; `concat` has one.
+        /// How many rows are filled at a time; `concat` fills one.
         bins: usize = 64, in 1..=65_536;
         /// The fields to pack, each as `field` or `field=length`; null for all that hold tensors with axes or lists of numbers.
         fields: Option<OneOrMany<String>> = null;
-        /// The fields that are kept as a list, with a value for each segment; null for all that are not packed.
+        /// The fields kept as a list with a value for each segment; null for all fields that are not packed.
         meta: Option<Vec<String>> = null;
-        /// Add `FIELD_segment_ids`, int32: which sequence of the row an item is of, from 1; 0 where nothing is.
+        /// Add `FIELD_segment_ids`, int32: the number of an item's sequence in its row, from 1; 0 for padding.
         segments: bool = true;
-        /// Add `FIELD_positions`, int32: which item of its segment it is, from 0; 0 where nothing is.
+        /// Add `FIELD_positions`, int32: the place of an item in its segment, from 0; 0 for padding.
         positions: bool = true;
-        /// What fills the rest of a row: a number, or `field=number`, one or a list.
+        /// The number that fills the rest of a row: a number, or `field=number`, one or a list.
         pad: Any = 0;
-        /// What to put before each sequence: a number, or `field=number`, one or a list; null for nothing.
+        /// A token before each sequence: a number, or `field=number`, one or a list; null for none.
         bos: Any = null;
-        /// What to put behind each sequence, likewise.
+        /// A token after each sequence, given in the same way.
         eos: Any = null;
         /// The most sequences in a row; null for any number.
         max_per_bin: Option<usize> = null, in 1..=2_147_483_647;
-        /// What becomes of a sequence that is longer than a row, other than with `concat`: `split`, in as many pieces as it takes; `drop`; `truncate`, its end is cut off.
+        /// What to do with a sequence that is longer than a row, unless `method` is `concat`: `split` it into
+        /// pieces, `drop` it, or `truncate` its end.
         too_long: String = "error", one_of ["error", "split", "drop", "truncate"];
         /// With `concat`: leave out the last row if it is not full.
         drop_last: bool = false;

@@ -14,11 +14,11 @@ options! {
     pub struct PadToLengthOptions {
         /// How many samples to give at least.
         count: u64 = 0;
-        /// And a multiple of this many.
+        /// Give a multiple of this many.
         multiple: u64 = 1, in 1..=1000000000;
-        /// And that for each rank, so that all ranks get equally many, and batches too.
+        /// Count `count` and `multiple` for each rank, so that all ranks get equally many samples and batches.
         ranks: bool = false;
-        /// The new field that is true of the samples that came, and false of those that were added.
+        /// A new field: true for samples that came, false for samples that were added.
         field: String = "valid";
     }
 }

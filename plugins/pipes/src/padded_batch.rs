@@ -17,7 +17,8 @@ padding_options! {
     pub struct PaddedBatchOptions {
         /// Samples in one batch.
         size: usize = required, in 1..=1_000_000_000;
-        /// The length of the first axis, or of each of the first axes; 0, null and axes beyond these for that of the longest in the batch.
+        /// The padded length of the first axis, or of each of the first axes. 0, null and further axes take the
+        /// longest in the batch.
         pad_to: Option<OneOrMany<usize>> = null, in 0..=1_000_000_000;
     }
     then {

@@ -19,7 +19,8 @@ options! {
     pub struct RaggedBatchOptions {
         /// Samples in one batch.
         size: usize = required, in 1..=1_000_000_000;
-        /// The fields that become ragged, in every batch; null for lists of numbers, and for tensors where their lengths differ.
+        /// The fields that become ragged in every batch; null for lists of numbers and for tensors whose lengths
+        /// differ.
         fields: Option<OneOrMany<String>> = null;
         /// Leave out the last batch if it is shorter.
         drop_last: bool = false;

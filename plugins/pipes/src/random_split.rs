@@ -13,13 +13,13 @@ use crate::plumbing::{
 options! {
     /// Options of `random_split`.
     pub struct RandomSplitOptions {
-        /// How large each part is, in proportion to the others: numbers above 0.
+        /// The size of each part, in proportion to the others: numbers above 0.
         weights: Vec<f64> = required;
-        /// Give this part alone, by its number from 0, or these parts as one stream; null to give all.
+        /// Give only this part, by its number from 0, or these parts as one stream; null to give all.
         take: Option<OneOrMany<usize>> = null;
-        /// How many outputs there are: as many as parts, for all of them, or one, with `take`.
+        /// How many outputs there are: one for each part, or one in all with `take`.
         count: usize = 1, in 1..=1024;
-        /// What the draws depend on, beside the sample; null for the run's seed.
+        /// The seed of the draws; null for the run's seed.
         seed: Option<u64> = null;
     }
 }

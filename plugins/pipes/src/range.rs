@@ -10,11 +10,11 @@ const ORIGIN: Str = Str::from_static("range");
 options! {
     /// Options of `range`.
     pub struct RangeOptions {
-        /// Where to stop: the first integer that is not given.
+        /// The integer to stop before.
         stop: i64 = required;
         /// The first integer.
         start: i64 = 0;
-        /// From one integer to the next; may be negative, not zero.
+        /// The step from one integer to the next; negative or positive, not zero.
         step: i64 = 1;
         /// The name of the only field.
         field: String = "value";

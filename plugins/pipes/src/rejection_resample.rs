@@ -20,11 +20,11 @@ options! {
     pub struct RejectionResampleOptions {
         /// The field that holds a sample's class.
         field: String = required;
-        /// How frequent each class is to be, in proportion to the others; 0 for none of it.
+        /// The wanted frequency of each class, in proportion to the others; 0 for none of it.
         target: Vec<f64> = required;
-        /// How frequent each class is in what comes, in proportion to the others; null to count on the way.
+        /// The frequency of each class in the input, in proportion to the others; null to count while reading.
         initial: Option<Vec<f64>> = null;
-        /// What the field holds for each class, in order; null for the numbers from 0.
+        /// The value of the field for each class, in order; null for the numbers from 0.
         values: Option<Vec<String>> = null;
     }
 }

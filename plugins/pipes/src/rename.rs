@@ -10,9 +10,10 @@ use crate::{
 options! {
     /// Options of `rename`.
     pub struct RenameOptions {
-        /// `old=new`, one for each field to rename; all at once, so that two can change places. With `;` between several old names, as in `jpg;png=image`, the first of them that a sample has gets the new name.
+        /// `old=new`, for each field to rename; all at once, so two fields can swap names. In `jpg;png=image` the
+        /// first of the old names that a sample has gets the new one.
         fields: OneOrMany<String> = required;
-        /// What becomes of a sample that has none of the old names: `fail` is an error, `keep` leaves its names as they are.
+        /// What to do with a sample that has none of the old names: `fail`, or `keep` its names as they are.
         missing: String = "fail", one_of ["fail", "keep"];
     }
 }

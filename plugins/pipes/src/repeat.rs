@@ -8,7 +8,7 @@ use forebay_core::{
 options! {
     /// Options of `repeat`.
     pub struct RepeatOptions {
-        /// How often to give the whole stream; null without end.
+        /// How often to give the whole stream; null for no end.
         count: Option<u64> = null, in 1..=18446744073709551615;
     }
 }

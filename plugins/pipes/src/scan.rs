@@ -20,9 +20,10 @@ const LONGEST: usize = 4096;
 options! {
     /// Options of `scan`.
     pub struct ScanOptions {
-        /// `name=expression`, one for each value that is carried on: `total=total + value`. All see the sample, and under their names what they gave for the one before.
+        /// `name=expression`, for each value to carry on: `total=total + value`. Expressions see the sample, and
+        /// under their names the values for the sample before.
         fields: OneOrMany<String> = required;
-        /// `name=expression`, what each of them is before the first sample: `total=0`.
+        /// `name=expression`, the value of each before the first sample: `total=0`.
         init: OneOrMany<String> = required;
     }
 }

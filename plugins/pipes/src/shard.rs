@@ -8,7 +8,7 @@ use forebay_core::{
 options! {
     /// Options of `shard`.
     pub struct ShardOptions {
-        /// Leave out the last round if it has no sample for some rank, so that all ranks get equally many.
+        /// Leave out the last round if it lacks a sample for some rank, so that all ranks get equally many.
         drop_last: bool = false;
     }
 }

@@ -13,9 +13,10 @@ use crate::plumbing::{
 options! {
     /// Options of `shuffle`.
     pub struct ShuffleOptions {
-        /// Samples in the buffer; one keeps the order, as many as there are gives every order alike.
+        /// Samples in the buffer. 1 keeps the order; as many as there are samples makes every order equally likely.
         size: usize = required, in 1..=1_000_000_000;
-        /// Samples in the buffer before the first one is given; null for `size`. Then two are taken for each that is given, until it is full.
+        /// Samples in the buffer before the first one is given; null for `size`. After that the buffer takes two
+        /// for each that it gives, until it is full.
         initial: Option<usize> = null, in 1..=1_000_000_000;
     }
 }

@@ -10,7 +10,7 @@ use crate::plumbing::expression::Running;
 options! {
     /// Options of `skip_while`.
     pub struct SkipWhileOptions {
-        /// An expression that is true of the samples to leave out: `step < 1000`. From the first on of which it is false all are given.
+        /// An expression such as `step < 1000`. Samples are left out until it is false for the first time.
         predicate: String = required;
     }
 }

@@ -12,9 +12,9 @@ options! {
     pub struct SliceOptions {
         /// The first sample to give, from 0; a negative number counts from the end; null for the first of all.
         start: Option<i64> = null, in -1000000000..=9223372036854775807;
-        /// The first sample that is not given any more; a negative number counts from the end; null for none.
+        /// The sample to stop before; a negative number counts from the end; null for none.
         stop: Option<i64> = null, in -1000000000..=9223372036854775807;
-        /// From one sample to the next, from 1.
+        /// The step from one sample to the next.
         step: i64 = 1;
     }
 }

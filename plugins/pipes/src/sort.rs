@@ -19,11 +19,12 @@ options! {
     pub struct SortOptions {
         /// What to sort by: an expression that gives numbers, text, bytes, truth values or null.
         by: String = required;
-        /// How many samples are held at most.
+        /// The most samples to hold.
         size: usize = required, in 1..=1000000000;
-        /// The greatest first.
+        /// Give the greatest first.
         reverse: bool = false;
-        /// `buffer` gives the first of `size` samples and takes the next, again and again; `window` sorts each `size` samples by themselves.
+        /// `buffer` holds `size` samples and always gives the first in order; `window` sorts each `size` samples by
+        /// themselves.
         mode: String = "buffer", one_of ["buffer", "window"];
     }
 }

@@ -15,9 +15,9 @@ options! {
     pub struct SubsampleOptions {
         /// The probability with which each sample is kept, from 0 to 1.
         keep: f64 = required, in 0..=1;
-        /// Whether the choice is the `same` in every epoch, or made `anew` for each epoch and pass.
+        /// Make the `same` choice in every epoch, or choose `anew` for each epoch and pass.
         epochs: String = "same", one_of ["same", "anew"];
-        /// What a choice that stays the same depends on, beside the sample; null for the run's seed.
+        /// The seed of a choice that stays the same; null for the run's seed.
         seed: Option<u64> = null;
     }
 }

@@ -10,7 +10,7 @@ use crate::plumbing::expression::Running;
 options! {
     /// Options of `take_while`.
     pub struct TakeWhileOptions {
-        /// An expression that is true of the samples to give: `step < 1000`. The first of which it is false ends the stream.
+        /// An expression such as `step < 1000`. The first sample for which it is false ends the stream.
         predicate: String = required;
     }
 }

@@ -13,7 +13,7 @@ use crate::plumbing::stack::read_scalar;
 options! {
     /// Options of `unbatch`.
     pub struct UnbatchOptions {
-        /// How many batches within each other come apart; -1 for as many as every field can.
+        /// How many levels of batches to take apart; -1 for as many as every field has.
         level: i64 = 1, in -1..=64;
     }
 }

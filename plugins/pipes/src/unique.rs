@@ -17,9 +17,9 @@ use crate::plumbing::{
 options! {
     /// Options of `unique`.
     pub struct UniqueOptions {
-        /// What tells samples apart: an expression, or a list of them: `url`, `lowerAscii(text)`; null for all fields.
+        /// One expression or several that tell samples apart: `url`, `lowerAscii(text)`; null for all fields.
         by: Option<OneOrMany<String>> = null;
-        /// How many different samples are remembered at most, about 40 bytes each; another one beyond is an error.
+        /// The most different samples to remember, at about 40 bytes each; one more is an error.
         most: usize = 10000000, in 1..=100000000000;
     }
 }

@@ -22,9 +22,9 @@ options! {
     pub struct WindowOptions {
         /// Samples in one window.
         size: usize = required, in 1..=1000000000;
-        /// How many samples further each window begins; null for `size`.
+        /// How far each window begins behind the one before; null for `size`.
         shift: Option<usize> = null, in 1..=1000000000000000;
-        /// From one sample of a window to the next.
+        /// The step from one sample of a window to the next.
         stride: usize = 1, in 1..=1000000000;
         /// Leave out windows at the end that are shorter.
         drop_last: bool = false;

@@ -13,9 +13,9 @@ use crate::plumbing::keys::By;
 options! {
     /// Options of `window_shuffle`.
     pub struct WindowShuffleOptions {
-        /// Samples in a window, at most; one keeps the order.
+        /// The most samples in a window; 1 keeps the order.
         window_size: usize = required, in 1..=1_000_000_000;
-        /// An expression: a window ends where what it gives changes. Null for windows that end when they are full.
+        /// An expression: a window ends when its value changes. Null for windows that end when they are full.
         within: Option<String> = null;
     }
 }

@@ -12,11 +12,13 @@ use crate::plumbing::join::Join;
 options! {
     /// Options of `zip`.
     pub struct ZipOptions {
-        /// For inputs that are not equally long: `shortest` ends with the first that ends, `strict` fails, `longest` goes on with `fill` in their place.
+        /// What to do if inputs are not equally long: `shortest` ends with the first, `strict` fails, `longest`
+        /// goes on and takes `fill` for ended inputs.
         mode: String = "shortest", one_of ["shortest", "strict", "longest"];
-        /// What to put before the names of each input's fields, one text for each input; null when no name comes twice.
+        /// A prefix for the fields of each input, one text for each; null if no name comes twice.
         prefix: Option<Vec<String>> = null;
-        /// What `longest` gives for each field of an input that has ended: null, a truth value, a number or a text.
+        /// The value that `longest` takes for each field of an ended input: null, a truth value, a number or a
+        /// text.
         fill: Any = null;
     }
 }

@@ -16,19 +16,22 @@ use crate::plumbing::{
 options! {
     /// Options of `zip_by_key`.
     pub struct ZipByKeyOptions {
-        /// An expression that gives a sample's key, over those of both inputs; null for the sample's name, or that of its file without folder and extension.
+        /// An expression for a sample's key, for both inputs; null for the sample's name, or its file's name
+        /// without folder and extension.
         key: Option<String> = null;
-        /// The same for the first input alone.
+        /// The expression for the first input only.
         left: Option<String> = null;
-        /// The same for the second input alone.
+        /// The expression for the second input only.
         right: Option<String> = null;
-        /// What becomes of a sample without a partner: `strict` fails, `inner` leaves it out, `left` goes on with nulls for one of the first input, `outer` for one of either.
+        /// What to do with a sample without a partner: `strict` fails, `inner` leaves it out, `left` keeps samples
+        /// of the first input and `outer` those of both, with nulls for the partner.
         join: String = "strict", one_of ["strict", "inner", "left", "outer"];
         /// The most samples of the second input that wait for their partners.
         buffer: usize = 10000, in 1..=1_000_000_000;
-        /// When as many wait and the partner is not among them: `fail`, or `drop_oldest`, which takes the oldest for one without a partner.
+        /// What to do if the buffer is full without the partner: `fail`, or `drop_oldest`, which treats the oldest
+        /// as a sample without a partner.
         on_full: String = "fail", one_of ["fail", "drop_oldest"];
-        /// What to put before the names of each input's fields, two texts; null when no name comes twice.
+        /// A prefix for the fields of each input, two texts; null if no name comes twice.
         prefix: Option<Vec<String>> = null;
     }
 }

@@ -9,9 +9,9 @@ use forebay_core::{
 options! {
     /// Options of `prefetch`.
     pub struct PrefetchOptions {
-        /// How many samples are held while their files are asked for.
+        /// How many samples wait while their files are fetched.
         ahead: usize = 32, in 1..=10_000;
-        /// How many bytes of each, from its start; the store's bounds hold besides.
+        /// How many bytes to fetch of each file, from its start; the store has bounds of its own.
         bytes: u64 = 16777216;
         /// The field with the file's URL.
         field: String = "path";

@@ -31,7 +31,7 @@ options! {
         samples: u64 = 64, in 1..=1_000_000;
         /// Which members make a sample, as for `untar`.
         group: String = "webdataset", one_of ["webdataset", "none"];
-        /// Where to keep what was found of local files: `beside` each, or a folder; null for nowhere.
+        /// Where to keep an index of local files: `beside` each file, or a folder; null for nowhere.
         index: Option<String> = null;
     }
 }

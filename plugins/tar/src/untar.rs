@@ -30,9 +30,9 @@ options! {
         /// Which members make a sample: `webdataset` joins neighbours that share their name up to the first dot,
         /// `none` gives each file as a sample of its own.
         group: String = "webdataset", one_of ["webdataset", "none"];
-        /// What a hard link gives: nothing (`skip`), or the contents of the earlier file that it names (`follow`).
+        /// What to do with a hard link: `skip` it, or `follow` it to the earlier file that it names.
         links: String = "skip", one_of ["skip", "follow"];
-        /// Go on behind the end of an archive, where another one may follow.
+        /// Go on after the end of an archive, if another archive follows.
         concatenated: bool = false;
     }
 }

@@ -24,11 +24,11 @@ options! {
         pattern: String = required;
         /// The most samples in a file.
         shard_size: Option<u64> = null;
-        /// A file is full with so many bytes; 1 GiB unless one of both is given.
+        /// About how many bytes a file holds; 1 GiB if neither limit is given.
         shard_bytes: Option<u64> = null;
-        /// Replace files that are there already.
+        /// Replace existing files.
         overwrite: bool = false;
-        /// What members are called: as the sample where it came from, or by its number in the file.
+        /// The names of members: the sample's own name, or its number in the file.
         keys: String = "source", one_of ["source", "number"];
     }
 }

@@ -23,13 +23,15 @@ const WINDOW: u64 = 4 << 20;
 options! {
     /// Options of `fixed_length_records`.
     pub struct RecordsOptions {
-        /// How many bytes a record has; null for as many as `dtype` says. Beside a `dtype` of fewer, the rest of each record is skipped.
+        /// The bytes of a record; null for the size of `dtype`. If `dtype` is smaller, the rest of each record is
+        /// skipped.
         record_bytes: Option<u64> = null, in 1..=2147483647;
-        /// What is in a record, as NumPy writes a dtype: `<f4`, or a list of fields, such as `[('label', 'u1'), ('image', 'u1', (3, 32, 32))]`; null for bytes.
+        /// The type of a record, as NumPy writes a dtype: `<f4`, or a list of fields, such as `[('label', 'u1'),
+        /// ('image', 'u1', (3, 32, 32))]`; null for bytes.
         dtype: Option<String> = null;
-        /// How many bytes stand before the first record.
+        /// How many bytes precede the first record.
         header_bytes: u64 = 0;
-        /// How many bytes stand behind the last record.
+        /// How many bytes follow the last record.
         footer_bytes: u64 = 0;
     }
 }

@@ -29,7 +29,7 @@ const KINDS: [(&str, &str); 3] = [("idx3-ubyte", "idx1-ubyte"), ("idx3-ubyte", "
 options! {
     /// Options of `split_idx`.
     pub struct SplitIdxOptions {
-        /// Give the labels in a file of labels by themselves, although the pictures that they belong to lie beside it.
+        /// Give the labels of a label file by themselves, even if the file with their pictures is beside it.
         alone: bool = false;
     }
 }

@@ -18,7 +18,7 @@ options! {
         /// The features to give, in this order: `name`, `name=type` or `name=type[2,3]`; empty for all, sorted by name. Types are
         /// bytes, str, float32 and int64; `[]` is a single value.
         features: Vec<String> = [];
-        /// The field with the message; it goes.
+        /// The field with the message; it is removed.
         field: String = "bytes";
         /// The message is a `tf.train.SequenceExample`.
         sequence: bool = false;

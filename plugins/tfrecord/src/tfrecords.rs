@@ -18,7 +18,7 @@ const BYTES: &str = "bytes";
 options! {
     /// Options of `tfrecords`.
     pub struct TfRecordsOptions {
-        /// Check the checksum of each record's data. That of its length is always checked.
+        /// Verify the checksum of each record's data. The checksum of its length is always verified.
         check: bool = true;
     }
 }

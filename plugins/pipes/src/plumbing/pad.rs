@@ -24,15 +24,18 @@ macro_rules! padding_options {
             $(#[$meta])*
             pub struct $name {
                 $($before)*
-                /// What the length of the first axis, or of each of the first axes, is a multiple of, where it is that of the longest.
+                /// Round the padded length up to a multiple of this, for the first axis or for each of the first
+                /// axes, unless `pad_to` sets it.
                 multiple: OneOrMany<usize> = 1, in 1..=1_000_000;
                 /// The fields to pad; null for all tensors with axes and all lists of numbers.
                 fields: Option<OneOrMany<String>> = null;
-                /// `field=number`: what fields are padded with; 0 for the others.
+                /// `field=number`: the number that pads a field; 0 for the others.
                 values: OneOrMany<String> = [];
-                /// `_mask` for new fields called that after each padded one, of its shape, true where something was; or `field=name`.
+                /// Add a mask for each padded field, of its shape, true where a value was: `_mask` is added to the
+                /// field's name, or give `field=name`.
                 mask: Option<OneOrMany<String>> = null;
-                /// `_length` for new fields called that after each padded one, with the lengths of the first axis before; or `field=name`.
+                /// Add the length of the first axis before padding for each padded field: `_length` is added to the
+                /// field's name, or give `field=name`.
                 lengths: Option<OneOrMany<String>> = null;
                 $($after)*
             }

@@ -11,13 +11,14 @@ use super::{Draw, permutation::Permutation, torch};
 options! {
     /// Options of `distributed_sampler`.
     pub struct DistributedSamplerOptions {
-        /// Random order, another one in each epoch.
+        /// Draw in random order, another one in each epoch.
         shuffle: bool = true;
-        /// Leave out the last samples rather than give some of the first ones again, so that all ranks get equally many.
+        /// Leave out the last samples instead of repeating the first ones, so that all ranks get equally many.
         drop_last: bool = false;
-        /// The numbers of the samples that are given again where ranks lack one; none: the first ones of the order.
+        /// The numbers of the samples to repeat if ranks lack one; empty for the first ones of the order.
         repeat: Vec<u64> = [];
-        /// Whose random order: `forebay` needs no memory, `torch` is that of `torch.randperm`, at eight bytes a sample.
+        /// The random order: `forebay` needs no memory; `torch` is the order of `torch.randperm`, at eight bytes a
+        /// sample.
         order: String = "forebay", one_of ["forebay", "torch"];
     }
 }

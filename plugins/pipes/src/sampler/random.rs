@@ -7,9 +7,10 @@ use super::{Draw, permutation::Permutation};
 options! {
     /// Options of `random_sampler`.
     pub struct RandomSamplerOptions {
-        /// Draw each time from all, so that some come often and others never.
+        /// Draw each time from all samples, so some come often and others never.
         replacement: bool = false;
-        /// How many to draw; null for as many as there are. More than that without replacement begins another order of all.
+        /// How many samples to draw; null for as many as there are. More than that, without replacement, begins
+        /// another order of all.
         num_samples: Option<u64> = null, in 1..=18446744073709551615;
     }
 }

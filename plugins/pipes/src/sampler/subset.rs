@@ -11,15 +11,15 @@ use super::{Draw, permutation::Permutation};
 options! {
     /// Options of `subset_sampler`.
     pub struct SubsetSamplerOptions {
-        /// The numbers of the samples, in their order; null for those that a slice gives.
+        /// The numbers of the samples, in their order; null to take a slice.
         indices: Option<Vec<u64>> = null;
-        /// Where the slice begins, as in Python: from the end where it is negative; null for the first.
+        /// The start of the slice, as in Python; a negative number counts from the end; null for the first.
         start: Option<i64> = null;
-        /// Where it ends, before that one; null for after the last.
+        /// The sample to stop before, as in Python; null for the end.
         stop: Option<i64> = null;
-        /// From one to the next; negative ones go backwards, not zero.
+        /// The step of the slice; negative goes backwards; not zero.
         step: i64 = 1;
-        /// Draw them in random order.
+        /// Draw the samples in random order.
         shuffle: bool = false;
     }
 }

@@ -7,11 +7,11 @@ use super::Draw;
 options! {
     /// Options of `weighted_sampler`.
     pub struct WeightedSamplerOptions {
-        /// How likely each sample is, a list of numbers from 0 up, one for each; they need not sum to anything.
+        /// The weight of each sample: a number from 0 up for each, with any sum.
         weights: Vec<f64> = required;
-        /// How many to draw; null for as many as there are.
+        /// How many samples to draw; null for as many as there are.
         num_samples: Option<u64> = null, in 1..=18446744073709551615;
-        /// Draw each time from all; otherwise each sample comes once at most, the heavy ones sooner.
+        /// Draw each time from all samples; otherwise each comes at most once, heavy ones sooner.
         replacement: bool = true;
     }
 }
