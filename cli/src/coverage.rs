@@ -99,7 +99,7 @@ impl Coverage {
                 && let Some(chosen) =
                     self.registry.rank(extension, head).into_iter().find(|one| one.score > 0)
             {
-                let begin = || format!("it begins as {} does, and is none", chosen.decoder);
+                let begin = || format!("`{}` was chosen to decode it, but could not", chosen.decoder);
                 field.why.get_or_insert_with(begin);
                 let it =
                     |(field, by, _): &(String, String, u64)| field == name.as_str() && *by == chosen.decoder;
@@ -226,7 +226,7 @@ impl Covered {
             )?;
         }
         for (file, why) in self.unreadable.iter().take(NAMED) {
-            writeln!(out, "  could not be looked into: {file}: {why}")?;
+            writeln!(out, "  could not read the first bytes: {file}: {why}")?;
         }
         if self.failed > 0 {
             writeln!(out, "  failed: {}", count(self.failed))?;

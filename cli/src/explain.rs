@@ -37,7 +37,11 @@ pub(crate) fn explain(args: &Args, plugins: &open::Plugins) -> Result {
     explanation.lints.extend(plugins.home.linked.iter().flat_map(|linked| (linked.lints)(&given)));
     if args.quality {
         let found = quality(&given, &registry, explanation.seed).map_err(Stop::early)?;
-        let none = || Stop::Usage(Error::invalid("--quality: nothing in this graph shuffles"));
+        let none = || {
+            Stop::Usage(Error::invalid(
+                "--quality: nothing in this graph shuffles; add `shuffle`, or leave --quality out",
+            ))
+        };
         explanation.quality = Some(found.ok_or_else(none)?);
     }
     let text = if args.json { explanation.json()? + "\n" } else { explanation.text() };

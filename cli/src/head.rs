@@ -59,7 +59,7 @@ pub(crate) fn head(args: &Args, plugins: &open::Plugins) -> Result {
     }
     let failed = failed.or_else(|| loader.failure());
     if shown == 0 && args.samples > 0 && failed.is_none() && !args.json {
-        print::text(|out| writeln!(out, "nothing is there"))?;
+        print::text(|out| writeln!(out, "found no samples"))?;
     }
     let coverage = coverage.map(|coverage| coverage.finish(&loader));
     match (args.json, &coverage) {

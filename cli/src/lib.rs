@@ -1,4 +1,4 @@
-//! The command `forebay`, for programs that bring it along: reads the command line and hands it to one file per subcommand.
+//! The command `forebay`, for programs that include it. It reads the command line; each subcommand has a file.
 
 mod audit;
 mod coverage;
@@ -52,31 +52,34 @@ enum Command {
     Snapshot(snapshot::Command),
 }
 
-/// What a program that brings the command along has for it. The command itself has nothing.
+/// Settings of a program that includes the command. The command itself uses the default.
 #[derive(Debug, Clone, Default)]
 pub struct Home {
-    /// The library that the program is in: plugins are looked for in its folder, and it is none itself. None for a program by itself.
+    /// The library that holds the program. Plugins are searched for in its folder; the library itself is no plugin.
+    /// `None` if the program is an executable of its own.
     pub library: Option<PathBuf>,
-    /// Plugins, or folders of them, that are looked at before those of the environment.
+    /// Plugin files, or folders of plugins, that are searched before those that the environment names.
     pub plugins: Vec<PathBuf>,
     /// Pipes that are linked into the program, and into its workers.
     pub linked: Option<Linked>,
-    /// What worker processes run. None for what [`LoaderBuilder::worker`](forebay_loader::LoaderBuilder::worker) says.
+    /// The program that worker processes run. `None` for the default of
+    /// [`LoaderBuilder::worker`](forebay_loader::LoaderBuilder::worker).
     pub worker: Option<WorkerProgram>,
 }
 
-/// Pipes of the program's own.
+/// Pipes that are linked into the program.
 #[derive(Debug, Clone, Copy)]
 pub struct Linked {
-    /// Adds their plugins.
+    /// Adds the plugins of these pipes.
     pub register: fn(&mut dyn Registrar) -> forebay_loader::Result<()>,
-    /// What `explain` says of them in a graph.
+    /// Finds what `explain` says about these pipes in a graph.
     pub lints: fn(&Graph) -> Vec<Lint>,
 }
 
-/// Runs the command with these arguments, of which the first is its name, and gives the exit code.
+/// Runs the command with these arguments and returns the exit code. The first argument is the name of the command.
 ///
-/// The program calls [`serve_if_worker`](forebay_loader::serve_if_worker) before. Only one command runs in a process: it takes standard output for itself.
+/// Call [`serve_if_worker`](forebay_loader::serve_if_worker) first. A process can run one command only, because the
+/// command takes standard output for itself.
 pub fn run(args: impl IntoIterator<Item = OsString>, home: Home) -> u8 {
     let begun = Instant::now();
     let Cli { mut plugins, command } = match Cli::try_parse_from(args) {

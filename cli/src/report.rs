@@ -95,7 +95,7 @@ impl Audited {
         let alone = rank.is_none_or(|(_, world_size)| world_size == 1);
         let epochs = (alone && !nothing).then(|| forebay_loader::audit(&[file])).transpose()?;
         let none =
-            if nothing { "nothing was run" } else { "`forebay audit` tells, given the files of all ranks" };
+            if nothing { "nothing was run" } else { "run `forebay audit` with the files of all ranks" };
         Ok(Self { file: file.to_owned(), epochs, none })
     }
 

@@ -205,7 +205,7 @@ pub(crate) fn rank(text: &str) -> std::result::Result<(u32, u32), String> {
         text.split_once('/').and_then(|(rank, world)| Some((rank.parse().ok()?, world.parse().ok()?)));
     parts
         .filter(|(rank, world)| rank < world)
-        .ok_or_else(|| format!("rank is `{text}`, expected 0/4, 1/4, 2/4 or 3/4 of four"))
+        .ok_or_else(|| format!("rank is `{text}`, expected R/W with R below W, such as 0/4, or `env`"))
 }
 
 fn build(
@@ -259,7 +259,8 @@ fn build(
     let loader = builder.build(registry).map_err(Stop::early)?;
     let ended = loader.plan().segments.iter().any(|segment| segment.on.is_elsewhere() && segment.parallel);
     if args.timeout.is_some() && !ended {
-        let message = "only maps in worker processes can be ended, and none runs in one; choose --executor processes:N, or on=process";
+        let message =
+            "--timeout needs maps in worker processes, and none runs in one; use processes:N or on=process";
         return Err(Stop::Usage(Error::invalid(message).context("option", "--timeout")));
     }
     for name in &args.allow {
@@ -267,8 +268,7 @@ fn build(
         let is_plugin = resume.as_ref().is_some_and(|snapshot| snapshot.plugins.contains_key(name));
         let mut files = resume.iter().flat_map(|snapshot| &snapshot.nodes).flat_map(|node| &node.files);
         if !is_node && !is_plugin && !files.any(|file| file.path == *name) {
-            let message =
-                format!("no node or plugin, and no file that the snapshot lies in, is called `{name}`");
+            let message = format!("the graph and the snapshot have no node, plugin or file called `{name}`");
             let error = Error::invalid(message);
             return Err(Stop::Usage(error.context("option", "--allow")));
         }
@@ -298,7 +298,7 @@ fn drive(
     tally.started = Instant::now();
     let refused = |error: Error| {
         let file = args.resume.as_deref().unwrap_or(Path::new(""));
-        let next = "to go on all the same, allow each difference by its name: --allow NAME";
+        let next = "to resume anyway, allow each difference by its name: --allow NAME";
         Stop::early(error.context("snapshot", file.display()).context("next", next))
     };
     if settings.all_over()
@@ -359,12 +359,12 @@ fn interruptible(stopper: Stopper, gone: mpsc::Receiver<()>, inline: bool) -> Re
         if inline && gone.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
             let seconds = PATIENCE.as_secs();
             progress::warn(&format!(
-                "interrupted, and a pipe did not come back within {seconds} s: nothing was saved since the last snapshot"
+                "interrupted, but a pipe did not return within {seconds} s; no new snapshot was written"
             ));
             process::exit(130);
         }
     };
-    ctrlc::set_handler(handler).map_err(|error| Error::bug(format!("no handler for Ctrl-C: {error}")))?;
+    ctrlc::set_handler(handler).map_err(|error| Error::bug(format!("cannot handle Ctrl-C: {error}")))?;
     Ok(pressed)
 }
 

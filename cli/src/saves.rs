@@ -48,7 +48,7 @@ fn beside(path: &Path) -> io::Result<PathBuf> {
 fn try_replace(path: &Path) -> Result<()> {
     if let Some(found) = found_at(path) {
         let error = format!(
-            "found {found}, expected a regular file or a new name, since the file is replaced as a whole"
+            "found {found}, expected a regular file or a new name, because the file is replaced whole"
         );
         return Err(Error::invalid(error));
     }
@@ -67,7 +67,7 @@ fn behind_links(path: &Path) -> io::Result<PathBuf> {
             None => target,
         };
     }
-    Err(io::Error::other("too many links, one behind the other"))
+    Err(io::Error::other("found more than 40 links in a chain, expected a file"))
 }
 
 /// What is at a path where a file of this run's own should be: none for a regular file that the run does not write to otherwise.
@@ -200,7 +200,7 @@ impl Quarantine {
                 let file = File::options().create(true).append(true).open(path)?;
                 if let Err(TryLockError::WouldBlock) = file.try_lock() {
                     let error =
-                        "another run writes its lost samples to this file; give each run one of its own";
+                        "another run writes its lost samples to this file; give each run its own file";
                     return Err(Error::invalid(error));
                 }
                 if !go_on {
@@ -232,7 +232,9 @@ fn open_stream(path: &Path) -> Result<File> {
     let now = OFlags::NONBLOCK.bits().cast_signed();
     let file = File::options().append(true).custom_flags(now).open(path).map_err(|error| {
         match error.raw_os_error().map(Errno::from_raw_os_error) {
-            Some(Errno::NXIO) => Error::invalid("found a pipe that nobody reads, expected one that is read"),
+            Some(Errno::NXIO) => {
+                Error::invalid("found a pipe that nobody reads, expected a reader; start the reader first")
+            }
             _ => error.into(),
         }
     })?;

@@ -361,7 +361,7 @@ fn an_audit_is_told_at_the_end_and_over_many_files() {
         let said = if rank == 1 { "env".to_owned() } else { format!("{rank}/3") };
         let launched = [("RANK", "1"), ("WORLD_SIZE", "3")];
         let run = forebay(&launched, &["run", graph, "--rank", &said, "--audit", file]);
-        assert!(run.status.success() && text(&run).contains("given the files of all ranks"), "{run:?}");
+        assert!(run.status.success() && text(&run).contains("with the files of all ranks"), "{run:?}");
     }
     let lost = forebay(&[("RANK", "1")], &["run", graph, "--rank", "env"]);
     assert_eq!(lost.status.code(), Some(2), "{lost:?}");

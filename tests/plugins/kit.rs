@@ -185,7 +185,7 @@ fn the_magic_bytes_of_decoders_and_openers_are_shown() {
             &["opens files, for hdf5_rows, extensions: h5, hdf5", "89 48 44 46 0d 0a 1a 0a at byte 512"][..],
         ),
         ("arrow", &["50 41 52 31 `PAR1`", "ff ff ff ff"]),
-        ("tensors", &["00 00 08 01", "more, which --json lists", "any, and its code decides"]),
+        ("tensors", &["00 00 08 01", "more, which --json lists", "any; its code decides"]),
         ("msgpack", &["magic bytes: none, the extension decides"]),
     ] {
         let output = forebay(&[], &["plugins", "show", plugin]);

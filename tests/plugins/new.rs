@@ -97,7 +97,7 @@ fn what_would_be_no_crate_is_refused() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().to_str().unwrap();
     for (args, code, says) in [
-        (&["My Format", "--kind", "decoder"][..], 2, "a crate is named in small letters"),
+        (&["My Format", "--kind", "decoder"][..], 2, "expected a name of small letters"),
         (&["match", "--kind", "decoder"], 2, "a word of Rust"),
         (&["fine", "--kind", "decoder", "--sources", path], 2, "not Forebay's sources"),
         (&["fine", "--kind", "decoder", "--path", path], 1, "File exists"),

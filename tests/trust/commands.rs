@@ -217,7 +217,7 @@ fn the_doctor_finds_what_may_be_wrong() {
     let told = json(&ill);
     assert_eq!(ill.status.code(), Some(1), "{told:#}");
     for (status, about, part) in [
-        ("warning", "variable", "FOREBAY_PLUGIN_TURST is set, and nothing here reads it"),
+        ("warning", "variable", "FOREBAY_PLUGIN_TURST is set, but nothing here reads it"),
         ("warning", "place", "/nowhere/plugins is not there"),
         ("warning", "twice", "gives way to"),
         ("warning", "left out", "FOREBAY_PLUGIN_SKIP names nobody"),
@@ -242,7 +242,7 @@ fn the_doctor_finds_what_may_be_wrong() {
     ends(&forebay(&[], &["plugins", "doctor", "--plugin", "/nowhere"]), 2, &["/nowhere"]);
     let none = forebay(&[("FOREBAY_PLUGIN_PATH", "")], &doctor);
     assert_eq!(none.status.code(), Some(1));
-    finds(&json(&none), "problem", "plugins", "none was taken");
+    finds(&json(&none), "problem", "plugins", "found no plugin that can be used");
 }
 
 /// The variables that the sources ask for by name.

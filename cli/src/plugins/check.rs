@@ -52,7 +52,7 @@ pub(super) fn check(args: &Args, plugins: &Plugins) -> Result {
         let usage = |error: Error| Stop::Usage(error.context("file", file.display()));
         let data = fs::metadata(file).map_err(|error| usage(error.into()))?;
         if data.is_dir() {
-            return Err(usage(Error::invalid("a folder, expected a library; name the files in it")));
+            return Err(usage(Error::invalid("found a folder, expected a library; name the files in it")));
         }
     }
     let checked = args.files.iter().map(|file| Ok((file, steps(file, &trust)?)));
@@ -90,7 +90,7 @@ fn steps(file: &Path, trust: &Trust) -> forebay_loader::Result<Vec<Step>> {
     }
     if let Some(record) = record {
         steps.push(step("trust", Ok(registry.trust().to_string())));
-        let loaded = record.check().map(|()| "its layout is this host's".to_owned());
+        let loaded = record.check().map(|()| "its layout matches this host".to_owned());
         // Which file it is stands above.
         steps.push(step("load", loaded.map_err(|error| Error::new(error.kind(), error.message()))));
     }

@@ -125,7 +125,7 @@ pub(super) fn doctor(args: &Args, plugins: &Plugins) -> Result {
         }
         // Of the environment: then everything else is still worth knowing.
         Err(Stop::Usage(error)) if plugins.first.iter().all(|place| place.exists()) => {
-            findings.problem("plugins", error.to_string(), "mend the variable, or unset it");
+            findings.problem("plugins", error.to_string(), "correct the variable, or unset it");
         }
         Err(stop) => return Err(stop),
     }
@@ -164,8 +164,8 @@ fn variables(findings: &mut Findings) {
             findings.ok("variable", format!("{name}={value}"));
         } else if name.starts_with("FOREBAY_") {
             let known = VARIABLES.map(|known| known.trim_start_matches("FOREBAY_")).join(", ");
-            let advice = format!("if it is a slip: after FOREBAY_ may stand {known}");
-            findings.warn("variable", format!("{name} is set, and nothing here reads it"), advice);
+            let advice = format!("if it is misspelt, the names that can follow FOREBAY_ are {known}");
+            findings.warn("variable", format!("{name} is set, but nothing here reads it"), advice);
         }
     }
 }
@@ -193,7 +193,7 @@ fn places(registry: &Registry, findings: &mut Findings) {
             None if source.starts_with("FOREBAY_") => findings.warn(
                 "place",
                 format!("{path} is not there"),
-                format!("make it, or take it out of {source}"),
+                format!("make it, or remove it from {source}"),
             ),
             None => findings.ok("place", format!("{path} ({source}): not there, and need not be")),
         }
@@ -208,8 +208,8 @@ fn found(registry: &Registry, findings: &mut Findings) {
             Ok(()) => loaded += 1,
             Err(error) => {
                 let advice = match record.manifest().c {
-                    true => "compile it anew with the forebay.h of this host, or take it away",
-                    false => "rebuild it with the forebay-core of this host, or take it away",
+                    true => "compile it again with the forebay.h of this host, or remove it",
+                    false => "rebuild it with the forebay-core of this host, or remove it",
                 };
                 findings.problem("plugin", error.to_string(), advice);
             }
@@ -225,7 +225,7 @@ fn found(registry: &Registry, findings: &mut Findings) {
     if registry.plugins().is_empty() {
         let advice =
             "put plugins beside the program, or name their folder with --plugin or FOREBAY_PLUGIN_PATH";
-        findings.problem("plugins", "none was taken", advice);
+        findings.problem("plugins", "found no plugin that can be used", advice);
         return;
     }
     findings.ok("plugins", format!("{}, loaded", counted(loaded, "plugin", "plugins")));
@@ -234,9 +234,9 @@ fn found(registry: &Registry, findings: &mut Findings) {
     findings.ok(
         "CPU",
         match asked.is_empty() {
-            true => "no plugin was compiled for more than any CPU of this kind has".to_owned(),
+            true => "no plugin needs special features of the CPU".to_owned(),
             false => {
-                format!("plugins were compiled to need {}: it has them", Vec::from_iter(asked).join(", "))
+                format!("plugins need its features {}, and it has them", Vec::from_iter(asked).join(", "))
             }
         },
     );
@@ -248,19 +248,17 @@ fn refused(registry: &Registry, findings: &mut Findings) {
         let found = format!("{}: {reason}", path.display());
         match why {
             Why::Stranger => strangers += 1,
-            Why::Outdone => {
-                findings.warn("twice", found, "take one of them away, unless that is what you want")
-            }
-            Why::LeftOut => {
-                findings.warn("left out", found, "take it out of FOREBAY_PLUGIN_SKIP, unless it is meant")
-            }
+            Why::Outdone => findings.warn("twice", found, "remove one of them, unless you want both"),
+            Why::LeftOut => findings.warn(
+                "left out",
+                found,
+                "remove it from FOREBAY_PLUGIN_SKIP, unless you want it left out",
+            ),
             // The reason says what to do.
             Why::Distrusted => findings.problem("refused", found, ""),
-            _ => findings.problem(
-                "refused",
-                found,
-                "rebuild it for this machine and this host, or take it away",
-            ),
+            _ => {
+                findings.problem("refused", found, "rebuild it for this machine and this host, or remove it")
+            }
         }
     }
     if strangers > 0 {
@@ -278,7 +276,7 @@ fn worker(findings: &mut Findings) {
             let runs = |data: &fs::Metadata| data.is_file() && data.permissions().mode() & 0o111 != 0;
             match fs::metadata(&program) {
                 Ok(data) if runs(&data) => findings.ok("worker", format!("worker processes run {shown}")),
-                Ok(_) => findings.problem("worker", format!("{shown} is no program"), advice),
+                Ok(_) => findings.problem("worker", format!("{shown} is no program that can run"), advice),
                 Err(error) => findings.problem("worker", format!("{shown}: {error}"), advice),
             }
         }
@@ -295,15 +293,15 @@ fn limits(findings: &mut Findings) {
         _ => findings.warn("limit", format!("{} open files", count(files)), "raise it: ulimit -n 4096"),
     }
     match limit(Resource::As) {
-        u64::MAX => findings.ok("limit", "any number of addresses"),
+        u64::MAX => findings.ok("limit", "any amount of address space"),
         addresses => {
-            let found = format!("{} of addresses", bytes(addresses));
+            let found = format!("{} of address space", bytes(addresses));
             match addresses >= ADDRESSES {
                 true => findings.ok("limit", found),
                 false => findings.warn(
                     "limit",
                     found,
-                    "worker processes share some 100 GB of addresses, not memory, each: ulimit -v unlimited, or use threads",
+                    "each worker process shares about 100 GB of address space, not memory: use ulimit -v unlimited, or threads",
                 ),
             }
         }
@@ -313,7 +311,7 @@ fn limits(findings: &mut Findings) {
         Err(error) => findings.problem(
             "memory",
             format!("memfd_create: {error}"),
-            "worker processes and locked plugins need it: allow it in the container's seccomp profile, and see vm.memfd_noexec",
+            "worker processes and locked plugins need it: allow it in the container's seccomp profile, and check vm.memfd_noexec",
         ),
     }
 }

@@ -54,11 +54,11 @@ pub(super) fn lock(args: &LockArgs, plugins: &Plugins) -> Result {
     let LockArgs { file, only, json } = args;
     let registry = found(plugins)?;
     if let Some(name) = only.iter().find(|name| !registry.plugins().iter().any(|found| is(found, name))) {
-        let error = Error::invalid(format!("--only {name}: no such plugin file"));
+        let error = Error::invalid(format!("--only {name}: found no plugin of this name"));
         return Err(Stop::Usage(error.context("plugins", registry.looked_at())));
     }
     if registry.plugins().is_empty() {
-        let error = Error::invalid("there is no plugin to lock");
+        let error = Error::invalid("found no plugin to lock; name a folder of plugins with --plugin");
         return Err(Stop::Failed(error.context("plugins", registry.looked_at())));
     }
     let wanted = |record: &&FoundPlugin| only.is_empty() || only.iter().any(|name| is(record, name));

@@ -109,12 +109,12 @@ impl Names {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
         let begins = package.starts_with(|c: char| c.is_ascii_lowercase());
         if !begins || package.len() > 64 || !package.chars().all(plain) {
-            let message = "a crate is named in small letters, digits, `-` and `_`, and begins with a letter";
+            let message = "expected a name of small letters, digits, `-` and `_` that begins with a letter";
             return Err(Stop::Usage(Error::invalid(message).context("name", package)));
         }
         let library = package.replace('-', "_");
         if TAKEN.split(' ').any(|word| word == library) {
-            let message = "this is a word of Rust, or the name of another crate";
+            let message = "found a word of Rust or the name of another crate; choose another name";
             return Err(Stop::Usage(Error::invalid(message).context("name", package)));
         }
         let words = package.split(['-', '_']).filter(|word| !word.is_empty());
@@ -136,7 +136,7 @@ fn files(
 ) -> Result<Vec<(&'static str, Vec<u8>)>> {
     let sources = match sources {
         Some(given) if !given.join("core/Cargo.toml").is_file() => {
-            let error = Error::invalid("these are not Forebay's sources: no core/Cargo.toml is here");
+            let error = Error::invalid("these are not Forebay's sources: found no core/Cargo.toml here");
             return Err(Stop::Usage(error.context("sources", given.display())));
         }
         Some(given) => Some(std::path::absolute(given)?),
@@ -275,19 +275,17 @@ fn used(kind: Kind, Names { library, scheme, .. }: &Names, here: &Path) -> Strin
 fn data(kind: Kind) -> &'static str {
     match kind {
         Kind::Decoder => {
-            "Put small files of your own, as other programs write them, into `tests/data`: each is cut off and changed at every byte."
+            "Put small files that other programs wrote into `tests/data`. The tests cut each file off at every byte, and change every byte."
         }
         Kind::Container => {
-            "Put small files of your own into `tests/data`. Let the first pipe read as little as it can, and the second do the work; keep pieces to some MB. The guide says how uids go from file to piece to sample."
+            "Put small files of your own into `tests/data`. Let the first pipe read as little as it can, and the second do the work. Keep pieces to a few MB. The guide says how uids go from file to piece to sample."
         }
-        Kind::Source => {
-            "`state` and `restore` are what a resume goes by: the kit stops and goes on after every sample."
-        }
+        Kind::Source => "A resume uses `state` and `restore`. The kit stops and resumes after every sample.",
         Kind::Pipe => {
-            "Name the graphs in which it is tested in `tests/conformance.rs`. A pipe that remembers is a `Stream`, one that makes several samples of one a `FlatMap`."
+            "Name graphs to test it in `tests/conformance.rs`. A pipe that keeps state is a `Stream`. A pipe that makes several samples of one is a `FlatMap`."
         }
         Kind::Store => {
-            "Name URLs that it serves in `tests/conformance.rs`; a server for them can run in the test."
+            "Name URLs that the store serves in `tests/conformance.rs`. The test can run a server for them."
         }
     }
 }

@@ -163,7 +163,7 @@ fn write_magic(magic: &[MagicSpec], out: &mut dyn Write) -> io::Result<()> {
         let hex: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let text = str::from_utf8(&bytes).ok().filter(|text| text.chars().all(|c| c.is_ascii_graphic()));
         match (text, magic.offset) {
-            (Some(""), _) => "any, and its code decides".to_owned(),
+            (Some(""), _) => "any; its code decides".to_owned(),
             (text, offset) => {
                 let text = text.map(|text| format!(" `{text}`")).unwrap_or_default();
                 let at = if offset > 0 { format!(" at byte {offset}") } else { String::new() };

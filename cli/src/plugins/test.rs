@@ -73,10 +73,10 @@ fn checks(as_json: bool) -> Result {
     }
     print::text(|out| {
         for (kind, title) in [
-            (Kind::Plugin, "of every plugin"),
-            (Kind::Decoder, "of each decoder"),
-            (Kind::Pipe, "of each pipe"),
-            (Kind::Store, "of each store"),
+            (Kind::Plugin, "for every plugin"),
+            (Kind::Decoder, "for each decoder"),
+            (Kind::Pipe, "for each pipe"),
+            (Kind::Store, "for each store"),
         ] {
             writeln!(out, "{title}")?;
             for check in CHECKS.iter().filter(|check| check.kind == kind) {
