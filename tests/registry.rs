@@ -255,8 +255,8 @@ const REFUSED: [(Change, ErrorKind, &str); 13] = [
     (|bytes| poke(bytes, 12, 2), ErrorKind::Abi, "which is no decoder and no source"),
     (|bytes| poke(bytes, 12, 3), ErrorKind::Abi, "of kind 3, this host knows kinds 1 and 2"),
     (|bytes| poke(bytes, 16, 7), ErrorKind::Abi, "built against ABI 7."),
-    (|bytes| poke(bytes, 34, 255), ErrorKind::Corrupt, "bytes, and says"),
-    (|bytes| poke(bytes, 33, 0), ErrorKind::Corrupt, "bytes, and says"),
+    (|bytes| poke(bytes, 34, 255), ErrorKind::Corrupt, "bytes, but says"),
+    (|bytes| poke(bytes, 33, 0), ErrorKind::Corrupt, "bytes, but says"),
     (|bytes| poke(bytes, 40, b'!'), ErrorKind::Corrupt, "unreadable"),
     (|bytes| replace(bytes, "-linux-gnu\"", "-linux-hurd"), ErrorKind::Corrupt, "unreadable"),
 ];

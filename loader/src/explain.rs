@@ -216,8 +216,8 @@ fn options(node: &Node, spec: &PipeSpec) -> Vec<Chosen> {
 fn common(name: &str) -> &'static str {
     match name {
         ON => "Where its work is done.",
-        ON_ERROR => "What becomes of a sample that it fails on.",
-        UNORDERED => "Whether samples come as they are done.",
+        ON_ERROR => "What happens to a sample that fails.",
+        UNORDERED => "Whether samples come as they are done, in any order.",
         OPTIONS => "The options of decoders, by their names.",
         _ => "",
     }
@@ -315,12 +315,12 @@ fn write_quality(quality: &Quality, out: &mut dyn Write) -> io::Result<()> {
     for (name, found, full) in [
         ("entropy of the distance of neighbours", bits(entropy.found), bits(entropy.full)),
         ("moved by, on average", format!("{:.0} places", moved.found), format!("{:.0} places", moved.full)),
-        ("right behind one of the same file", share(together.found), share(together.full)),
+        ("follow one of the same file", share(together.found), share(together.full)),
     ] {
         table.row([name.to_owned(), found, full]);
     }
     if let Some(read) = before_first {
-        table.row(["read before the first comes".to_owned(), samples_of(*read), samples_of(*samples)]);
+        table.row(["read before the first sample".to_owned(), samples_of(*read), samples_of(*samples)]);
     }
     table.write(out, "  ")
 }

@@ -36,7 +36,7 @@ fn missing<'a>(node: &'a Node, spec: &'a PipeSpec) -> Option<(&'a str, &'a str)>
 fn folders(root: &str, registry: &Registry) -> Result<Vec<Value>> {
     let store = registry.store(scheme_of(root)).map_err(|error| match error.kind() {
         ErrorKind::Unsupported => Error::invalid(format!(
-            "the folders in it cannot be listed here: {}; expected their names in the option",
+            "cannot list the folders in it: {}; give their names in the option",
             error.message()
         )),
         _ => error,

@@ -122,14 +122,14 @@ impl Look<'_> {
             && let Some(dealt) = self.nearest(at, |spec| spec.order.shards)
         {
             say(format!(
-                "`{dealt}` gives each rank its share already, and this a share of that; leave one out"
+                "`{dealt}` already gives each rank its share, and `{name}` takes a share of that share; remove one of them"
             ));
         }
         if spec.order.shards
             && let Some(batch) = self.nearest(at, |spec| spec.stacks())
         {
             say(format!(
-                "ranks are dealt whole batches of `{batch}`, and each makes all of them; put `{name}` before it"
+                "every rank makes all batches of `{batch}`, and keeps its share of them; put `{name}` before `{batch}`"
             ));
         }
         if spec.order.keeps {
@@ -141,7 +141,7 @@ impl Look<'_> {
         {
             let from = &self.node(from).name;
             let message = format!(
-                "it sees samples in the order in which `{from}` has them done, another one in each run; `run --record` keeps it"
+                "`{from}` is unordered, so this node sees another order in each run; `run --record` writes the order down"
             );
             note(message, true);
         }
@@ -152,8 +152,8 @@ impl Look<'_> {
         {
             let from = &self.node(from).name;
             let message = format!(
-                "whole batches of `{from}` go to a process, each to one worker; put `{name}` before it, so that samples are worked on side \
-                 by side and lie in their batch at once"
+                "each worker process gets whole batches of `{from}`; put `{name}` before `{from}`, so that workers share \
+                 the samples of a batch, and write them into the batch without a copy"
             );
             note(message, self.node(at).on().is_some());
         }
@@ -177,7 +177,7 @@ impl Look<'_> {
         {
             let from = &self.node(from).name;
             say(format!(
-                "it holds what `{from}` makes of each sample; put `{name}` before it, and it holds what is as small as it was read"
+                "it holds samples as `{from}` gives them; put `{name}` before `{from}`, to hold them as small as they were read"
             ));
         }
         // What is drawn may hold many samples, which lie side by side once they are taken out.
@@ -200,9 +200,10 @@ impl Look<'_> {
         let is_random = |at: usize| self.spec(at).is_some_and(|spec| spec.is_random(self.node(at)));
         if let Some(&random) = self.above[at].iter().find(|&&from| is_random(from)) {
             let orders = self.spec(random).is_some_and(PipeSpec::reorders);
-            let (random, what) =
-                (&self.node(random).name, if orders { "one order" } else { "what it draws once" });
-            say(format!("`{random}` gives {what}, which is kept for all epochs; put it behind `{name}`"));
+            let (random, what) = (&self.node(random).name, if orders { "one order" } else { "one draw" });
+            say(format!(
+                "`{name}` keeps {what} of `{random}` for all epochs; put `{random}` behind `{name}`"
+            ));
         }
         if let Some(repeat) = self.nearest(at, |spec| spec.order.rewinds && spec.layout.inputs == (1, 1)) {
             say(format!("every pass of `{repeat}` is kept by itself; put it behind `{name}`"));
@@ -212,8 +213,8 @@ impl Look<'_> {
         {
             let from = &self.node(from).name;
             say(format!(
-                "what fails in `{from}` once, as a read may, is missing from what is kept for as long as that is; fill `{name}` without \
-                 `on_error`, or clear it once the cause is gone"
+                "a sample that fails once in `{from}`, as a read can, stays missing from `{name}` as long as it keeps its \
+                 samples; fill `{name}` without `on_error`, or clear it once the cause is gone"
             ));
         }
     }
@@ -226,7 +227,7 @@ impl Look<'_> {
         let edge = self.plan.output().ok()?;
         let last = *self.plan.segments[self.plan.edges[edge].from].nodes.last()?;
         let at = self.unlike(read)?[last]?;
-        let wait = "so one may end before the rest, which wait for it where they train together";
+        let wait = "so one may end before the others, and ranks that train together wait for it";
         if self.shards(at) {
             let (name, spec) = (&self.node(at).name, self.spec(at)?);
             let named =
@@ -234,22 +235,22 @@ impl Look<'_> {
             let drops = spec.options.iter().find(|option| named(&option.name) && option.kind == Kind::Bool);
             let leave = drops.map(|drops| format!("give `{name}` {}=true, ", drops.name)).unwrap_or_default();
             let message = format!(
-                "a rank may get one more than another, {wait}; {leave}pad before it to as many for each, or end the graph with \
+                "a rank may get one more than another, {wait}; {leave}pad before it so that all get as many, or end the graph with \
                  `repeat | take N`"
             );
             return Some((at, Lint::new(name, message, false)));
         }
         let shard = *self.above[at].iter().find(|&&from| self.shards(from))?;
         let (name, dealt) = (&self.node(at).name, &self.node(shard).name);
-        let what = if self.loses(at) { "what it leaves out" } else { "how much it gives" };
+        let what = if self.loses(at) { "how many it leaves out" } else { "how many it gives" };
         // What stacks, or draws by number, cannot change places with it.
         let between = |from: usize| self.above[from].contains(&shard);
         let fixed = |from: usize| self.spec(from).is_some_and(|spec| spec.is_sampler() || spec.stacks());
         let moves = !fixed(shard) && !self.above[at].iter().any(|&from| between(from) && fixed(from));
         let put = if moves { format!("put `{name}` before `{dealt}`, or ") } else { String::new() };
         let message = format!(
-            "{what} may depend on the samples, and ranks have others each, {wait}; {put}end the graph with as many for each: \
-             `repeat | take N`"
+            "{what} may depend on the samples, which differ from rank to rank, {wait}; {put}end the graph with as many \
+             for each rank: `repeat | take N`"
         );
         Some((at, Lint::new(name, message, false)))
     }

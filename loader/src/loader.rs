@@ -283,7 +283,7 @@ impl Loader {
             let again: u64 = node.skip.iter().sum();
             if again > 0 {
                 let name = &node.name;
-                self.prepared.host.note(2, format!("node {name} was changed, and {again} samples before this place are counted as it gives them now"));
+                self.prepared.host.note(2, format!("node {name} was changed: the {again} samples before this place are counted in its new output"));
             }
         }
         let is_map = |name: &str| self.running.nodes.iter().any(|node| node.node == name && node.parallel);

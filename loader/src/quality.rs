@@ -66,16 +66,17 @@ pub fn quality(graph: &Graph, registry: &Registry, seed: u64) -> Result<Option<Q
         |node: &Node| registry.pipe(&node.pipe).is_some_and(|spec| spec.order.keeps || spec.order.rewinds);
     let part = graph.up_to(last).without(apart);
     let plain = part.clone().without(shuffles).with_options(|_, option| !INTERLEAVE.contains(&option));
-    let alone =
-        |error: Error| error.context("measured", format!("what stands before `{node}`, run by itself"));
+    let alone = |error: Error| error.context("measured", format!("the graph up to `{node}`, run by itself"));
     let lie = uids(&plain, registry, seed).map_err(alone)?;
     let come = uids(&part, registry, seed).map_err(alone)?;
     let places: HashMap<u64, usize> = lie.uids.iter().enumerate().map(|(place, &uid)| (uid, place)).collect();
     let order: Vec<usize> = come.uids.iter().filter_map(|uid| places.get(uid).copied()).collect();
     if order.len() < come.uids.len() {
         let others = come.uids.len() - order.len();
-        let message =
-            format!("{others} of {} samples have no place in the order without a shuffle", come.uids.len());
+        let message = format!(
+            "{others} of {} samples do not come without the shuffle, expected the same samples",
+            come.uids.len()
+        );
         return Err(Error::invalid(message).context("node", node));
     }
     let mut full: Vec<usize> = (0..lie.uids.len()).collect();

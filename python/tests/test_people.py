@@ -204,7 +204,7 @@ def test_a_loader_warns_of_what_may_not_be_meant() -> None:
     assert text.startswith("shuffle: it shuffles the batches of `batch`") and "put `shuffle` before it" in text
     assert warned(late, executor="inline", shuffles=False) == [] == warned(fb.range(9).shuffle(2).batch(3), executor="inline")
     (text,) = warned(fb.range(9).map(f.double).shuffle(2), executor="inline")
-    assert text.startswith("py_map (functions_of_tests.double): ") or text.startswith("shuffle: it holds what `py_map` makes")
+    assert text.startswith("py_map (functions_of_tests.double): ") or text.startswith("shuffle: it holds samples as `py_map` gives them")
     # Ranks of one number of samples wait for nobody.
     assert warned(fb.range(9).batch(2), executor="inline", ranks=(0, 3)) == []
     assert warned(fb.from_list([0] * 9).batch(2), executor="inline", ranks=(0, 3)) == []

@@ -17,18 +17,21 @@ fn refusal(folder: &Path) -> Option<Error> {
 #[test]
 fn tables_that_do_not_fit_are_refused_by_name() {
     for (define, says) in [
-        ("-DMAJOR=9", "built against C 9.0, this host has 1.0: compile it anew with the header of this host"),
+        (
+            "-DMAJOR=9",
+            "built against C 9.0, this host has 1.0: compile it again with the header of this host",
+        ),
         ("-DCLASS=\"map\"", "its manifest names `rogue_source`, which is no decoder and no source"),
         ("-DCLASS=\"source\",\"shards\":true", "its manifest names `rogue_source`"),
         ("-DSIZE=8", "its ForebayDecoder says it has 8 bytes; that of C 1.0 has 48"),
         ("-DSIZE=1000000", "its ForebayDecoder says it has 1000000 bytes"),
         ("-DSOURCE_SIZE=64", "its ForebaySource says it has 64 bytes; that of C 1.0 has 72"),
-        ("-DNAME=\"another\"", "its manifest names `rogue_c`, and it has no ForebayDecoder of that name"),
+        ("-DNAME=\"another\"", "its manifest names `rogue_c`, but it has no ForebayDecoder of that name"),
         ("-DNAME=NULL", "gave no name of a table"),
         ("-DNAME=\"\\xff\"", "a name of a table that is not UTF-8"),
         ("-DDECODE=NULL", "its ForebayDecoder `rogue_c` has no function decode"),
         ("-DNEXT=NULL", "its ForebaySource `rogue_source` has no function next"),
-        ("-DRESTORE=NULL", "its ForebaySource `rogue_source` has no function restore, and has a state"),
+        ("-DRESTORE=NULL", "its ForebaySource `rogue_source` has no function restore, but has a state"),
         ("-DLAST=&DECODER.decoder", "more tables ForebayDecoder than the 1 that its manifest names"),
     ] {
         let folder = tempfile::tempdir().unwrap();

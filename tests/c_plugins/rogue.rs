@@ -49,7 +49,7 @@ fn every_kind_of_value_comes_through_and_its_memory_goes_back_once() {
 
 /// What the input has a decoder do, what the error says, and how much is given back.
 const DEEDS: [(&str, ErrorKind, &str, i64); 22] = [
-    ("n", ErrorKind::Abi, "ended well, and gave no value", 0),
+    ("n", ErrorKind::Abi, "succeeded, but gave no value", 0),
     ("s", ErrorKind::Abi, "value 0 was set twice", 1),
     ("d", ErrorKind::Abi, "the unknown dtype 0x12003", 1),
     ("l", ErrorKind::Abi, "int16 [4] does not fill a buffer of 9 bytes", 1),
@@ -60,8 +60,8 @@ const DEEDS: [(&str, ErrorKind, &str, i64); 22] = [
     ("x", ErrorKind::Abi, "its `decode` gave status 77, which C 1.0 does not have", 1),
     ("e", ErrorKind::Abi, "its `decode` gave FOREBAY_END", 0),
     ("p", ErrorKind::Abi, "gave 4 bytes at a null pointer", 1),
-    ("m", ErrorKind::Abi, "without a release, which are neither the input's nor of `alloc`", 0),
-    ("f", ErrorKind::Abi, "field `hole` was added and not set", 1),
+    ("m", ErrorKind::Abi, "without a release, expected bytes of the input or of `alloc`", 0),
+    ("f", ErrorKind::Abi, "field `hole` was added but not set", 1),
     ("t", ErrorKind::Abi, "field `twin` was added twice", 1),
     ("i", ErrorKind::Abi, "added an item to value 0, which is no list", 0),
     ("o", ErrorKind::Limit, "asked for 1073741825 bytes of output, at most 1073741824", 0),
@@ -98,7 +98,7 @@ fn failure(registry: &Registry, graph: &str) -> (Error, usize) {
 fn a_source_that_breaks_rules_fails_its_pipe() {
     let (_folder, registry) = load();
     for (what, kind, says) in [
-        ("none", ErrorKind::Abi, "ended well, and gave no sample"),
+        ("none", ErrorKind::Abi, "succeeded, but gave no sample"),
         ("value", ErrorKind::Abi, "gave a value for a sample"),
         ("status", ErrorKind::Abi, "its `next` gave status -1"),
         ("end_reset", ErrorKind::Abi, "its `reset` gave FOREBAY_END"),

@@ -169,7 +169,7 @@ fn it_is_told_where_a_change_would_not_be_noticed() {
     };
     let lines = told("files 'http://localhost:9/a.txt' open=none");
     assert!(
-        matches!(&lines[..], [(2, line)] if line.contains("by name alone") && line.contains("`files`")),
+        matches!(&lines[..], [(2, line)] if line.contains("are not seen") && line.contains("`files`")),
         "{lines:?}"
     );
     assert!(told(&format!("files '{}' open=none", file!())).is_empty());

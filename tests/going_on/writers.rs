@@ -196,7 +196,7 @@ fn a_writer_before_the_ranks_part_is_refused() {
         let error = builder(&line(text), Setting::INLINE).ranks(1, 2).build(&registry).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Invalid, "{text}: {error}");
         let says =
-            "`write_jsonl` writes samples before they are dealt out to ranks: every rank would write all";
+            "`write_jsonl` writes samples before they are assigned to ranks: every rank would write all";
         assert!(error.message().starts_with(says) && error.message().contains("before it"), "{error}");
     }
 }

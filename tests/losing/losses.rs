@@ -85,7 +85,7 @@ fn bytes_that_are_not_what_their_name_says_are_lost_not_left() {
     let lost: Vec<_> = loader.quarantine().into_iter().map(|lost| lost.error).collect();
     assert_eq!(lost.len(), 2, "{lost:?}");
     assert!(lost.iter().all(|error| error.kind() == ErrorKind::Corrupt && error.get("field") == Some("jpg")));
-    assert!(lost[0].message().contains("called `jpg`, but its bytes are of no such file"), "{}", lost[0]);
+    assert!(lost[0].message().contains("named `jpg`, but its bytes are not of that format"), "{}", lost[0]);
 }
 
 #[test]

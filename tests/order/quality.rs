@@ -85,7 +85,7 @@ fn shards_that_are_shuffled_and_interleaved_come_near_a_whole_shuffle() {
 #[test]
 fn what_has_no_place_without_a_shuffle_is_told() {
     let drawn = quality(&line("range 100 | random_sampler replacement=true"), &registry(), 7).unwrap_err();
-    assert!(drawn.message().contains("no place in the order"), "{drawn}");
+    assert!(drawn.message().contains("do not come without the shuffle"), "{drawn}");
 }
 
 /// What the command prints of a graph's quality, a row a line, without the gaps between cells.
@@ -113,8 +113,8 @@ fn the_command_prints_the_figures_beside_those_of_a_full_shuffle() {
                 "here a full shuffle".to_owned(),
                 row("entropy of the distance of neighbours", 2, 1.0, found.entropy, "bits"),
                 row("moved by, on average", 0, 1.0, found.moved, "places"),
-                row("right behind one of the same file", 2, 100.0, found.together, "%"),
-                format!("read before the first comes {} samples 4096 samples", found.before_first.unwrap()),
+                row("follow one of the same file", 2, 100.0, found.together, "%"),
+                format!("read before the first sample {} samples 4096 samples", found.before_first.unwrap()),
             ],
             "{text}"
         );

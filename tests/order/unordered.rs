@@ -184,7 +184,7 @@ fn what_cannot_be_unordered_is_refused_by_name() {
         ("range 5 | increment unordered=yes", "option `unordered` is \"yes\", expected true or false"),
         (
             "range 5 | increment unordered=true on_error=replace",
-            "`on_error` replaces samples by those before them",
+            "no sample is before another, but `on_error` is replace",
         ),
         (
             "range 5 | increment @a unordered=true on=process | increment @b unordered=true on=threads",
@@ -201,7 +201,10 @@ fn what_cannot_be_unordered_is_refused_by_name() {
         ["range 90 | increment unordered=true | shuffle 5", "range 90 | increment unordered=true | shard"]
     {
         let error = ranked(text, 2).err().unwrap().to_string();
-        assert!(error.contains("`increment` is unordered, and its samples are dealt out"), "{error}");
+        assert!(
+            error.contains("`increment` is unordered, and samples are assigned to ranks after it"),
+            "{error}"
+        );
     }
     let text = "range 90 | shuffle 9 | increment unordered=true | batch 2";
     let mut two = ranked(text, 2).unwrap();

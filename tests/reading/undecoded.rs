@@ -60,7 +60,7 @@ fn fields_without_a_decoder_are_told_with_how_many_and_why() {
             (&"field `png` stays bytes".into(), &2.into()),
             "{nodes}"
         );
-        assert!(note["why"].as_str().unwrap().contains("none names it"), "{note}");
+        assert!(note["why"].as_str().unwrap().contains("none has this extension"), "{note}");
         assert_eq!(nodes[1]["notes"], serde_json::json!([]), "{nodes}");
     }
     for command in ["head", "dump"] {

@@ -246,7 +246,7 @@ fn what_is_not_as_it_was_locked_is_refused() {
     let original = fs::read(&pipes).unwrap();
     type Change<'a> = Box<dyn Fn(&mut Vec<u8>) + 'a>;
     let changes: [(Change<'_>, &[&str]); 3] = [
-        (Box::new(|bytes| bytes.push(0)), &["its SHA-256 is ", "is locked in ", "plugins.lock"]),
+        (Box::new(|bytes| bytes.push(0)), &["its SHA-256 is ", " locks ", "plugins.lock"]),
         (Box::new(without_entry), &["its SHA-256 is "]),
         (Box::new(|bytes| replace(bytes, &from, &to)), &["its version is ", &newer, version]),
     ];
@@ -304,9 +304,12 @@ fn a_file_that_is_no_lock_is_refused() {
     let good = fs::read_to_string(&file).unwrap();
     let hash = &good[good.find("sha256 = \"").unwrap() + 10..][..64];
     for (text, says) in [
-        ("{".to_owned(), "no lock of plugins"),
+        ("{".to_owned(), "not a lock of plugins"),
         (String::new(), "missing field `version`"),
-        (good.replace("version = 1\n", "version = 2\n"), "a lock of form 2, this host reads 1"),
+        (
+            good.replace("version = 1\n", "version = 2\n"),
+            "found a lock of version 2, this host reads version 1",
+        ),
         (good.replace("abi =", "api ="), "unknown field `api`"),
         (good.replace(hash, &hash[1..]), "expected 64 lower-case hex digits"),
         (good.replace(hash, &hash.to_uppercase().replace('0', "F")), "expected 64 lower-case hex digits"),

@@ -45,8 +45,8 @@ impl Graph {
                 continue;
             }
             problems.push(node.locate(Error::invalid(format!(
-                "`{}` draws from `{}`, which has no random access; put it behind a source that has, or a pipe that collects, with \
-                 nothing but maps between",
+                "`{}` draws from `{}`, which has no random access; put it behind a source that has it, or a pipe that collects, with only \
+                 maps between",
                 node.name, self.nodes[from].name
             ))));
         }

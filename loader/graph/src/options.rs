@@ -30,8 +30,8 @@ pub(super) fn problems(node: &Node, spec: &PipeSpec) -> Vec<Error> {
     }
     if node.is_unordered() && node.on_error().action == Action::Replace {
         problems.push(Error::invalid(format!(
-            "option `{UNORDERED}` is true and `{ON_ERROR}` replaces samples by those before them, and none is before another; \
-             expected skip or quarantine, or a map of its own behind this one"
+            "option `{UNORDERED}` is true, so no sample is before another, but `{ON_ERROR}` is replace; \
+             expected skip or quarantine, or a second map behind this one"
         )));
     }
     let given = |option: &OptionSpec, at: usize| {
@@ -121,7 +121,7 @@ fn common(given: &str, value: &Value, spec: &PipeSpec) -> Result<(), Error> {
                 show(value)
             ))),
             (Some(true), false) => Err(Error::invalid(format!(
-                "option `{UNORDERED}` is for maps; {} sees samples in order, expected it at a map before this one",
+                "option `{UNORDERED}` is for maps; {} sees samples in order; set it at a map before this one",
                 spec.name
             ))),
             _ => Ok(()),
@@ -134,7 +134,7 @@ fn common(given: &str, value: &Value, spec: &PipeSpec) -> Result<(), Error> {
     if given == ON_ERROR {
         return match text.parse::<OnError>()?.action {
             Action::Replace if !map => Err(Error::invalid(format!(
-                "option `{ON_ERROR}` is {text}, which is for maps; {} makes samples of others, expected fail, fail_at_end, skip or quarantine",
+                "option `{ON_ERROR}` is {text}, which is for maps; {} is not a map, expected fail, fail_at_end, skip or quarantine",
                 spec.name
             ))),
             _ => Ok(()),

@@ -47,7 +47,7 @@ fn deal(graph: Graph, catalog: &dyn Catalog) -> Result<Graph> {
     Ok(graph.with_node_before(node, reader.as_deref()))
 }
 
-/// The output after which samples are dealt out, and the node that reads it.
+/// The output after which samples are assigned to ranks, and the node that reads it.
 fn place(graph: &Graph, catalog: &dyn Catalog) -> Result<(Input, Option<String>)> {
     let reader_of = |output: &Input| graph.nodes().iter().find(|node| node.inputs.contains(output));
     let mut outputs = graph.nodes().iter().flat_map(|node| {
@@ -84,7 +84,7 @@ fn spec<'a>(catalog: &'a dyn Catalog, node: &Node) -> Option<&'a PipeSpec> {
 /// For each node whether it sees only the samples of one rank: those that shard, and all that read from them.
 ///
 /// # Errors
-/// `Invalid`, if a node is unordered or writes before samples are dealt out to ranks.
+/// `Invalid`, if a node is unordered or writes before samples are assigned to ranks.
 pub fn dealt(graph: &Graph, catalog: &dyn Catalog) -> Result<Vec<bool>> {
     let nodes = graph.nodes();
     let mut dealt = vec![false; nodes.len()];
@@ -95,15 +95,15 @@ pub fn dealt(graph: &Graph, catalog: &dyn Catalog) -> Result<Vec<bool>> {
         dealt[at] = from_dealt || spec(catalog, &nodes[at]).is_some_and(|spec| spec.order.shards);
         if nodes[at].is_unordered() && !dealt[at] {
             return Err(Error::invalid(format!(
-                "`{}` is unordered, and its samples are dealt out to ranks after it: each rank would have another order, and \
-                 deal out others; put the pipe that deals them out before it",
+                "`{}` is unordered, and samples are assigned to ranks after it: each rank would see another order\n\
+                 put the pipe that shards before it",
                 nodes[at].name
             )));
         }
         if !dealt[at] && spec(catalog, &nodes[at]).is_some_and(|spec| spec.audit.writes) {
             return Err(Error::invalid(format!(
-                "`{}` writes samples before they are dealt out to ranks: every rank would write all\n\
-                 put the pipe that deals them out before it",
+                "`{}` writes samples before they are assigned to ranks: every rank would write all\n\
+                 put the pipe that shards before it",
                 nodes[at].name
             )));
         }

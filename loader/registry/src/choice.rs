@@ -60,7 +60,7 @@ impl Match {
             Self::Both => "magic bytes and extension match",
             Self::Magic => "magic bytes match",
             Self::Extension => "extension matches",
-            Self::WrongMagic => "extension matches, but the bytes do not begin as its own do",
+            Self::WrongMagic => "extension matches, but the first bytes do not",
             Self::Neither => NEITHER,
             Self::Off => "left out by FOREBAY_PLUGIN_RANK",
         }
@@ -185,14 +185,17 @@ impl Registry {
         let ranking = self.rank(extension, head);
         let near = ranking.iter().filter(|candidate| candidate.reason != Match::Neither.reason());
         let near: Vec<_> = near.take(6).map(|c| format!("{}: {}", c.decoder, c.reason)).collect();
-        let near =
-            if near.is_empty() { "none names it, or begins as the bytes do".into() } else { near.join("; ") };
+        let near = if near.is_empty() {
+            "none has this extension or these first bytes".into()
+        } else {
+            near.join("; ")
+        };
         // A picture that is a page of an error, say: had it another name it would be none of ours.
         let found =
             |one: Match| self.0.decoders.iter().any(|slot| self.matches(slot, extension, head) == one);
         if found(Match::WrongMagic) && !found(Match::Extension) {
             return Error::corrupt(format!(
-                "called `{extension}`, but its bytes are of no such file: {near}"
+                "named `{extension}`, but its bytes are not of that format: {near}"
             ));
         }
         if let Some(refused) = self.claimed(extension, head) {

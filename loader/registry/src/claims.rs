@@ -73,7 +73,7 @@ impl Registry {
         Some(error.context("refused", format!("{file}: {reason}")).context(
             "to do",
             format!(
-                "mend or allow it, or leave it out and such values as bytes: FOREBAY_PLUGIN_SKIP={plugin}"
+                "fix or allow the plugin, or skip it and keep such values as bytes: FOREBAY_PLUGIN_SKIP={plugin}"
             ),
         ))
     }

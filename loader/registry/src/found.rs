@@ -105,7 +105,7 @@ impl FoundPlugin {
             _ if self.is_withheld() => Err(self.withheld()),
             // What was judged, by its manifest and by what is trusted, is what is loaded; one that is gone says so itself.
             Origin::File(stamp) if stamp.file().exists() && !stamp.holds() => {
-                Err(Error::invalid("its file changed since the registry was made: make the registry anew"))
+                Err(Error::invalid("its file changed after the registry was made; make a new registry"))
             }
             Origin::File(stamp) => self.load_from(stamp.file()),
             Origin::Sealed(_, sealed) => {

@@ -106,7 +106,9 @@ impl FromStr for Isolation {
                 None => others.replace(item.parse()?).is_some(),
             };
             if twice {
-                return Err(Error::invalid(format!("`{item}`, and another level before it for the same")));
+                return Err(Error::invalid(format!(
+                    "found `{item}` after another level for the same, expected one level for each"
+                )));
             }
         }
         Ok(Self { others: others.unwrap_or_default(), named })
@@ -130,7 +132,7 @@ impl Isolation {
         let Some(value) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) else {
             return Ok(Self::default());
         };
-        let text = value.to_str().ok_or_else(|| Error::invalid("its value is no UTF-8"));
+        let text = value.to_str().ok_or_else(|| Error::invalid("its value is not UTF-8"));
         text.and_then(str::parse).map_err(|error| error.context("variable", VARIABLE))
     }
 
@@ -160,16 +162,14 @@ impl Isolation {
         };
         if let Some(own) = plugins.iter().find(isolated) {
             return Err(Error::invalid(format!(
-                "{} is to be isolated, and is linked into this program: make it a plugin that is found",
+                "cannot isolate {}: it is linked into this program; build it as a plugin file",
                 own.label()
             )));
         }
         let unknown = |name: &&str| !plugins.iter().any(|record| record.is_called(name));
         match self.named.iter().map(|(name, _)| name.as_str()).find(unknown) {
             None => Ok(()),
-            Some(name) => {
-                Err(Error::invalid(format!("`{name}` is to be isolated, and no such plugin was taken")))
-            }
+            Some(name) => Err(Error::invalid(format!("cannot isolate `{name}`: found no such plugin"))),
         }
     }
 }
@@ -221,8 +221,8 @@ impl FoundPlugin {
     /// The error of who would load it all the same.
     pub(super) fn withheld(&self) -> Error {
         Error::unsupported(format!(
-            "it is isolated ({}), so only worker processes call it, and this was asked for outside of them: \
-             give the pipe that asks on=process, or have the plugin in-process",
+            "it is isolated ({}), so only worker processes can call it, and a pipe outside of them did: \
+             give that pipe on=process, or set the plugin to in-process",
             self.level
         ))
     }

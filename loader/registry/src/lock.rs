@@ -109,13 +109,16 @@ impl Lock {
         }
         writable::guard(file, true)?;
         let form: LockFile = toml::from_str(&fs::read_to_string(file)?)
-            .map_err(|error| Error::invalid(format!("no lock of plugins: {}", error.message())))?;
+            .map_err(|error| Error::invalid(format!("not a lock of plugins: {}", error.message())))?;
         if form.version != FORM {
-            return Err(Error::invalid(format!("a lock of form {}, this host reads {FORM}", form.version)));
+            return Err(Error::invalid(format!(
+                "found a lock of version {}, this host reads version {FORM}",
+                form.version
+            )));
         }
         for (at, Locked { name, sha256, .. }) in form.plugin.iter().enumerate() {
             if form.plugin[..at].iter().any(|other| other.name == *name) {
-                return Err(Error::invalid(format!("it lists {name} twice")));
+                return Err(Error::invalid(format!("it lists {name} twice, expected one entry")));
             }
             if sha256.len() != 64 || !sha256.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
                 return Err(Error::invalid(format!(
@@ -195,7 +198,7 @@ impl Lock {
                     version: locked.version.clone(),
                     file: None,
                     state: LockState::Missing,
-                    reason: "no such plugin was taken; `forebay plugins list` shows where was looked, and what was refused".into(),
+                    reason: "found no such plugin; `forebay plugins list` shows the folders searched and the files refused".into(),
                 });
             }
         }
@@ -241,14 +244,16 @@ impl Lock {
 
     fn not_locked(&self, name: &str) -> String {
         let file = self.file.display();
-        format!("{name} is not in {file}; if it is meant, `forebay plugins lock {file}` writes the lock anew")
+        format!(
+            "{name} is not in {file}; to allow it, write the lock again with `forebay plugins lock {file}`"
+        )
     }
 
     fn differs(&self, found: &str, expected: &str) -> Error {
         let file = self.file.display();
         Error::invalid(format!(
-            "{found}, and {expected} is locked in {file}; bring back what was locked, or, if the change is meant, \
-             write the lock anew with `forebay plugins lock {file}`"
+            "{found}, but {file} locks {expected}; restore the locked plugin or, to accept the change, write the lock \
+             again with `forebay plugins lock {file}`"
         ))
     }
 }

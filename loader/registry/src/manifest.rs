@@ -160,7 +160,7 @@ impl Manifest {
         }
         let (ours, mend) = match word(12) {
             1 => (("ABI", ABI_MAJOR, ABI_MINOR), "rebuild it with the forebay-core of this host"),
-            2 => (("C", FOREBAY_MAJOR, FOREBAY_MINOR), "compile it anew with the header of this host"),
+            2 => (("C", FOREBAY_MAJOR, FOREBAY_MINOR), "compile it again with the header of this host"),
             kind => {
                 return Err(abi(format!("its tables are of kind {kind}, this host knows kinds 1 and 2")));
             }
@@ -178,7 +178,7 @@ impl Manifest {
         // The section may end with padding; more would be a second manifest.
         let json = json
             .filter(|json| rest - json.len() < 8)
-            .ok_or_else(|| corrupt(&format!("its manifest has {rest} bytes, and says {len}")))?;
+            .ok_or_else(|| corrupt(&format!("its manifest has {rest} bytes, but says {len}")))?;
         // One of a later version may say more.
         let typed = word(12) == 2 && (0..=FOREBAY_MINOR).contains(&word(20));
         if typed {
@@ -217,8 +217,8 @@ impl Manifest {
         let other = self.pipes.iter().find(|pipe| !is_of_c(pipe)).map(|pipe| &pipe.name);
         if let Some(name) = other.or(self.stores.first().map(|store| &store.name)).filter(|_| self.c) {
             let message = format!(
-                "its manifest names `{name}`, which is no decoder and no source: in C there are those alone, \
-                 and of a source name, class, summary, options and on are said"
+                "its manifest names `{name}`, which is no decoder and no source: a plugin in C can have only those, \
+                     and describe a source only by name, class, summary, options and on"
             );
             return Err(Error::new(ErrorKind::Abi, message));
         }
@@ -227,7 +227,10 @@ impl Manifest {
             return Err(Error::new(ErrorKind::Abi, message));
         }
         match self.cpu.iter().find(|feature| !cpu_has(feature)) {
-            Some(feature) => Err(Error::new(ErrorKind::Abi, format!("compiled for a CPU with {feature}"))),
+            Some(feature) => Err(Error::new(
+                ErrorKind::Abi,
+                format!("compiled for a CPU with {feature}, which this one lacks; rebuild it without"),
+            )),
             None => Ok(()),
         }
     }

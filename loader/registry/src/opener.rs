@@ -80,7 +80,7 @@ impl OpenerSlot {
             (true, false, _) => "magic bytes match",
             (false, true, true) => "extension matches",
             (false, false, true) => "it is asked of every file",
-            (false, true, false) => "extension matches, but the bytes do not begin as its own do",
+            (false, true, false) => "extension matches, but the first bytes do not",
             (false, false, false) => NEITHER,
         }
     }

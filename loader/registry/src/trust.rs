@@ -89,7 +89,7 @@ impl Trust {
         let Some(value) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) else {
             return Ok(Self::Open);
         };
-        let text = value.to_str().ok_or_else(|| Error::invalid("its value is no UTF-8"));
+        let text = value.to_str().ok_or_else(|| Error::invalid("its value is not UTF-8"));
         text.and_then(str::parse).map_err(|error| error.context("variable", VARIABLE))
     }
 
@@ -123,7 +123,7 @@ impl Trust {
                 Ok((manifest, None))
             }
             Self::Allow(_) => Err(Error::invalid(format!(
-                "neither its name, {}, nor its path is among what is allowed; add one of them to allow:NAME,PATH if it is meant",
+                "neither its name, {}, nor its path is allowed; to allow it, add one of them to allow:NAME,PATH",
                 manifest.name
             ))),
             Self::Locked(lock) => {

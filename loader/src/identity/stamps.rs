@@ -28,7 +28,7 @@ pub(super) fn add_files(node: &Node, registry: &Registry, add: &mut dyn FnMut(&[
         paths.filter(|path| path.is_file()).for_each(|path| add(&stamp(path)));
         let scheme = scheme_of(url);
         return Some(format!(
-            "what `{}` reads by {scheme} is known by name alone: change the option `identity` when it changes",
+            "changes of what `{}` reads by {scheme} are not seen: when it changes, change the option `identity`",
             node.name
         ));
     }
@@ -45,7 +45,7 @@ pub(super) fn add_files(node: &Node, registry: &Registry, add: &mut dyn FnMut(&[
     paths.clone().filter(|path| path.is_file()).for_each(|path| add(&stamp(path)));
     let folder = paths.filter(|_| source).find(|path| path.is_dir())?;
     Some(format!(
-        "what `{}` reads in {} is known by name alone: change the option `identity` when it changes",
+        "changes of what `{}` reads in {} are not seen: when it changes, change the option `identity`",
         node.name,
         folder.display()
     ))

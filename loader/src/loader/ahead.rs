@@ -59,12 +59,12 @@ impl Loader {
         let least = self.behind.least(self.at.delivered);
         if !(least..=self.at.delivered).contains(&delivered) {
             let error = format!(
-                "a snapshot after {delivered} samples of the epoch, expected {least} to {}",
+                "cannot take a snapshot after {delivered} samples of the epoch, expected {least} to {}",
                 self.at.delivered
             );
             return Err(Error::invalid(error).context(
                 "next",
-                "say by Loader::taken_ahead how many samples are taken before they are used",
+                "call Loader::taken_ahead with the number of samples that are taken before they are used",
             ));
         }
         self.snapshot_of(Position { delivered, ended: false, ..self.at })

@@ -63,7 +63,9 @@ impl Loader {
             plugins.map(|record| format!("{} in {}", record.label(), record.file())).collect();
         plugins.dedup();
         let error = error.context("plugin", plugins.join(", "));
-        let note = format!("{error}\n  next: it runs in worker processes from here on, which may crash");
+        let note = format!(
+            "{error}\n  next: from here on it runs in worker processes, which can crash without ending the run"
+        );
         self.prepared.host.note(2, note);
         self.launch_again(&movable).map_err(|why| {
             let message =

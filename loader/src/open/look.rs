@@ -49,7 +49,7 @@ fn left(kind: FileKind, extension: &str, head: &[u8], error: &Error, registry: &
         pipes => {
             let pipes = pipes.join(", ");
             format!(
-                "called `.{extension}` as the files that {pipes} opens, but it does not begin as they do: broken, a part of one, or something else"
+                "named `.{extension}` like files that {pipes} opens, but its first bytes differ: it is damaged, incomplete or something else"
             )
         }
     };

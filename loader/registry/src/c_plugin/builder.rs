@@ -144,7 +144,7 @@ impl CallValues {
     pub(super) fn value(self, cx: &Context) -> Result<Value> {
         let mut built = self.finish(cx)?;
         let root = built.first_mut().and_then(Option::take);
-        root.ok_or_else(|| broken("ended well, and gave no value"))
+        root.ok_or_else(|| broken("succeeded, but gave no value"))
     }
 
     /// The fields of the root, in order.
@@ -152,7 +152,7 @@ impl CallValues {
         let root = self.nodes.first_mut().map(|root| std::mem::replace(&mut root.held, Held::Nothing));
         let (names, at) = match root {
             Some(Held::Struct(names, at)) => (names, at),
-            Some(Held::Nothing) | None => return Err(broken("ended well, and gave no sample")),
+            Some(Held::Nothing) | None => return Err(broken("succeeded, but gave no sample")),
             Some(_) => return Err(broken("gave a value for a sample, which is made of fields")),
         };
         let values = take_fields(&mut self.finish(cx)?, &names, &at)?;
@@ -189,7 +189,7 @@ impl CallValues {
 fn take(built: &mut [Option<Value>], at: &[usize], name: impl Fn(usize) -> String) -> Result<Vec<Value>> {
     let one = |(index, at): (usize, &usize)| {
         let value = built.get_mut(*at).and_then(Option::take);
-        value.ok_or_else(|| broken(format!("{} was added and not set", name(index))))
+        value.ok_or_else(|| broken(format!("{} was added but not set", name(index))))
     };
     at.iter().enumerate().map(one).collect()
 }

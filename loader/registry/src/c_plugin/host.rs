@@ -108,9 +108,11 @@ impl<'a> CHost<'a> {
         }
         let (address, len) = (owned.data.bytes.addr(), owned.data.len);
         let part = |input: &Buffer| input.get(within(input, address, len)?);
-        self.input.and_then(part).map(CBytes::Buffer).or_else(|| self.builder.find(address, len)).ok_or_else(
-            || broken("gave bytes without a release, which are neither the input's nor of `alloc`"),
-        )
+        self.input
+            .and_then(part)
+            .map(CBytes::Buffer)
+            .or_else(|| self.builder.find(address, len))
+            .ok_or_else(|| broken("gave bytes without a release, expected bytes of the input or of `alloc`"))
     }
 }
 

@@ -108,7 +108,7 @@ impl Tables {
             let (major, minor) = (plugin.major, plugin.minor);
             return Err(broken(format!(
                 "its table is of C {major}.{minor} and its manifest of {}, this host has C {FOREBAY_MAJOR}.{FOREBAY_MINOR}: \
-                 compile it anew with the header of this host",
+                 compile it again with the header of this host",
                 manifest.abi_name()
             )));
         }
@@ -147,8 +147,8 @@ impl Listed for ForebaySource {
         match self {
             Self { reset: None, .. } => Some("reset"),
             Self { next: None, .. } => Some("next"),
-            Self { state: Some(_), restore: None, .. } => Some("restore, and has a state"),
-            Self { state: None, restore: Some(_), .. } => Some("state, and has a restore"),
+            Self { state: Some(_), restore: None, .. } => Some("restore, but has a state"),
+            Self { state: None, restore: Some(_), .. } => Some("state, but has a restore"),
             _ => None,
         }
     }
@@ -184,7 +184,7 @@ unsafe fn list<T: Listed>(mut at: *const *const T, names: &[&str]) -> Result<Vec
     let one = |name: &&str| {
         let at = entries.iter().position(|entry| entry.name == **name);
         let missing =
-            || broken(format!("its manifest names `{name}`, and it has no {} of that name", T::NAME));
+            || broken(format!("its manifest names `{name}`, but it has no {} of that name", T::NAME));
         at.map(|at| entries.swap_remove(at)).ok_or_else(missing)
     };
     names.iter().map(one).collect()
