@@ -1,4 +1,4 @@
-//! Where the work of a node is done.
+//! The places where the work of a node is done.
 
 use std::{fmt, str::FromStr};
 
@@ -11,17 +11,18 @@ use crate::{Error, Result};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum On {
-    /// On the consumer's own thread: everything, on the executor inline.
+    /// On the consumer's thread; with the executor inline, all nodes are there.
     Caller,
     /// On the threads that all nodes share.
     #[default]
     Threads,
-    /// On a thread that does nothing else, since it waits for files or for a server; for pipes that see samples in order.
+    /// On a thread of its own, because the node waits for files or a server; for pipes that see samples in order.
     OwnThread,
-    /// In worker processes: maps in any of them, pipes that see samples in order in one of their own, which those in a row share.
+    /// In worker processes. Maps run in any of them. Pipes that see samples in order run in a process of their
+    /// own, which neighbours share.
     Process,
-    /// As in worker processes, that reach no network and no files but those that the graph names, and have so much memory and time and no more.
-    /// A process of maps is in a sandbox as soon as one of its maps is.
+    /// As `Process`, without network, other programs or writes. The process reads only files that the graph names,
+    /// and its memory and time are limited. A process of maps is in a sandbox as soon as one of its maps is.
     Sandboxed,
 }
 
@@ -41,7 +42,7 @@ impl On {
         }
     }
 
-    /// Whether that is in another process.
+    /// Whether the work is done in another process.
     #[must_use]
     pub fn is_elsewhere(self) -> bool {
         matches!(self, Self::Process | Self::Sandboxed)

@@ -1,4 +1,4 @@
-//! How a graph is to run, said step by step.
+//! Settings of a run, set step by step.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -22,12 +22,12 @@ use crate::{
     loader::{Behind, Failures, Position},
 };
 
-/// The most bytes that wait between segments, unless set: enough to stay ahead, little beside a model.
+/// The default for the most bytes that wait between segments: enough to stay ahead, and little beside a model.
 pub const DEFAULT_BUDGET: u64 = 64 << 20;
-/// How often nodes with state leave checkpoints, unless set: about the work that a resume does again.
+/// The default for how often nodes with state leave checkpoints. A resume repeats about that much work.
 pub const DEFAULT_CHECKPOINTS: Duration = Duration::from_millis(5);
 
-/// How a graph is to run. What is not set here is taken from the graph's `[run]` table.
+/// Settings of a run. Settings that are not set here come from the graph's `[run]` table.
 pub struct LoaderBuilder {
     graph: Graph,
     executor: Option<Executor>,
@@ -53,7 +53,7 @@ pub struct LoaderBuilder {
 }
 
 impl Loader {
-    /// Begins to say how `graph` is to run.
+    /// Starts with the default settings for `graph`.
     #[must_use]
     pub fn builder(graph: Graph) -> LoaderBuilder {
         LoaderBuilder::new(graph)
@@ -87,43 +87,49 @@ impl LoaderBuilder {
         }
     }
 
-    /// Calls `tell` when the consumer has waited so long for a sample, and again each time the wait has doubled: with who
-    /// works on what. It is called on the consumer's thread; on the executor inline, where that runs the pipes itself, on a
-    /// thread of its own.
+    /// Calls `tell` when the consumer has waited this long for a sample, and again each time the wait has doubled.
+    /// The argument says which pipe works on which sample, and where. `tell` runs on the consumer's thread; with
+    /// the executor inline, on a thread of its own.
     #[must_use]
     pub fn on_stall(mut self, after: Duration, tell: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
         self.watch = Some(Watch { after: after.max(Duration::from_millis(1)), tell: Arc::new(tell) });
         self
     }
 
-    /// How long a worker process may take over one sample of its maps; any time unless set, and a minute [in a sandbox](forebay_registry::IsolationLevel::Sandboxed). One that takes longer is ended, as
-    /// if it had crashed: the sample is tried once more, and is then an error of its map, which `on_error` may forgive. Pipes on
-    /// threads cannot be ended, and pipes that see samples in order may wait as long as they like, also in a process of their
-    /// own: see [`on_stall`](Self::on_stall).
+    /// How long a worker process can take for one sample of its maps: without limit unless set, and a minute [in a
+    /// sandbox](forebay_registry::IsolationLevel::Sandboxed). The loader kills a worker that takes longer and
+    /// treats it as a crash: it tries the sample once more, and then the sample is an error of its map, which
+    /// `on_error` can forgive. The limit does not apply to pipes on threads, which cannot be killed, nor to pipes
+    /// that see samples in order, even in a process of their own: see [`on_stall`](Self::on_stall).
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit.max(Duration::from_millis(1)));
         self
     }
 
-    /// The most bytes of its own that a worker process [in a sandbox](forebay_registry::IsolationLevel::Sandboxed) may have, not counting those of samples it gives;
-    /// 4 GiB unless set. An allocation beyond fails, which ends most programs: the sample counts as one that crashed it.
+    /// The most bytes of its own that a worker process can have [in a
+    /// sandbox](forebay_registry::IsolationLevel::Sandboxed), without the samples that it gives; 4 GiB unless set.
+    /// An allocation beyond the limit fails, which ends most programs. The sample then counts as one that crashed
+    /// its worker.
     #[must_use]
     pub fn sandbox_memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// The program of worker processes, which must call [`serve_if_worker`](forebay_engine::worker::serve_if_worker) first thing in its `main`. One that
-    /// does not is refused as soon as it builds a loader of its own. Unless set, it is what `FOREBAY_WORKER_PROGRAM` names, or the command `forebay` beside this program, or in the `PATH`.
+    /// The program that worker processes run. It must call
+    /// [`serve_if_worker`](forebay_engine::worker::serve_if_worker) first in its `main`. A program that does not
+    /// is refused as soon as it builds a loader of its own. Unless set, it is the program that
+    /// `FOREBAY_WORKER_PROGRAM` names, or the command `forebay` beside this program or in the `PATH`.
     #[must_use]
     pub fn worker(mut self, program: impl Into<WorkerProgram>) -> Self {
         self.worker = Some(program.into());
         self
     }
 
-    /// Worker processes run this very program, which must call [`serve_if_worker`](forebay_engine::worker::serve_if_worker) first thing in its `main`:
-    /// short for [`worker`](Self::worker) with the path of the program. So nothing else must be installed beside it.
+    /// Worker processes run this same program, so nothing else must be installed beside it. The program must call
+    /// [`serve_if_worker`](forebay_engine::worker::serve_if_worker) first in its `main`. Short for
+    /// [`worker`](Self::worker) with the path of the program.
     ///
     /// ```
     /// use forebay_loader::{Executor, Graph, Loader, serve_if_worker};
@@ -139,7 +145,7 @@ impl LoaderBuilder {
     /// ```
     ///
     /// # Errors
-    /// `Io`, if the system does not say which file this program is.
+    /// `Io` if the system does not tell the file of this program.
     pub fn worker_self(self) -> Result<Self> {
         let program = std::env::current_exe().map_err(|error| {
             Error::from(error)
@@ -155,151 +161,157 @@ impl LoaderBuilder {
         self
     }
 
-    /// The epochs below this one will be read, in order; 1 unless set. Each begins as soon as the one before
-    /// it is all made, while the consumer is still reading that one. So nothing waits for an epoch's first
-    /// batch except the first time. The output is the same whichever epochs are read.
+    /// How many epochs you will read, in order; 1 unless set. Each epoch starts as soon as all samples of the
+    /// epoch before are made, while the consumer still reads those. So only the first epoch's first batch is
+    /// waited for. The output is the same whichever epochs you read.
     ///
-    /// Inline, and in a run that is [audited](Self::audit) or [recorded](Self::record), an epoch begins when it is asked for.
+    /// With the executor inline, and in a run that is [audited](Self::audit) or [recorded](Self::record), an epoch
+    /// starts when you ask for it.
     #[must_use]
     pub fn epochs(mut self, count: u64) -> Self {
         self.epochs = Some(count);
         self
     }
 
-    /// No more than this many samples (batches, if the graph ends with those) will be read, over all epochs.
-    /// So nothing is made that only a later sample would need. A program that reads on gets more, and waits
-    /// for it.
+    /// How many samples you will read over all epochs (batches, if the graph ends with those). So the loader makes
+    /// nothing that only a later sample would need. If you read on, you get more samples, but you wait for them.
     #[must_use]
     pub fn limit(mut self, samples: u64) -> Self {
         self.limit = Some(samples);
         self
     }
 
-    /// The number that all random choices come from; 0 unless set.
+    /// The seed of all random choices; 0 unless set.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Whether pipes that shuffle do; unless set, they do. Where not, the [graph unshuffled](Graph::unshuffled) is run, for validation.
+    /// Whether pipes shuffle; true unless set. With false, the loader runs the [graph
+    /// unshuffled](Graph::unshuffled), for validation.
     #[must_use]
     pub fn shuffles(mut self, shuffles: bool) -> Self {
         self.shuffles = shuffles;
         self
     }
 
-    /// The most bytes that wait between segments; 64 MiB unless set. One chunk may always pass.
+    /// The most bytes that wait between segments; 64 MiB unless set. A single chunk can be larger.
     #[must_use]
     pub fn budget(mut self, bytes: u64) -> Self {
         self.budget = Some(bytes);
         self
     }
 
-    /// The most samples that wait between two segments, or are worked on to wait there; as many as the [budget](Self::budget) allows
-    /// unless set. Set it where a map is costly and the consumer may stop at any sample: no more than these are made in vain. Calls
-    /// get no more samples than that at once. It never changes what comes out.
+    /// The most samples that wait between two segments, or are in work for that place; unless set, as many as the
+    /// [budget](Self::budget) allows. Set it if a map is costly and the consumer can stop at any sample: at most
+    /// this many samples are then made in vain. A call gets no more samples than this at once. The setting never
+    /// changes the output.
     ///
-    /// A batch is one sample. The consumer has a chunk of at most so many at hand, too.
+    /// A batch counts as one sample. The consumer also has a chunk of at most this many.
     #[must_use]
     pub fn ahead(mut self, samples: u64) -> Self {
         self.ahead = Some(samples.max(1));
         self
     }
 
-    /// The limits of decoders. Unless set, a value may have sixteen times the [budget](Self::budget), at
-    /// least 256 MiB, and at most 1 GiB or the budget, whichever is more. An image may have 256 Mi pixels.
+    /// The limits of decoders. Unless set, a value can have sixteen times the [budget](Self::budget), but at least
+    /// 256 MiB, and at most 1 GiB or the budget, whichever is larger. An image can have 256 Mi pixels.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// This loader is one of `world_size` that share the data, and gives the samples of `rank`, counted from
-    /// 0. If the graph has no pipe that shards, it gets one: after the last pipe with state, before maps and
-    /// batches. So all ranks agree on one order. A [snapshot](Loader::snapshot) of any rank resumes on any
-    /// number of ranks, if all ranks had delivered equally many samples. Ranks must have been given, even if
-    /// only one of one.
+    /// Makes this loader one of `world_size` that share the data. It gives the samples of `rank`, counted from 0.
+    /// If the graph has no pipe that shards, it gets one: after the last pipe with state, before maps and batches.
+    /// So all ranks agree on one order. A [snapshot](Loader::snapshot) of any rank resumes on any number of ranks,
+    /// if all ranks had delivered the same number of samples. The snapshot must come from a run with ranks, even
+    /// if only one of one.
     #[must_use]
     pub fn ranks(mut self, rank: u32, world_size: u32) -> Self {
         self.ranks = Some((rank, world_size));
         self
     }
 
-    /// Asks `alloc` for the memory of each output of 2 KiB or more that a pipe of this process makes, such as
-    /// a batch. This is for memory that a device reads directly. `alloc` is called on any thread. It gives at
-    /// least that many bytes, or none to leave that output to the loader. The memory is dropped when nobody
+    /// Asks `alloc` for the memory of each output of 2 KiB or more that a pipe of this process makes, such as a
+    /// batch. Use it for memory that a device reads directly. `alloc` is called on any thread. It returns at least
+    /// as many bytes as asked, or `None` to leave that output to the loader. The memory is dropped when nothing
     /// uses it any more, and is not recycled.
     ///
-    /// Worker processes write to memory that they share with the loader, which is not asked for here.
+    /// Worker processes write to memory that they share with the loader, and do not ask `alloc` for it.
     #[must_use]
     pub fn memory(mut self, alloc: impl Fn(usize) -> Option<BufferMut> + Send + Sync + 'static) -> Self {
         self.memory_of = Some(Arc::new(alloc));
         self
     }
 
-    /// How often nodes with state note where they are; 5 ms unless set, zero for after every call. A resume does about
-    /// so much work again. A state that takes long to save is saved less often: it takes at most a fiftieth of the time.
+    /// How often nodes with state note their place; 5 ms unless set, zero for after every call. A resume repeats
+    /// about that much work. A state that takes long to save is saved less often, so that saving takes at most a
+    /// fiftieth of the time.
     #[must_use]
     pub fn checkpoint_every(mut self, every: Duration) -> Self {
         self.checkpoints = every;
         self
     }
 
-    /// Gives every call this many samples, where the loader would adapt the number. It never changes
-    /// what comes out; for tests and measurements.
+    /// Gives every call this many samples; otherwise the loader adapts the number. The setting never changes the
+    /// output; it is for tests and measurements.
     #[must_use]
     pub fn chunk(mut self, samples: usize) -> Self {
         self.chunk = Some(samples.max(1));
         self
     }
 
-    /// Adds to this file what [`audit`](crate::audit()) needs to prove that every sample came exactly once. Each rank needs a
-    /// file of its own; a run that goes on after a snapshot may add to that of the run before. It changes nothing of what
-    /// comes out.
+    /// Appends to this file what [`audit`](crate::audit()) needs to prove that every sample came exactly once.
+    /// Each rank needs its own file. A run that resumes a snapshot can append to the file of the run before. The
+    /// setting never changes the output.
     ///
-    /// Cost: about 25 to 80 bytes of the file a sample.
+    /// Cost: 25 to 80 bytes of the file a sample.
     #[must_use]
     pub fn audit(mut self, file: impl Into<PathBuf>) -> Self {
         self.audit = Some(file.into());
         self
     }
 
-    /// Adds to this file in which order maps with `unordered=true` give their samples, for [`replay`](Self::replay). A
-    /// run that goes on after a snapshot adds to that of the run before. It changes nothing of what comes out.
+    /// Appends to this file the order in which maps with `unordered=true` give their samples, for
+    /// [`replay`](Self::replay). A run that resumes a snapshot appends to the file of the run before. The setting
+    /// never changes the output.
     ///
-    /// Cost: about 10 bytes of the file for each chunk that came before its turn.
+    /// Cost: about 10 bytes of the file for each chunk that came out of order.
     #[must_use]
     pub fn record(mut self, file: impl Into<PathBuf>) -> Self {
         self.record = Some(file.into());
         self
     }
 
-    /// Makes maps with `unordered=true` give their samples in the order of this record, on any executor. So
-    /// the output is that of the run that wrote it. Past the end of an incomplete record, samples come in
+    /// Makes maps with `unordered=true` give their samples in the order of this record, on any executor. So the
+    /// output equals that of the run that wrote the record. Past the end of an incomplete record, samples come in
     /// input order.
     ///
-    /// Cost: samples wait for those that came before them then, as in a run that keeps the order.
+    /// Cost: samples wait for the samples that the record puts before them, as in a run that keeps the order.
     #[must_use]
     pub fn replay(mut self, file: impl Into<PathBuf>) -> Self {
         self.replay = Some(file.into());
         self
     }
 
-    /// Whether samples may fail at nodes with `on_error=fail_at_end`, as those of [`open`](crate::open()) are: then they are only listed, as by
-    /// `quarantine`, and no epoch ends with an error for them. Unless set, they may not.
+    /// Whether samples can fail at nodes with `on_error=fail_at_end`, as all nodes of [`open`](crate::open())
+    /// have. With true, failed samples are listed, as by `quarantine`, and no epoch ends with an error for them.
+    /// False unless set.
     #[must_use]
     pub fn allow_failures(mut self, allow: bool) -> Self {
         self.failures.allowed = allow;
         self
     }
 
-    /// Checks the graph whole, and makes its pipes; nothing of the data is opened yet, but folders whose names an option lists. Where a pipe
-    /// keeps something for later runs, the files that it is made of are listed, and the system asked how large each is and when it was changed.
+    /// Checks the whole graph and makes its pipes. No data is opened yet, but folders are listed if an option
+    /// takes their names. If a pipe keeps data for later runs, the files that the data comes from are listed with
+    /// their size and time of change.
     ///
     /// # Errors
-    /// `Invalid` for all that is wrong with the graph, and for a record of another graph. `Corrupt` for a
-    /// file that is no record. `Abi` and `Panic` of plugins. `Io` if no thread starts.
+    /// `Invalid` for every problem of the graph, and for a record of another graph. `Corrupt` for a file that is
+    /// no record. `Abi` and `Panic` of plugins. `Io` if no thread can start.
     pub fn build(self, registry: &Registry) -> Result<Loader> {
         refuse_nested()?;
         let executor = self.place()?;

@@ -1,4 +1,4 @@
-//! One number for everything a run delivered, in order.
+//! One hash of everything that a run delivered, in order.
 //!
 //! XXH3-128 (seed 0) over a stream of bytes, all integers little-endian. For each sample: the number
 //! of fields (u32), then for each field in order the length of its name (u32), the name, and the value.
@@ -17,14 +17,14 @@
 use forebay_core::{ArrowParts, DType, Sample, Str, Value, View};
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// Takes in samples, and gives their digest.
+/// Computes the digest of samples.
 #[derive(Clone, Default)]
 pub struct Digest {
     hash: Xxh3Default,
 }
 
 impl Digest {
-    /// Takes in one sample.
+    /// Adds one sample.
     pub fn update(&mut self, sample: &Sample) {
         self.fields(sample.schema().len(), sample.fields());
     }

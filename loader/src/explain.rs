@@ -1,4 +1,4 @@
-//! What a graph is after every default is filled in, and how it will be cut for running, for people and programs.
+//! Explains a graph to people and programs: all options with their defaults, and how the graph is cut for running.
 
 use std::io::{self, Write};
 
@@ -25,7 +25,7 @@ use crate::{
 /// The most items of a list that are shown, but for TOML.
 const SHOWN: usize = 5;
 
-/// All there is to know of a graph before it runs. As JSON it is what `forebay explain --json` prints.
+/// Everything that is known about a graph before it runs. Its JSON is the output of `forebay explain --json`.
 ///
 /// ```no_run
 /// use forebay_loader::{Explanation, Graph, Registry};
@@ -44,16 +44,16 @@ pub struct Explanation {
     fingerprint: String,
     #[serde(serialize_with = "as_text")]
     executor: Executor,
-    /// What all random choices come from.
+    /// The seed of all random choices.
     pub seed: u64,
     epochs: u64,
     budget: u64,
     nodes: Vec<Explained>,
     #[serde(flatten)]
     plan: Plan,
-    /// What may not be meant, in the order of the nodes. A program may add what it knows.
+    /// Lints, in the order of the nodes. A program can add its own.
     pub lints: Vec<Lint>,
-    /// How well it shuffles, if that was [measured](crate::quality()).
+    /// How well the graph shuffles, if that was [measured](crate::quality()).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quality: Option<Quality>,
     toml: String,
@@ -75,7 +75,7 @@ struct Explained {
     file: String,
     inputs: Vec<String>,
     options: Vec<Chosen>,
-    /// How many it gives in an epoch, where that is known before anything is opened and has an end.
+    /// How many samples the node gives in an epoch, if that is finite and known before anything is opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     length: Option<u64>,
     /// What one of those is called, and several.
@@ -93,12 +93,14 @@ struct Chosen {
 }
 
 impl Explanation {
-    /// Looks through a graph as it is written: run by this executor, unless set the graph's, and as one of several ranks, if they are given.
+    /// Explains a graph as it is written. `executor` replaces the executor of the graph; with `ranks`, the graph
+    /// is explained for one of several ranks.
     ///
-    /// Pipes are made and asked how many samples they give, which loads their plugins; no data is opened. A folder that an option lists is.
+    /// Pipes are made and asked how many samples they give, so their plugins are loaded. No data is opened, but a
+    /// folder is listed if an option lists its folders.
     ///
     /// # Errors
-    /// `Invalid` for all that is wrong with the graph; `Io` for a folder that cannot be listed.
+    /// `Invalid` for every problem of the graph; `Io` for a folder that cannot be listed.
     pub fn new(
         graph: &Graph,
         registry: &Registry,
@@ -148,19 +150,20 @@ impl Explanation {
         &self.graph
     }
 
-    /// How it is cut.
+    /// How the graph is cut.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Where it would run.
+    /// Where the graph would run.
     #[must_use]
     pub fn executor(&self) -> Executor {
         self.executor
     }
 
-    /// For people. What is shown may be passed on: a graph over URLs runs again once their secrets are filled in.
+    /// The explanation as text. Secrets of URLs are left out, so the text can be shared; fill them in before you
+    /// run the graph.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = Vec::new();
@@ -168,10 +171,10 @@ impl Explanation {
         without_secrets(&String::from_utf8_lossy(&text)).into_owned()
     }
 
-    /// As JSON, without secrets.
+    /// The explanation as JSON, without secrets.
     ///
     /// # Errors
-    /// `Invalid` for a number that JSON does not have.
+    /// `Invalid` for a number that JSON cannot express.
     pub fn json(&self) -> Result<String> {
         let text = serde_json::to_string(self).map_err(|error| Error::invalid(error.to_string()))?;
         Ok(without_secrets(&text).into_owned())

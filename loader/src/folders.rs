@@ -1,18 +1,20 @@
-//! Options that list folders: set before a run, so that the graph that runs has them, and with it its fingerprint, workers and snapshots.
+//! Options that list folders. The loader sets them before a run, so that the graph, its fingerprint, workers and
+//! snapshots contain them.
 
 use forebay_core::{Error, ErrorKind, FoldersOption, Result, scheme_of};
 use forebay_graph::{Catalog as _, Graph, Node, PipeSpec};
 use forebay_registry::Registry;
 use serde_json::Value;
 
-/// The checked graph with every option set that lists the folders below another option's folder, where it was not given.
+/// The checked graph with every missing option filled in that lists the folders below the folder of another
+/// option.
 ///
-/// [`LoaderBuilder::build`](crate::LoaderBuilder::build) does it; to call it before shows what it will find.
+/// [`LoaderBuilder::build`](crate::LoaderBuilder::build) does this itself. Call it to see what `build` will find.
 ///
-/// Cost: each such folder is listed once.
+/// Cost: lists each such folder once.
 ///
 /// # Errors
-/// `Io`, when a folder cannot be listed; `Invalid`, when there is no folder in it.
+/// `Io` if a folder cannot be listed; `Invalid` if there is no folder in it.
 pub fn with_folders(graph: Graph, registry: &Registry) -> Result<Graph> {
     graph.with_each(|node| {
         let Some((option, folder)) = registry.pipe(&node.pipe).and_then(|spec| missing(node, spec)) else {

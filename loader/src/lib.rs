@@ -1,13 +1,13 @@
-//! Finds Forebay plugins, builds graphs of DataPipes, and runs them.
+//! Finds Forebay plugins, builds graphs of pipes, and runs them.
 //!
-//! - [`Registry`]: which plugins there are, found at run time, and which decoder takes a value; [`Trust`]: which of them may be loaded; [`Isolation`]: how far they are kept
-//!   away;
-//! - [`graph`]: what is connected to what, as data, from TOML, JSON, one line or Rust;
+//! - [`Registry`]: the plugins that are found at run time, and which decoder takes a value; [`Trust`]: which
+//!   plugins may load; [`Isolation`]: how they are isolated;
+//! - [`graph`]: a graph as data, from TOML, JSON, one line or Rust;
 //! - [`Plan`]: how a graph is cut for running;
-//! - [`Loader`]: runs it, on an [`Executor`], and gives the samples of each epoch in order.
+//! - [`Loader`]: runs the graph on an [`Executor`], and gives the samples of each epoch in order.
 //!
-//! Nothing in here knows a format or a pipe; with the feature `bundled` the in-tree plugins are linked
-//! in through the same `register` as anybody's, and nothing else changes.
+//! Nothing in this crate knows a format or a pipe. With the feature `bundled`, the in-tree plugins are linked in
+//! through the same `register` as any other plugin; nothing else changes.
 
 mod builder;
 mod digest;

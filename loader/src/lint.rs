@@ -1,4 +1,4 @@
-//! What a graph does and its author may not have meant: it runs, and is slower, larger or less random than it looks.
+//! Lints: parts of a graph that run, but are slower, larger or less random than they look.
 
 use std::sync::Arc;
 
@@ -20,20 +20,21 @@ const ANY: u64 = 1_000_003;
 /// How often each source is taken to have another number of them, so that nothing comes out even by chance.
 const ROUNDS: u64 = 8;
 
-/// One thing that may not be meant.
+/// One finding: something that the author of a graph may not have meant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Lint {
-    /// The node that it is about.
+    /// The node that the lint is about.
     pub node: String,
-    /// What it does, and what would be better.
+    /// What the node does, and what would be better.
     pub message: String,
-    /// Whether the graph asks for it in so many words, such as `on=process`: told to those who ask what a graph does, and no warning.
+    /// Whether the graph asks for it explicitly, such as by `on=process`. `explain` lists it, but it is no
+    /// warning.
     pub chosen: bool,
 }
 
 impl Lint {
-    /// What a program knows of a node of its own.
+    /// A lint of a program, about a node of its own.
     #[must_use]
     pub fn new(node: impl Into<String>, message: impl Into<String>, chosen: bool) -> Self {
         Self { node: node.into(), message: message.into(), chosen }
@@ -41,8 +42,8 @@ impl Lint {
 }
 
 impl Loader {
-    /// What may not be meant in the graph that it runs: see [`lints`]. With `counts`, sources are asked how many samples they have, as
-    /// [`len`](Self::len) does, so that ranks are known to be even.
+    /// The lints of the graph that this loader runs: see [`lints`]. With `counts`, sources are asked how many
+    /// samples they have, as in [`len`](Self::len), so that even ranks are known to be even.
     #[must_use]
     pub fn lints(&self, counts: bool) -> Vec<Lint> {
         let Prepared { graph, registry, plan, settings, .. } = &self.prepared;
@@ -50,9 +51,10 @@ impl Loader {
     }
 }
 
-/// Looks through a checked graph, for a run of so many ranks, or two where that is not known; in the order of its nodes.
+/// Checks a graph for lints, in the order of its nodes. `ranks` is the number of ranks, or two if it is not known.
 ///
-/// Pipes of a graph with one that shards are made, and asked how many samples they give, which loads their plugins; no data is opened.
+/// If the graph has a pipe that shards, pipes are made and asked how many samples they give, which loads their
+/// plugins. No data is opened.
 #[must_use]
 pub fn lints(graph: &Graph, registry: &Registry, plan: &Plan, ranks: Option<u32>) -> Vec<Lint> {
     let above = above(&graph.edges());

@@ -1,4 +1,4 @@
-//! What a user holds: a graph, ready to run, read epoch by epoch.
+//! The loader: a graph that is ready to run, read epoch by epoch.
 
 mod ahead;
 mod failure;
@@ -46,8 +46,8 @@ use crate::length::Lengths;
 /// # Ok::<(), forebay_loader::Error>(())
 /// ```
 ///
-/// Dropping it stops all threads and frees all memory; [`finish`](Loader::finish) does the same and
-/// tells when a plugin failed at it.
+/// Dropping a loader stops all threads and frees all memory. [`finish`](Loader::finish) does the same, and returns
+/// the error of a plugin that fails then.
 pub struct Loader {
     pub(crate) prepared: Prepared,
     pub(crate) running: Running,
@@ -83,21 +83,21 @@ pub(crate) struct Position {
     pub(crate) failed: bool,
 }
 
-/// Stops a loader from another thread, for instance at Ctrl-C, and for good: to go on, resume a
-/// [snapshot](Loader::snapshot) with a loader that is built anew.
+/// Stops a loader from another thread, for example at Ctrl-C. The loader cannot run again: to go on, resume a
+/// [snapshot](Loader::snapshot) with a new loader.
 #[derive(Clone)]
 pub struct Stopper(Arc<Host>);
 
 impl Stopper {
-    /// Stops the loader. A thread that waits for a sample gets an error of kind `Cancelled`, and so does one
-    /// that asks for a sample later.
+    /// Stops the loader. A thread that waits for a sample, or asks for one later, gets an error of kind
+    /// `Cancelled`.
     pub fn stop(&self) {
         self.0.cancel();
     }
 }
 
 impl Loader {
-    /// The samples of an epoch, from the first; whatever was left of another is dropped.
+    /// Starts an epoch, from its first sample. Samples left from another epoch are dropped.
     pub fn epoch(&mut self, epoch: u64) -> Epoch<'_> {
         let at = Position { epoch, ..Position::default() };
         if self.running.run.go_over(epoch) {
@@ -161,14 +161,14 @@ impl Loader {
         Epoch { loader: self }
     }
 
-    /// Where the run is: after the samples of this epoch that were taken from the loader so far, whatever the pipes are
-    /// at. Before the first sample it is the start of the epoch; after the last one, the end of it.
+    /// The place of the consumer: after the samples of this epoch that were taken from the loader so far. Before
+    /// the first sample it is the start of the epoch; after the last sample, the end.
     ///
-    /// Cost: well under a millisecond, while the pipes go on; the first time the files of plugins are hashed that do not declare the version of
-    /// their states.
+    /// Cost: well below a millisecond, and the pipes go on meanwhile. The first call also hashes the files of
+    /// plugins that do not declare the version of their states.
     ///
     /// # Errors
-    /// `Io`, when a plugin's file cannot be read, and once a file was cut short while it was mapped.
+    /// `Io` if a plugin's file cannot be read, or if a file was cut short while it was mapped.
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.snapshot_of(self.at)
     }
@@ -205,21 +205,21 @@ impl Loader {
         Ok(snapshot)
     }
 
-    /// The rest of the epoch that `snapshot` was taken in: exactly the samples that would have come, on whatever executor
-    /// it was taken and this loader has. After one taken at the end of an epoch, the next epoch.
+    /// The rest of the epoch of `snapshot`: exactly the samples that would have come, whatever the executors of
+    /// both loaders. If the snapshot was taken at the end of an epoch, this is the next epoch.
     ///
-    /// Cost: pipes that save their state go on from there; others are run again from the start, which the log says.
+    /// Cost: pipes that save their state go on from it. Other pipes run again from the start, which the log
+    /// reports.
     ///
     /// # Errors
-    /// `Invalid` for a snapshot of another graph or seed, of plugins that cannot read each other's states, or
-    /// within files that changed since. The error names every difference.
+    /// `Invalid` if the snapshot has another graph or seed, if plugins cannot read each other's states, or if
+    /// files that the place lies in have changed. The error names every difference.
     pub fn resume(&mut self, snapshot: &Snapshot) -> Result<Epoch<'_>> {
         self.resume_allowing(snapshot, &[])
     }
 
-    /// As [`resume`](Loader::resume), but after a snapshot that was taken at the end of an epoch it gives
-    /// nothing, since all of that epoch was given. It is for programs that count epochs in a loop of their
-    /// own, and resume within it.
+    /// As [`resume`](Loader::resume), but if the snapshot was taken at the end of an epoch, it gives no samples.
+    /// Use it in programs that count epochs in a loop of their own and resume within that loop.
     ///
     /// # Errors
     /// As [`resume`](Loader::resume).
@@ -227,7 +227,8 @@ impl Loader {
         self.remainder_allowing(snapshot, &[])
     }
 
-    /// As [`remainder`](Loader::remainder), for a graph that was changed on purpose: nodes and plugins named in `allowed` may differ.
+    /// As [`remainder`](Loader::remainder), for a graph that you changed on purpose: the nodes and plugins named
+    /// in `allowed` can differ.
     ///
     /// # Errors
     /// As [`resume`](Loader::resume).
@@ -245,8 +246,9 @@ impl Loader {
         }))
     }
 
-    /// As [`resume`](Loader::resume), for a graph or data that were changed on purpose: nodes, plugins and files named in `allowed` may
-    /// differ. A source's name allows all of its files. A changed pipe is given the old one's state, and may refuse it.
+    /// As [`resume`](Loader::resume), for a graph or data that you changed on purpose: the nodes, plugins and
+    /// files named in `allowed` can differ. The name of a source allows all of its files. A changed pipe gets the
+    /// state of the old pipe, and can refuse it.
     ///
     /// # Errors
     /// As [`resume`](Loader::resume).
@@ -314,7 +316,7 @@ impl Loader {
         records.map(|record| Ok((record.manifest().name.clone(), PluginMark::of(record)?))).collect()
     }
 
-    /// The graph as it runs, with every option under its name.
+    /// The graph as it runs, with the name of every option filled in.
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.prepared.graph
@@ -326,16 +328,17 @@ impl Loader {
         &self.prepared.plan
     }
 
-    /// Where it runs.
+    /// Where the graph runs.
     #[must_use]
     pub fn executor(&self) -> Executor {
         self.prepared.settings.executor
     }
 
-    /// How many samples an epoch has, of batches so many, and of a rank its share; none where that depends on what is in the samples, or has no end.
+    /// How many samples an epoch has: of batches, the number of batches; on a rank, its share. `None` if that
+    /// depends on the data or if the epoch has no end.
     ///
-    /// As if none failed, and as if endless repeats repeated something. What is lost to `on_error` is not known before; nor is anything of a source
-    /// that forgives and cannot count, and of pipes that run in a sandbox.
+    /// The count assumes that no sample fails and that endless repeats have something to repeat. It is also `None`
+    /// for a source that forgives errors and cannot count, and for pipes that run in a sandbox.
     ///
     /// ```no_run
     /// use forebay_loader::{Graph, Loader, Registry};
@@ -346,10 +349,11 @@ impl Loader {
     /// # Ok::<(), forebay_loader::Error>(())
     /// ```
     ///
-    /// Cost: each pipe is made once more, and sources with random access count what they have: files are listed. Nothing is read.
+    /// Cost: makes each pipe once more. Sources with random access count their samples, which lists files. No file
+    /// is read.
     ///
     /// # Errors
-    /// Those of sources that count.
+    /// The errors of sources that count.
     pub fn len(&self) -> Result<Option<u64>> {
         let RunSettings { seed, ranks, .. } = self.prepared.settings;
         let lengths = Lengths {
@@ -380,31 +384,31 @@ impl Loader {
         stats
     }
 
-    /// The lines that plugins logged since the last time: level (1 error to 4 detail) and text.
+    /// The lines that plugins logged since the last call: level (1 error to 4 detail) and text.
     pub fn take_log(&self) -> Vec<(u32, String)> {
         self.prepared.host.take_log()
     }
 
-    /// The samples that were left out by `on_error = "quarantine"` or `"fail_at_end"` since the loader was built, in the order of the data
-    /// wherever one thread gives them; at most 10,000.
+    /// The samples that `on_error = "quarantine"` or `"fail_at_end"` left out since the loader was built; at most
+    /// 10,000. Samples from one thread are in the order of the data.
     #[must_use]
     pub fn quarantine(&self) -> Vec<LostSample> {
         self.prepared.host.lost()
     }
 
-    /// The ids of the worker processes that live now; one that dies is replaced.
+    /// The ids of the living worker processes. A worker that dies is replaced.
     #[must_use]
     pub fn worker_processes(&self) -> Vec<u32> {
         self.running.run.processes()
     }
 
-    /// Something that stops this loader from another thread.
+    /// A handle that stops this loader from another thread.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.prepared.host))
     }
 
-    /// Stops, frees every pipe, and tells when a plugin failed at that.
+    /// Stops the loader, frees every pipe, and returns the error of a plugin that fails then.
     ///
     /// It waits for calls of plugins that run. In an async program, give the loader to a thread that may wait:
     /// `spawn_blocking(move || loader.finish())`. The same holds for dropping it.
@@ -434,8 +438,9 @@ impl Loader {
     }
 }
 
-/// The samples of one epoch, in order. After an error there are no more. Where samples failed at a node with `on_error=fail_at_end`,
-/// as those of a [path](crate::open()) are, the error comes after all others: see [`Loader::failure`].
+/// The samples of one epoch, in order. An error ends the epoch. If samples fail at a node with
+/// `on_error=fail_at_end`, as all nodes of a [path](crate::open()) have, the error comes after all other samples:
+/// see [`Loader::failure`].
 pub struct Epoch<'a> {
     loader: &'a mut Loader,
 }
@@ -457,7 +462,7 @@ impl Drop for Epoch<'_> {
 impl std::ops::Deref for Epoch<'_> {
     type Target = Loader;
 
-    /// The loader, to look at its statistics on the way.
+    /// The loader, for example to read its statistics during an epoch.
     fn deref(&self) -> &Loader {
         self.loader
     }

@@ -1,4 +1,4 @@
-//! Any path to a graph: what its files hold says which pipes open them.
+//! Makes a graph for any path. The contents of the files decide which pipes open them.
 //!
 //! Files that some pipe opens (an archive, a table) go to it; all others are decoded. Decoded files that
 //! differ only in their extension, in one folder, are one sample. Each kind of file has a branch of its own.
@@ -42,42 +42,42 @@ const LOCAL: &str = "file";
 /// The most files of one kind that are named one by one where a reason is told.
 const NAMED: usize = 5;
 
-/// What there is at a path, and the graph that reads it; see [`open`].
+/// The files at a path, and the graph that reads them; see [`open`].
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Survey {
-    /// Reads all of it.
+    /// Reads all files.
     #[serde(skip)]
     pub graph: Graph,
-    /// The kinds of files, in the order of their first ones.
+    /// The kinds of files, in the order of their first files.
     pub kinds: Vec<FileKind>,
-    /// Files that could not be looked into, and why.
+    /// Files whose first bytes could not be read, and why.
     pub unreadable: Vec<(String, String)>,
-    /// The names of the folders that became labels, in their order.
+    /// The names of the folders that became labels, in the order of the labels.
     pub classes: Vec<String>,
 }
 
-/// Files that are read alike.
+/// Files that are read in the same way.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct FileKind {
-    /// Their extension, where they are decoded; of those that a pipe opens, that of the first.
+    /// The extension of the files if they are decoded; the extension of the first file if a pipe opens them.
     pub extension: String,
-    /// The pipes that open them, in order; none where a decoder takes a whole file.
+    /// The pipes that open the files, in order; empty if a decoder takes a whole file.
     pub opened_by: Vec<String>,
-    /// The decoder that unpacks a whole file, before that which takes what is inside.
+    /// The decoder that unpacks a whole file, before the decoder for its contents.
     pub unpacked_by: Option<String>,
     /// The decoder that takes a whole file.
     pub decoder: Option<String>,
     /// The plugin of the decoder, or of the pipe that knows the format.
     pub plugin: Option<String>,
-    /// Why they are left as bytes.
+    /// Why the files stay bytes.
     pub left: Option<String>,
-    /// How many there are.
+    /// How many files there are.
     pub files: u64,
-    /// The first few.
+    /// The first few files.
     pub first: Vec<String>,
-    /// The nodes that read them.
+    /// The nodes that read the files.
     pub nodes: Vec<String>,
     /// Whether it is a pipe or a device.
     #[serde(skip)]
@@ -87,19 +87,18 @@ pub struct FileKind {
     media: Option<&'static str>,
 }
 
-/// The graph that reads whatever is at a path: a file, a folder or a pattern.
+/// Makes the graph that reads a path: a file, a folder or a pattern.
 ///
-/// Each file's first bytes say what opens or decodes it, so all files are looked into once, now.
+/// The first bytes of each file decide which pipe opens it or which decoder takes it. So `open` reads the first
+/// bytes of all files once.
 ///
-/// - If all files of a folder lie in folders below it, samples have a `class`, the name of the first
-///   folder, and a `label`, its place among all names, sorted.
-/// - A file that is an image or a sound is decoded to a field called `image` or `audio`, unless a sample
-///   has two.
-/// - A pipe with the option `hive` has it set if its files lie in folders called `name=value` below the
-///   path. One with the option `alone` has it set if there is a single file.
-/// - Every pipe has `on_error=fail_at_end`: a bad file is left out, everything else is delivered, and
-///   only then the epoch ends with an error. [`allow_failures`](crate::LoaderBuilder::allow_failures)
-///   takes that error away.
+/// - If all files of a folder lie in folders below it, samples have a `class`, the name of the first folder, and a
+///   `label`, the index of that name among all names in sorted order.
+/// - A file that is an image or a sound becomes a field `image` or `audio`, unless a sample has two of them.
+/// - A pipe with the option `hive` gets it if its files lie in folders called `name=value` below the path. A pipe
+///   with the option `alone` gets it if there is a single file.
+/// - Every pipe has `on_error=fail_at_end`: a bad file is left out, everything else is delivered, and then the
+///   epoch ends with an error. [`allow_failures`](crate::LoaderBuilder::allow_failures) turns that error off.
 ///
 /// ```no_run
 /// use forebay_loader::{Loader, Registry, open};
@@ -113,7 +112,7 @@ pub struct FileKind {
 /// ```
 ///
 /// # Errors
-/// `Io` and `Invalid` when nothing is there; `Abi` when a plugin that is needed does not fit.
+/// `Io` and `Invalid` if there is no such file; `Abi` if a plugin that is needed does not fit.
 pub fn open(path: &str, registry: &Registry) -> Result<Graph> {
     Survey::of(path, registry).map(|survey| survey.graph)
 }
@@ -131,8 +130,8 @@ struct Branch {
 impl Survey {
     /// Looks into all files at a path.
     ///
-    /// Cost: the first 4 KiB of each file are read. If those of a packed file do not tell its contents, as
-    /// much is read as gives 4 KiB of the contents.
+    /// Cost: reads the first 4 KiB of each file. If these do not tell what a packed file contains, it reads as
+    /// much as unpacks to 4 KiB.
     ///
     /// # Errors
     /// As [`open`].
@@ -208,23 +207,24 @@ impl Branch {
 }
 
 impl FileKind {
-    /// What opens or decodes one file or URL, as [`Survey`] chooses for every file.
+    /// Finds what opens or decodes one file or URL, in the way that [`Survey`] chooses for every file.
     ///
     /// # Errors
-    /// `Io`, when it cannot be read; `Abi` when a plugin that is asked does not fit.
+    /// `Io` if the file cannot be read; `Abi` if a plugin that is asked does not fit.
     pub fn of(file: &str, registry: &Registry) -> Result<Self> {
         look(file, registry)
     }
 
-    /// The first bytes of a file or URL, by which pipes and decoders are asked.
+    /// Reads the first bytes of a file or URL. Pipes and decoders are chosen by them.
     ///
     /// # Errors
-    /// `Io`, when it cannot be read.
+    /// `Io` if the file cannot be read.
     pub fn head_of(file: &str, registry: &Registry) -> Result<Buffer> {
         head(file, registry)
     }
 
-    /// The extension by which pipes and decoders are asked of a file: what follows the last dot, without a shard's number.
+    /// The extension that pipes and decoders are asked about: the text after the last dot, without a shard's
+    /// number.
     #[must_use]
     pub fn extension_of(file: &str) -> &str {
         extension(file)

@@ -1,4 +1,4 @@
-//! How well a graph shuffles: it is run with and without what shuffles, and the two orders are compared.
+//! Measures how well a graph shuffles: runs it with and without its shuffles, and compares the two orders.
 
 use std::collections::HashMap;
 
@@ -13,22 +13,22 @@ use crate::Loader;
 /// What makes a flat map change the order of what it gives.
 const INTERLEAVE: [&str; 2] = ["interleave", "interleave_block"];
 
-/// How far the order in which samples come is from the one in which they lie, beside an order in which all are alike.
+/// How far the order of samples is from the order of the data, compared with one full shuffle.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Quality {
-    /// The last node that shuffles: what it gives is measured.
+    /// The last node that shuffles. Its output is measured.
     pub node: String,
     /// How many samples there are.
     pub samples: u64,
-    /// The entropy, in bits, of how far apart two samples lie that come one after the other.
+    /// The entropy, in bits, of the distance in the data between two samples that follow each other.
     pub entropy: Measure,
     /// By how many places a sample is moved, on average.
     pub moved: Measure,
-    /// The share of samples that come right after one of the same file.
+    /// The share of samples that follow a sample of the same file.
     pub together: Measure,
-    /// How many samples that node takes before it gives the first. The start of an epoch waits for these. Not
-    /// measured if plugins are isolated, since those run ahead.
+    /// How many samples that node takes before it gives the first one. The start of an epoch waits for these. Not
+    /// measured if plugins are isolated, because those run ahead.
     pub before_first: Option<u64>,
 }
 
@@ -36,24 +36,25 @@ pub struct Quality {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Measure {
-    /// Of the graph.
+    /// For the graph.
     pub found: f64,
-    /// Of one random order of the same samples.
+    /// For one random order of the same samples.
     pub full: f64,
 }
 
-/// Measures the order of epoch 0; nothing where no node shuffles.
+/// Measures the order of epoch 0; `None` if no node shuffles.
 ///
-/// The entropy is that of the distances between neighbours, modulo their number, with the last and the first
-/// as neighbours too. It is 0 for samples in their own order, and about `log2(n) - 0.83` for a random order.
-/// The streaming simulator of MosaicML compares shuffles by it too.
+/// The entropy is that of the distances between neighbours, modulo the number of samples; the last and the first
+/// sample are neighbours too. It is 0 for samples in their own order, and about `log2(n) - 0.83` for a random
+/// order. The streaming simulator of MosaicML compares shuffles by it too.
 ///
 /// Pipes that keep samples or start over (`cache`, `repeat`) are left out.
 ///
-/// Cost: two runs, and the start of a third, of all that stands before the last node that shuffles, and 40 bytes of memory a sample.
+/// Cost: runs everything up to the last node that shuffles twice, and starts a third run; 40 bytes of memory a
+/// sample.
 ///
 /// # Errors
-/// Those of a run; `Invalid` where samples come that are not there without a shuffle.
+/// The errors of a run; `Invalid` if samples come that do not come without a shuffle.
 pub fn quality(graph: &Graph, registry: &Registry, seed: u64) -> Result<Option<Quality>> {
     let shuffles =
         |node: &Node| registry.pipe(&node.pipe).is_some_and(|spec| spec.reorders() || spec.is_sampler());

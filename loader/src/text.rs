@@ -1,4 +1,4 @@
-//! Tables, numbers and paths as people read them.
+//! Tables, numbers and paths as text for people.
 
 use std::{
     env,
@@ -6,14 +6,15 @@ use std::{
     path::Path,
 };
 
-/// Rows under heads, each column as wide as it needs; a head that begins with `>` stands to the right.
+/// Rows under heads. Each column is as wide as it needs to be; a head that starts with `>` aligns its column to
+/// the right.
 pub struct TextTable {
     right: Vec<bool>,
     rows: Vec<Vec<String>>,
 }
 
 impl TextTable {
-    /// A table with these heads; without any head no line is written for them.
+    /// A table with these heads. If all heads are empty, no line is written for them.
     #[must_use]
     pub fn new(heads: &[&str]) -> Self {
         let right = heads.iter().map(|head| head.starts_with('>')).collect();
@@ -26,10 +27,10 @@ impl TextTable {
         self.rows.push(cells.into());
     }
 
-    /// Writes it, each line behind `indent`.
+    /// Writes the table, with `indent` before each line.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn write(&self, out: &mut dyn Write, indent: &str) -> io::Result<()> {
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
@@ -63,7 +64,7 @@ pub fn bytes(count: u64) -> String {
     format!("{number:.digits$} {unit}")
 }
 
-/// A whole number with its thousands apart: `1,234,567`.
+/// A whole number with commas between the thousands: `1,234,567`.
 #[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -77,20 +78,20 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// A number of things: `1 batch`, `3 batches`.
+/// A number with its noun: `1 batch`, `3 batches`.
 #[must_use]
 pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// Things per second, in three digits or more.
+/// A rate per second, with at least three digits.
 #[must_use]
 pub fn rate(number: u64, seconds: f64) -> String {
     let rate = if seconds > 0.0 { number as f64 / seconds } else { 0.0 };
     if rate < 99.95 { format!("{rate:.1}") } else { count(rate.round() as u64) }
 }
 
-/// A path as short as it can be from here.
+/// The shortest form of a path, seen from the current folder.
 #[must_use]
 pub fn near(file: &str) -> String {
     let here = env::current_dir().ok();

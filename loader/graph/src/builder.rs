@@ -58,7 +58,7 @@ impl Builder {
         self
     }
 
-    /// Says how to run the graph.
+    /// Sets how to run the graph.
     #[must_use]
     pub fn run(mut self, run: Settings) -> Self {
         self.run = run;
@@ -75,8 +75,8 @@ impl Builder {
         assemble(self.drafts, self.run)
     }
 
-    /// Makes the graph, and has `catalog` say what is wrong with it: mostly a `Registry` of `forebay-registry`,
-    /// which knows the pipes that there are. [`build`](Self::build) knows none, so a misspelt pipe fails when a loader is made of the graph.
+    /// Makes the graph, and checks it against `catalog`, usually a `Registry` of `forebay-registry`.
+    /// [`build`](Self::build) knows no pipes, so a misspelt pipe fails only when a loader is made.
     ///
     /// ```
     /// use forebay_graph::{Catalog, Graph, PipeSpec};
@@ -104,8 +104,8 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// Those of [`build`](Self::build), and of [`Graph::check`]: the nearest name for a pipe or an option that does not exist, values
-    /// of the wrong type, wrong inputs.
+    /// The errors of [`build`](Self::build) and of [`Graph::check`]: unknown pipes and options with the nearest
+    /// name, values of the wrong type, wrong inputs.
     pub fn check(self, catalog: &dyn Catalog) -> Result<Graph> {
         let graph = self.build()?;
         // As it was written: options by position, and samplers where they stand.
@@ -114,7 +114,7 @@ impl Builder {
     }
 }
 
-/// One node as written: what is left out gets its default when the graph is made.
+/// One node as written. Parts that are left out get their defaults when the graph is made.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
     pub(super) name: Option<String>,
@@ -130,7 +130,7 @@ impl Draft {
         Self { pipe: pipe.into(), ..Self::default() }
     }
 
-    /// A node that runs `pipe` and reads no other: a source that stands behind another node.
+    /// A node that runs `pipe` and reads no other node: a source that stands behind another node.
     ///
     /// ```
     /// # use forebay_graph::{Draft, Graph};
@@ -147,21 +147,21 @@ impl Draft {
         Self { pipe: pipe.into(), inputs: Some(Vec::new()), ..Self::default() }
     }
 
-    /// Names it; otherwise it has its pipe's name, made unique by `-2`, `-3`.
+    /// Sets its name. The default is the name of its pipe, made unique by `-2`, `-3`.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Gives it an option. Null is the same as not given; [`POSITIONAL`] is the pipe's first option.
+    /// Sets an option. Null is the same as not given; [`POSITIONAL`] is the pipe's first option.
     #[must_use]
     pub fn option(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.options.push((name.into(), value.into()));
         self
     }
 
-    /// Says what it reads (`a`, or `a.1` for a second output); otherwise it reads the node before.
+    /// Sets its inputs: `a`, or `a.1` for a second output. The default is the node before.
     #[must_use]
     pub fn inputs(mut self, inputs: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.inputs = Some(inputs.into_iter().map(Into::into).collect());

@@ -1,4 +1,4 @@
-//! What a graph is checked against: the pipes that exist and the options they take, as their manifests say.
+//! The catalog that a graph is checked against: the pipes and their options, as manifests describe them.
 
 mod wire;
 
@@ -17,18 +17,18 @@ pub trait Catalog {
     /// The pipe of this name.
     fn pipe(&self, name: &str) -> Option<&PipeSpec>;
 
-    /// The pipes that others call so.
+    /// The pipes that have this name in other libraries.
     fn called(&self, _name: &str) -> Vec<&str> {
         Vec::new()
     }
 
-    /// All names, for the hint after an unknown one.
+    /// All names, for the hint after an unknown pipe.
     fn names(&self) -> Vec<String>;
 
-    /// Where pipes were looked for, for the same error.
+    /// Where pipes were searched for, for the same error.
     fn looked(&self) -> String;
 
-    /// The options of each decoder of this name, `NAME` or `NAME@PLUGIN`; nothing where there is none.
+    /// The options of each decoder of this name, `NAME` or `NAME@PLUGIN`; empty if there is none.
     fn decoders(&self, _name: &str) -> Vec<&[OptionSpec]> {
         Vec::new()
     }
@@ -38,7 +38,7 @@ pub trait Catalog {
         Vec::new()
     }
 
-    /// Where a node must run, whatever the graph says, since it is isolated.
+    /// Where a node must run because its plugin is isolated; the graph cannot change that.
     fn isolates(&self, _node: &Node) -> Option<On> {
         None
     }
@@ -75,18 +75,18 @@ pub struct PipeSpec {
 pub struct OpensSpec {
     /// Extensions in lower case.
     pub extensions: Vec<String>,
-    /// Any of these makes it a candidate; an empty one for every file.
+    /// Each of these makes it a candidate; an empty one matches every file.
     pub magic: Vec<MagicSpec>,
     /// The pipe that turns its pieces into samples; empty for none.
     pub then: String,
 }
 
-/// Bytes that files of one kind have at one place.
+/// Bytes at a fixed place of all files of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MagicSpec {
-    /// Where.
+    /// The offset of the bytes.
     pub offset: usize,
-    /// Which, in hexadecimal.
+    /// The bytes, in hexadecimal.
     pub bytes: String,
 }
 
@@ -96,7 +96,7 @@ pub fn begins((offset, bytes): &(usize, Vec<u8>), head: &[u8]) -> bool {
 }
 
 impl MagicSpec {
-    /// Whether a file with this head has the bytes where they belong.
+    /// Whether a file with this head has the bytes at the offset.
     #[must_use]
     pub fn begins(&self, head: &[u8]) -> bool {
         self.decode().is_some_and(|bytes| begins(&(self.offset, bytes), head))
@@ -132,25 +132,26 @@ impl PipeSpec {
         }
     }
 
-    /// Whether several of its chunks may be worked on at once: a map, or a flat map that says so.
+    /// Whether it can work on several chunks at once: a map, or a flat map that says so.
     #[must_use]
     pub fn is_parallel(&self) -> bool {
         self.class == Class::Map || self.expands()
     }
 
-    /// Whether it is a flat map of which several chunks may be worked on at once.
+    /// Whether it is a flat map that can work on several chunks at once.
     #[must_use]
     pub fn expands(&self) -> bool {
         self.class == Class::FlatMap && self.placement.parallel
     }
 
-    /// Whether it gives one sample for each that it takes, and has no state: a map, or what gets samples that were drawn.
+    /// Whether it gives one sample for each that it takes, and has no state: a map, or a pipe that reads drawn
+    /// samples.
     #[must_use]
     pub fn is_even(&self) -> bool {
         self.class == Class::Map || self.expands() && self.is_indexed()
     }
 
-    /// Whether `node`, which runs this pipe, may leave samples out on purpose.
+    /// Whether `node`, which runs this pipe, can leave samples out on purpose.
     #[must_use]
     pub fn may_drop(&self, node: &Node) -> bool {
         let told = |name: &str| {
@@ -167,7 +168,7 @@ impl PipeSpec {
         }
     }
 
-    /// Whether what `node` gives, which runs this pipe, is random, be it the order alone.
+    /// Whether the output of `node`, which runs this pipe, is random, even if only in its order.
     #[must_use]
     pub fn is_random(&self, node: &Node) -> bool {
         let value = |name: &str| {
@@ -215,7 +216,7 @@ impl PipeSpec {
         node.options.get(option).or_else(|| node.options.get(POSITIONAL).filter(|_| first))
     }
 
-    /// How many outputs `node` has, which runs this pipe: an option may say so.
+    /// How many outputs `node` has, which runs this pipe. An option can set the number.
     #[must_use]
     pub fn outputs_of(&self, node: &Node) -> u32 {
         let Some(at) =
@@ -239,13 +240,13 @@ pub struct OptionSpec {
     /// Whether it takes one value, a list of them, or either.
     #[serde(default)]
     pub list: List,
-    /// Whether null means something; in a graph that is the option not given.
+    /// Whether null is a value; in a graph, null means that the option is not given.
     #[serde(default)]
     pub optional: bool,
     /// Whether it must be given.
     #[serde(default)]
     pub required: bool,
-    /// What it is when not given.
+    /// The default.
     #[serde(default)]
     pub default: Value,
     /// The least number.
@@ -254,10 +255,10 @@ pub struct OptionSpec {
     /// The greatest number.
     #[serde(default)]
     pub max: Option<Number>,
-    /// The only texts taken, if any are listed.
+    /// If not empty, the only texts that it takes.
     #[serde(default)]
     pub choices: Vec<String>,
-    /// For people.
+    /// Documentation, for people.
     #[serde(default)]
     pub doc: String,
 }
@@ -277,6 +278,6 @@ pub enum Kind {
     Float,
     /// Text.
     Str,
-    /// Anything; the pipe knows.
+    /// Any value; the pipe checks it.
     Any,
 }

@@ -41,10 +41,10 @@ impl Graph {
         assemble(document.node, document.run)
     }
 
-    /// The graph as indented JSON, names and inputs written out.
+    /// The graph as indented JSON, with all names and inputs.
     ///
     /// # Errors
-    /// None for a graph that any form here made.
+    /// None for a graph that one of the forms here made.
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string_pretty(self).map_err(|error| Error::bug(error.to_string()))
     }

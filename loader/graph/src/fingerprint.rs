@@ -1,4 +1,4 @@
-//! One number for what a graph is, the same whatever form it came from.
+//! One hash that identifies a graph, whatever form it came from.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -9,15 +9,15 @@ use super::{Graph, Input, Node, ON, canonical::Text};
 
 /// The identity of a graph: names, pipes, given options and inputs, in the order of its nodes.
 ///
-/// Prints as 32 hex digits. Settings under `run` are no part of it, nor is an option that was not given, nor `on`, which changes no
-/// sample. It is the
-/// 128-bit XXH3 of the text `[["name","pipe",["input",..],{"option":value,..}],..]` with keys sorted and no space.
-/// Take it of a graph from [`Graph::check`], which gives options by position their names and numbers their type.
+/// It prints as 32 hex digits. Settings under `run` are no part of it, nor are options that were not given, nor
+/// `on`, which changes no sample. It is the 128-bit XXH3 of the text
+/// `[["name","pipe",["input",..],{"option":value,..}],..]` with keys sorted and no spaces. Compute it for a graph
+/// from [`Graph::check`], which gives positional options their names and numbers their type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint(u128);
 
 impl Fingerprint {
-    /// The number.
+    /// The hash as a number.
     #[must_use]
     pub fn value(self) -> u128 {
         self.0
@@ -36,7 +36,7 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// What tells a node of this name from all others of its graph: its random numbers and the uids that it makes are keyed by it.
+/// What identifies the node of this name in its graph. Its random numbers and the uids that it makes depend on it.
 #[must_use]
 pub fn node_hash(name: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(name.as_bytes())
@@ -63,7 +63,7 @@ impl Graph {
 }
 
 impl Node {
-    /// The [`Fingerprint`] of this node alone: of its part of the graph's text.
+    /// The [`Fingerprint`] of this node alone, from its part of the graph's text.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         self.digest(|_| ())

@@ -1,4 +1,4 @@
-//! What is connected to what: the graph as plain data, in every form a person or a program writes it.
+//! A graph as plain data, in every form that a person or a program writes.
 //!
 //! A [`Graph`] is a list of nodes. Each has a unique name, the name of a pipe, the pipe's options and the
 //! nodes it reads from. The same graph comes from TOML, from JSON, from the one-line form and from a
@@ -90,21 +90,22 @@ pub const ON_ERROR: &str = "on_error";
 /// The option of every pipe that says where its work is done: see [`On`].
 pub const ON: &str = "on";
 
-/// The option of every map that lets its samples come in another order than they went in: as they finish, so
-/// that a slow one holds up no other. False unless given.
+/// The option of every map that lets samples come as they are done, in any order, so that a slow sample does not
+/// hold up others. False unless given.
 pub const UNORDERED: &str = "unordered";
 
-/// The option of every pipe that asks for decoders that gives these options: `options = {NAME = {OPTION = VALUE}}`, by name, or by
-/// `NAME@PLUGIN` where several plugins have one of that name. A pipe with an option of its own of this name has that.
+/// The option for options of decoders, of every pipe that uses decoders: `options = {NAME = {OPTION = value}}`. If
+/// several plugins have a decoder of one name, write `NAME@PLUGIN`. If a pipe has its own option of this name,
+/// that one applies.
 pub const OPTIONS: &str = "options";
 
-/// The options that every pipe has, and that the loader reads; the last is for maps.
+/// The options that every pipe has and the loader reads. The last one is only for maps.
 pub const COMMON: [&str; 3] = [ON_ERROR, ON, UNORDERED];
 
 /// The most nodes one graph may have.
 pub const MAX_NODES: usize = 10_000;
 
-/// A whole pipeline as data: nodes in the order they were written, and how to run them.
+/// A whole pipeline as data: nodes in the order in which they were written, and how to run them.
 ///
 /// ```
 /// # use forebay_graph::Graph;
@@ -116,7 +117,7 @@ pub const MAX_NODES: usize = 10_000;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
     nodes: Vec<Node>,
-    /// How to run it. No part of the fingerprint, and not in the one-line form.
+    /// How to run it. It is no part of the fingerprint, nor of the one-line form.
     pub run: Settings,
 }
 
@@ -137,7 +138,7 @@ pub struct Node {
 /// One output of one node: `fork` is its first, `fork.1` its second.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Input {
-    /// The name of the node that is read.
+    /// The name of the node.
     pub node: String,
     /// Which of its outputs, from 0.
     pub port: u32,
@@ -211,10 +212,11 @@ impl Graph {
         self.nodes.iter().find(|node| node.name == name)
     }
 
-    /// The positions of the nodes so that each comes after all it reads from; ties keep the written order.
+    /// An order of the nodes in which each comes after all nodes that it reads from. Otherwise the written order
+    /// is kept.
     ///
     /// # Errors
-    /// `Invalid` when nodes read from each other in a circle; it names them in order.
+    /// `Invalid` if nodes read from each other in a circle; the error names them in order.
     pub fn order(&self) -> Result<Vec<usize>> {
         let sources = self.edges();
         let mut waiting: Vec<usize> = sources.iter().map(Vec::len).collect();
@@ -244,10 +246,10 @@ impl Graph {
         self.nodes.iter().map(read).collect()
     }
 
-    /// The graph with its nodes changed.
+    /// The graph after `change` was called on each of its nodes.
     ///
     /// # Errors
-    /// Those of `change`.
+    /// The errors of `change`.
     pub fn with_each(mut self, change: impl FnMut(&mut Node) -> Result<()>) -> Result<Self> {
         self.nodes.iter_mut().try_for_each(change)?;
         Ok(self)

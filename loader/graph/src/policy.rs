@@ -1,21 +1,21 @@
-//! What is to happen to a sample that a pipe fails on.
+//! What happens to samples that fail.
 
 use std::{fmt, str::FromStr};
 
 use forebay_core::{Error, ErrorKind, Result};
 
-/// What is to happen to samples that a pipe fails on, and how many may fail.
+/// What happens to samples that fail in a pipe, and how many can fail.
 ///
-/// A flat map that fails within the stream of one sample loses the rest of that stream, unless the stream
-/// [goes on](forebay_core::Items::goes_on): each counts as one failure.
+/// If a flat map fails within the stream of one sample, the rest of that stream is lost, unless the stream [goes
+/// on](forebay_core::Items::goes_on). Each failure counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct OnError {
     /// What happens to the sample.
     pub action: Action,
-    /// How many may fail in one pass of the node.
+    /// How many samples can fail in one pass of the node.
     pub most: Most,
-    /// From how many samples on a share is judged; at the end of a pass it always is.
+    /// From how many samples on a share is judged. At the end of a pass it is always judged.
     pub min_samples: u64,
 }
 
@@ -24,7 +24,7 @@ const MIN_SAMPLES: u64 = 1000;
 /// How that is written behind a share.
 const MIN: &str = "min_samples=";
 
-/// What happens to a sample that a pipe failed on.
+/// What happens to a sample that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Action {
@@ -33,17 +33,17 @@ pub enum Action {
     Fail,
     /// It is left out, and counted.
     Skip,
-    /// The sample before it takes its place, with its uid and key; for maps. At the start of a pass, where there is none
-    /// before it, it is left out.
+    /// For maps: the sample before it takes its place, with its uid and key. At the start of a pass there is none
+    /// before it, so it is left out.
     Replace,
     /// It is left out, and listed by key with its error: see `Loader::quarantine`.
     Quarantine,
-    /// It is left out and listed, as by `Quarantine`; the epoch delivers everything else, and then ends with an error:
-    /// see `Loader::failure`.
+    /// It is left out and listed, as with `Quarantine`. The epoch delivers everything else, and then ends with an
+    /// error: see `Loader::failure`.
     FailAtEnd,
 }
 
-/// How many samples may fail.
+/// How many samples can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub enum Most {
@@ -52,7 +52,8 @@ pub enum Most {
     Any,
     /// This many.
     Count(u64),
-    /// This share of the samples so far, from [`min_samples`](OnError::min_samples) on; one always may.
+    /// This share of the samples so far, from [`min_samples`](OnError::min_samples) on. One sample can always
+    /// fail.
     Share(f64),
 }
 
@@ -63,15 +64,15 @@ impl Default for OnError {
 }
 
 impl OnError {
-    /// Whether the run goes on after an error of this kind. It does not after an error of the loader or of
-    /// the plugin as a whole, nor after a panic of a pipe with state, which takes no more calls.
+    /// Whether the run can go on after an error of this kind. It cannot after an error of the loader or of the
+    /// plugin as a whole, nor after a panic of a pipe with state, which takes no more calls.
     #[must_use]
     pub fn forgives(&self, kind: ErrorKind, map: bool) -> bool {
         let lasting = matches!(kind, ErrorKind::Cancelled | ErrorKind::Bug | ErrorKind::Abi);
         self.action != Action::Fail && !lasting && (map || kind != ErrorKind::Panic)
     }
 
-    /// Why the run ends, if one more of `seen` samples fails after `failed` others.
+    /// Why the run must end, if one more of `seen` samples fails after `failed` others.
     #[must_use]
     pub fn exceeded(&self, failed: u64, seen: u64) -> Option<String> {
         let failed = failed + 1;
@@ -84,7 +85,7 @@ impl OnError {
         }
     }
 
-    /// The error of a pass at its end, if `failed` of all `seen` samples are too many.
+    /// The error at the end of a pass if `failed` of all `seen` samples are too many.
     pub fn error_at_end(&self, failed: u64, seen: u64) -> Option<Error> {
         let Most::Share(share) = self.most else { return None };
         above(share, failed, seen).map(|reason| Error::invalid(reason).context("option", "on_error"))
@@ -100,8 +101,8 @@ fn above(share: f64, failed: u64, seen: u64) -> Option<String> {
 impl FromStr for OnError {
     type Err = Error;
 
-    /// Reads `fail`, `fail_at_end`, `skip`, `replace` or `quarantine`; all but the first at times with `:COUNT` or `:SHARE%`, and a share
-    /// with ` min_samples=COUNT` behind it.
+    /// Reads `fail`, `fail_at_end`, `skip`, `replace` or `quarantine`. All but `fail` can have `:COUNT` or
+    /// `:SHARE%` behind them, and a share can have ` min_samples=COUNT` behind it.
     fn from_str(text: &str) -> Result<Self> {
         let bad = || {
             Error::invalid(format!(

@@ -32,8 +32,8 @@ impl Graph {
         tables.join("\n")
     }
 
-    /// The graph in the one-line form, without [`run`](Self::run). With a catalog a pipe's first option goes by
-    /// position, otherwise only a value that was given so.
+    /// The graph in the one-line form, without [`run`](Self::run). With a catalog, the first option of each pipe
+    /// stands by position. Without one, only options that were given by position do.
     #[must_use]
     pub fn to_line(&self, catalog: Option<&dyn Catalog>) -> String {
         let default_names = self.default_names();
@@ -56,7 +56,8 @@ impl Graph {
         text
     }
 
-    /// As [`to_line`](Self::to_line), for people: of each list the first `most` items, and how many more there are.
+    /// As [`to_line`](Self::to_line), for people: shows the first `most` items of each list, and how many more
+    /// there are.
     #[must_use]
     pub fn shown(&self, catalog: Option<&dyn Catalog>, most: usize) -> String {
         let (mut short, mut cut) = (self.clone(), BTreeSet::new());

@@ -1,4 +1,5 @@
-//! How ranks share the data: each runs the graph, and a pipe that shards gives it its part. What writes stands behind that pipe.
+//! How ranks share the data: each rank runs the graph, and a pipe that shards gives it its share. Pipes that write
+//! stand behind that pipe.
 
 use std::collections::BTreeMap;
 

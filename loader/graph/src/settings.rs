@@ -1,10 +1,10 @@
-//! How to run a graph: data apart from what the graph is.
+//! How to run a graph, kept apart from the graph itself.
 
 use forebay_core::parse_bytes;
 use serde::de::{Deserializer, Error as _, Visitor};
 use serde::{Deserialize, Serialize};
 
-/// How to run a graph. What is not set has the loader's default.
+/// How to run a graph. Settings that are not set have the loader's default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -12,10 +12,10 @@ pub struct Settings {
     /// Where the work runs, such as `inline` or `threads:4`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executor: Option<String>,
-    /// What all random choices start from.
+    /// The seed of all random choices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// How many times to go through the data.
+    /// How many epochs to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epochs: Option<u64>,
     /// The most bytes in flight; written as a number, or as text with a unit (`"512MiB"`).

@@ -6,12 +6,12 @@ use serde_json::Value;
 use super::{Catalog, Graph, Kind, Node, OptionSpec, POSITIONAL};
 
 impl Graph {
-    /// The graph without shuffling, to validate with the graph that one trains on. Pipes that shuffle and
-    /// samplers that draw at random are left out, and [switches](SHUFFLE) of others are off. So each sample
-    /// of a source comes once, in the source's order. `self`, a graph as written and not a checked one, stays
-    /// as it is.
+    /// The graph without shuffling, to validate with the graph that you train on. Pipes that shuffle and samplers
+    /// that draw at random are left out, and [switches](SHUFFLE) of other pipes are off. So each sample of a
+    /// source comes once, in the source's order. `self` must be a graph as written, not a checked one; it stays as
+    /// it is.
     ///
-    /// Whatever else is random stays so: transforms, and what `mix` and `random_split` choose.
+    /// All other randomness stays: transforms, and the choices of `mix` and `random_split`.
     #[must_use]
     pub fn unshuffled(&self, catalog: &dyn Catalog) -> Self {
         let mut graph = self.clone();

@@ -1,4 +1,4 @@
-//! Which decoder takes a value: candidates by magic and extension, then by how sure each is.
+//! Chooses the decoder for a value: candidates by magic and extension, then by how sure each is.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use super::{DecoderSlot, Refusal, Registry, Tuned, Why};
 /// Why a pipe is not asked of a file that is nothing like its own.
 pub(super) const NEITHER: &str = "neither magic bytes nor extension match";
 
-/// The most bytes that a decoder is shown to say how sure it is.
+/// The most bytes that a decoder sees when it is asked how sure it is.
 pub const HEAD: usize = 4096;
 
 /// How sure a decoder or pipe counts as that cannot be asked here, and has only the file's name for it.
@@ -28,7 +28,7 @@ pub struct Candidate {
     pub plugin: String,
     /// The file that serves it.
     pub file: String,
-    /// How sure it is, from 1 to 255; 0 when it was refused.
+    /// How sure it is, from 1 to 255; 0 if it was refused.
     pub score: u8,
     /// Its priority.
     pub priority: u32,
@@ -68,10 +68,11 @@ impl Match {
 }
 
 impl Registry {
-    /// All decoders for a value with this extension and head: those that take it, best first, then those
-    /// that refuse it, each with the reason.
+    /// All decoders for a value with this extension and head, each with the reason: first those that take it, best
+    /// first, then those that refuse it.
     ///
-    /// Order: how sure it is, priority, name, and of one name the first found. Libraries of candidates are loaded, no others.
+    /// The order is: how sure a decoder is, its priority, its name; of one name, the first that was found. Loads
+    /// the libraries of candidates, and no others.
     #[must_use]
     pub fn rank(&self, extension: &str, head: &[u8]) -> Vec<Candidate> {
         let mut ranking: Vec<_> =
@@ -104,18 +105,19 @@ impl Registry {
         }
     }
 
-    /// The decoder of highest rank for a value, or the one pinned as `NAME` or `NAME@PLUGIN`.
+    /// The best decoder for a value, or the decoder pinned as `NAME` or `NAME@PLUGIN`.
     ///
-    /// Cost: asked for every value, so it allocates nothing when there is one.
+    /// Cost: it is called for every value, so it allocates nothing if there is a decoder.
     ///
     /// # Errors
-    /// `Corrupt` where all that have the extension say that the bytes do not begin as theirs do; else `Unsupported`, with the
-    /// reason of each candidate that came near. `Invalid` where none takes it, and a plugin that was refused says that it would.
+    /// `Corrupt` if all decoders with the extension say that the first bytes are not theirs. Otherwise
+    /// `Unsupported`, with the reason of each candidate that came near. `Invalid` if no decoder takes the value,
+    /// but a refused plugin claims it.
     pub fn choose(&self, extension: &str, head: &[u8], pinned: Option<&str>) -> Result<AnyDecoder> {
         self.choose_tuned((extension, head), pinned, &Tuned::default())
     }
 
-    /// As [`choose`](Registry::choose), where some decoders were given options.
+    /// As [`choose`](Registry::choose), with options for some decoders.
     ///
     /// # Errors
     /// Those of [`choose`](Registry::choose).
@@ -134,7 +136,7 @@ impl Registry {
         }
     }
 
-    /// What decodes a value with this extension and head: the decoder, its plugin, and how sure it is.
+    /// The decoder for a value with this extension and head, its plugin, and how sure it is.
     ///
     /// # Errors
     /// As [`choose`](Registry::choose).

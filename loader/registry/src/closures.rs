@@ -1,4 +1,4 @@
-//! Maps, flat maps and filters that are closures of the program itself: pipes without a plugin.
+//! Maps, flat maps and filters that are closures of the program: pipes without a plugin.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ pub(super) struct Closure {
 impl Registry {
     /// This registry with one more pipe: the map `name`, without options, which calls `map` on each sample.
     ///
-    /// It is called from many threads at once. Nothing but its name tells it from others, in fingerprints and in snapshots: who changes
-    /// what it does changes its name. No other process has it, so `on=process`, and `processes:N` without `on=threads`, are refused
-    /// when a loader is built.
+    /// Many threads call it at once. Fingerprints and snapshots know it only by its name, so change the name if
+    /// you change what it does. No other process has the closure. So a loader refuses `on=process`, and
+    /// `processes:N` without `on=threads`.
     ///
     /// # Errors
-    /// `Invalid` when there is a pipe with this name.
+    /// `Invalid` if a pipe has this name.
     ///
     /// # Examples
     /// ```
@@ -46,12 +46,13 @@ impl Registry {
         self.with(name, shim::Closure::Map(Arc::new(map)))
     }
 
-    /// This registry with one more pipe: the flat map `name`, without options, which gives the samples that `expand` makes of each, in their
-    /// order. Several samples are worked on at once. Each has a uid of its own, and the key of the one it was made of unless it has another.
-    /// Otherwise as [`with_map`](Registry::with_map).
+    /// This registry with one more pipe: the flat map `name`, without options, which gives the samples that
+    /// `expand` makes of each sample, in their order. It works on several samples at once. Each new sample gets
+    /// its own uid, and the key of the original unless it has another. Otherwise as
+    /// [`with_map`](Registry::with_map).
     ///
     /// # Errors
-    /// `Invalid` when there is a pipe with this name.
+    /// `Invalid` if a pipe has this name.
     ///
     /// # Examples
     /// ```
@@ -71,11 +72,11 @@ impl Registry {
         self.with(name, shim::Closure::FlatMap(Arc::new(expand)))
     }
 
-    /// This registry with one more pipe: the filter `name`, without options, which leaves out samples of which `passes` is false. Several
-    /// samples are worked on at once. Otherwise as [`with_map`](Registry::with_map).
+    /// This registry with one more pipe: the filter `name`, without options, which leaves out samples for which
+    /// `passes` is false. It works on several samples at once. Otherwise as [`with_map`](Registry::with_map).
     ///
     /// # Errors
-    /// `Invalid` when there is a pipe with this name.
+    /// `Invalid` if a pipe has this name.
     ///
     /// # Examples
     /// ```

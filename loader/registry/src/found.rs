@@ -23,13 +23,13 @@ impl FoundPlugin {
         }
     }
 
-    /// What it says of itself.
+    /// The manifest of the plugin.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// The file it is in; `None` when it is linked in.
+    /// The file of the plugin; `None` if it is linked in.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.origin {
@@ -56,7 +56,7 @@ impl FoundPlugin {
         found.map(Some).map_err(|error| Error::from(error).context("file", self.file()))
     }
 
-    /// The file it is in, for people; `this program` for one that is linked in.
+    /// The file of the plugin, for people; `this program` if it is linked in.
     #[must_use]
     pub fn file(&self) -> String {
         self.path().map_or_else(|| "this program".to_owned(), |path| path.display().to_string())
@@ -68,34 +68,35 @@ impl FoundPlugin {
         format!("{} {}", self.manifest.name, self.manifest.version)
     }
 
-    /// The 128-bit XXH3 in hex digits of what its file brings into memory, whatever else is in there for debuggers; empty for
-    /// one that is linked in.
+    /// The 128-bit XXH3, in hex digits, of the parts of the file that are loaded into memory, without debug
+    /// information. Empty if the plugin is linked in.
     ///
     /// # Errors
-    /// `Io`, when the file cannot be read.
+    /// `Io` if the file cannot be read.
     pub fn hash(&self) -> Result<String> {
         let hash = || Ok(self.read(hash::of)?.map_or_else(String::new, |hash| format!("{hash:032x}")));
         self.hash.get_or_init(hash).clone()
     }
 
-    /// The SHA-256 of its whole file in hex digits, as a [`Lock`](super::Lock) has it; `None` when it is linked in.
+    /// The SHA-256 of the whole file in hex digits, as in a [`Lock`](super::Lock); `None` if the plugin is linked
+    /// in.
     ///
     /// # Errors
-    /// `Io`, when the file cannot be read.
+    /// `Io` if the file cannot be read.
     pub fn sha256(&self) -> Result<Option<String>> {
         self.read(lock::sha256)
     }
 
-    /// Whether its code was loaded.
+    /// Whether the code of the plugin is loaded.
     #[must_use]
     pub fn is_loaded(&self) -> bool {
         matches!(self.loaded.get(), Some(Ok(_)))
     }
 
-    /// Loads it, if that was not done, and checks its layout.
+    /// Loads the plugin unless it is loaded, and checks its layout.
     ///
     /// # Errors
-    /// `Abi`, when it does not fit.
+    /// `Abi` if it does not fit.
     pub fn check(&self) -> Result<()> {
         self.load().map(drop).map_err(|error| self.blame(error))
     }

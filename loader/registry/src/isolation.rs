@@ -1,4 +1,4 @@
-//! How far plugins are kept away from the program: a policy beside the graph, which changes where work is done and no sample.
+//! Isolation of plugins: a policy beside the graph that changes where work is done, and no sample.
 
 use std::{env, fmt, str::FromStr};
 
@@ -11,19 +11,20 @@ use super::{FoundPlugin, Registry};
 /// The variable that says it.
 const VARIABLE: &str = "FOREBAY_PLUGIN_ISOLATION";
 
-/// How far a plugin is kept away from the program, from nearest to farthest.
+/// How strictly a plugin is isolated, from least to most.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum IsolationLevel {
-    /// Not at all: where the executor and the graph have it.
+    /// The plugin runs where the executor and the graph place it.
     #[default]
     InProcess,
-    /// As that, until it crashes for the first time: then its nodes go on in worker processes.
+    /// As `InProcess`, until the plugin crashes for the first time. Then its nodes go on in worker processes.
     OnCrash,
-    /// In worker processes only; the program never loads it.
+    /// In worker processes only; the program never loads the plugin.
     Process,
-    /// As that, in workers that reach no network, and no files but those that the graph names, and have so much memory and time and no more.
+    /// As `Process`, without network, other programs or writes. The plugin reads only files that the graph names,
+    /// and its memory and time are limited.
     Sandboxed,
 }
 
@@ -66,8 +67,8 @@ impl FromStr for IsolationLevel {
     }
 }
 
-/// How each plugin is isolated. As text: levels, each after the `NAME=` of its plugin, and one without for
-/// all others, as in `on-crash,image=sandboxed`.
+/// How each plugin is isolated. As text: one level for all plugins, and `NAME=LEVEL` for single plugins, as in
+/// `on-crash,image=sandboxed`.
 ///
 /// A node runs at its plugin's level; a node that decodes, at the strictest level of any plugin with
 /// decoders. Samples are the same at every level.
@@ -92,7 +93,7 @@ impl FromStr for Isolation {
     type Err = Error;
 
     /// # Errors
-    /// `Invalid` for what is no level, and where one is said twice.
+    /// `Invalid` if a level is unknown, or given twice.
     fn from_str(text: &str) -> Result<Self> {
         let (mut others, mut named) = (None, Vec::new());
         for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
@@ -175,7 +176,7 @@ impl Isolation {
 }
 
 impl Registry {
-    /// How far plugins are kept away.
+    /// How plugins are isolated.
     #[must_use]
     pub fn isolation(&self) -> &Isolation {
         &self.0.isolation
@@ -187,7 +188,7 @@ impl Registry {
         sandboxed.map(|record| record.manifest.name.clone()).collect()
     }
 
-    /// Whether some plugin is kept away at all.
+    /// Whether any plugin is isolated.
     #[must_use]
     pub fn isolates(&self) -> bool {
         self.0.plugins.iter().any(|record| record.level != IsolationLevel::InProcess)
@@ -206,13 +207,13 @@ impl Registry {
 }
 
 impl FoundPlugin {
-    /// How far it is kept away from the program.
+    /// How strictly the plugin is isolated.
     #[must_use]
     pub fn level(&self) -> IsolationLevel {
         self.level
     }
 
-    /// Whether only worker processes may load it.
+    /// Whether only worker processes can load it.
     #[must_use]
     pub fn is_withheld(&self) -> bool {
         self.level.place().is_some()
@@ -221,8 +222,8 @@ impl FoundPlugin {
     /// The error of who would load it all the same.
     pub(super) fn withheld(&self) -> Error {
         Error::unsupported(format!(
-            "it is isolated ({}), so only worker processes can call it, and a pipe outside of them did: \
-             give that pipe on=process, or set the plugin to in-process",
+            "it is isolated ({}), so only worker processes can call it, and it was called outside of them: \
+             give the pipe that calls it on=process, or set the plugin to in-process",
             self.level
         ))
     }

@@ -1,7 +1,7 @@
-//! Which plugins there are, and what each can make.
+//! The plugins that are found, and what each of them can make.
 //!
-//! A [`Registry`] is a value: nothing here is global. Manifests are read when it is made; a plugin's
-//! code is loaded when something of it is first used.
+//! A [`Registry`] is a value: nothing here is global. Making it reads manifests. The code of a plugin is loaded
+//! when something of it is first used.
 
 #[cfg(feature = "bundled")]
 mod bundled;
@@ -53,7 +53,7 @@ use crate::handles::{Loaded, PipeHandle};
 /// The most lines of the text that says where plugins were looked for.
 const LINES: usize = 6;
 
-/// The plugins that were found, and why others were not taken. Cheap to clone.
+/// The plugins that were found, and why other files were refused. Cheap to clone.
 #[derive(Clone)]
 pub struct Registry(Arc<Inner>, Own);
 
@@ -118,46 +118,46 @@ enum Origin {
     Linked { header: &'static LibHeader, own: bool },
 }
 
-/// A place and what was there.
+/// A place that was searched, and what was there.
 #[derive(Debug, Clone)]
 pub struct Looked {
     /// The file or folder.
     pub place: SearchPlace,
-    /// How many libraries are there; `None` when the place is not.
+    /// How many libraries are there; `None` if the place does not exist.
     pub libraries: Option<usize>,
 }
 
-/// A file that was not taken, and why.
+/// A file that was refused, and why.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Refusal {
     /// The file.
     pub path: PathBuf,
-    /// What kind of reason there is.
+    /// The kind of reason.
     pub why: Why,
     /// The reason.
     pub reason: Error,
 }
 
-/// What kind of reason there is not to take a file.
+/// Why a file was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Why {
-    /// It is simply some library that is no plugin.
+    /// It is a library, but no plugin.
     Stranger,
     /// It cannot be read, or was built for another host.
     Unfit,
     /// It is not [trusted](Trust).
     Distrusted,
-    /// It, or a pipe of it, gives way to another.
+    /// Another plugin, or a pipe of another plugin, takes precedence.
     Outdone,
     /// `FOREBAY_PLUGIN_SKIP` names it.
     LeftOut,
 }
 
 impl Refusal {
-    /// Whether it is simply some library that is no plugin.
+    /// Whether the file is a library, but no plugin.
     #[must_use]
     pub fn is_stranger(&self) -> bool {
         self.why == Why::Stranger
@@ -165,10 +165,11 @@ impl Refusal {
 }
 
 impl Registry {
-    /// Finds plugins wherever the environment says, and those linked in with the feature `bundled`.
+    /// Finds plugins in all places of the environment, and those linked in with the feature `bundled`.
     ///
     /// # Errors
-    /// `Invalid`, when a variable cannot be read. A place or file that cannot be read is told, not an error.
+    /// `Invalid` if a variable cannot be read. A place or file that cannot be read is reported in the registry; it
+    /// is no error.
     pub fn from_env() -> Result<Self> {
         Self::new(Search::from_env()?)
     }
@@ -188,19 +189,19 @@ impl Registry {
         &self.0.plugins
     }
 
-    /// Where was looked, in order.
+    /// The places that were searched, in order.
     #[must_use]
     pub fn places(&self) -> &[Looked] {
         &self.0.places
     }
 
-    /// Which of those that are found may be loaded.
+    /// Which of the plugins that are found may load.
     #[must_use]
     pub fn trust(&self) -> &Trust {
         &self.0.trust
     }
 
-    /// Files that were not taken, in the order of the search.
+    /// Files that were refused, in the order of the search.
     #[must_use]
     pub fn refusals(&self) -> &[Refusal] {
         &self.0.refusals
@@ -211,7 +212,7 @@ impl Registry {
         &self.0.ranks
     }
 
-    /// The plugin that serves a pipe.
+    /// The plugin that has a pipe.
     #[must_use]
     pub fn plugin_of(&self, pipe: &str) -> Option<&FoundPlugin> {
         self.locate(pipe).map(|(plugin, _)| &self.0.plugins[plugin])
@@ -284,7 +285,7 @@ impl Registry {
         self.0.pipes.get(pipe).copied()
     }
 
-    /// Where plugins were looked for and why files were refused, in at most ten lines.
+    /// The places that were searched and why files were refused, in at most ten lines.
     #[must_use]
     pub fn looked_at(&self) -> String {
         let mut lines = Vec::new();

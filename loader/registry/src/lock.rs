@@ -21,7 +21,7 @@ const LIMIT: u64 = 1 << 20;
 /// How many digits of a hash people are shown.
 const SHOWN: usize = 16;
 
-/// The plugins that may be loaded: what a `plugins.lock` lists.
+/// A lock: the plugins that can load, as `plugins.lock` lists them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lock {
     /// Where it was read from.
@@ -54,33 +54,33 @@ struct LockFile {
     plugin: Vec<Locked>,
 }
 
-/// How one plugin stands to a lock.
+/// The result of comparing one plugin with a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Verdict {
     /// The plugin's name.
     pub plugin: String,
-    /// Its version: of the file, or as locked where no file is there.
+    /// The version of the file, or the locked version if there is no file.
     pub version: String,
     /// Its file, if there is one.
     pub file: Option<PathBuf>,
-    /// How it stands.
+    /// The result.
     pub state: LockState,
-    /// What differs, and what to do; empty where nothing does.
+    /// What differs, and what to do; empty if nothing differs.
     pub reason: String,
 }
 
-/// Whether a plugin is what was locked.
+/// Whether a plugin is as it was locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LockState {
-    /// Every byte.
+    /// Every byte is the same.
     AsLocked,
-    /// It has other bytes, or another version or ABI.
+    /// Its bytes, version or ABI differ.
     Changed,
-    /// It is there, and the lock does not list it.
+    /// It is found, but the lock does not list it.
     NotLocked,
-    /// The lock lists it, and no such plugin is taken.
+    /// The lock lists it, but no such plugin is found.
     Missing,
 }
 
@@ -88,7 +88,7 @@ impl Lock {
     /// Reads a lock file.
     ///
     /// # Errors
-    /// `Io`; `Invalid` for what is no lock, or for a file that anyone may write to; `Limit`.
+    /// `Io`; `Invalid` if the file is no lock, or if anyone can write to it; `Limit`.
     pub fn read(file: &Path) -> Result<Self> {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         Self::read_from(&file).map_err(|error| error.context("lock", file.display()))
@@ -129,7 +129,8 @@ impl Lock {
         Ok(Self { file: file.to_owned(), plugins: form.plugin })
     }
 
-    /// The lock of these plugins as they are now, for a file that is still to be [written](Lock::to_toml). Those that are linked in are left out.
+    /// A lock of these plugins as they are now, to be [written](Lock::to_toml) to `file`. Linked plugins are left
+    /// out.
     ///
     /// # Errors
     /// `Io`, when a file cannot be read.
@@ -145,7 +146,7 @@ impl Lock {
         Ok(Self { file: file.to_owned(), plugins })
     }
 
-    /// As a lock file has it.
+    /// The text of a lock file.
     ///
     /// # Errors
     /// `Bug`, when it cannot be written as TOML.
@@ -170,8 +171,9 @@ impl Lock {
         &self.plugins
     }
 
-    /// How the plugins of a registry stand to this lock: those that are there, then those that are missing. The registry is one that was made
-    /// without this lock, which would have refused what differs. Plugins that are linked in are left out.
+    /// Compares the plugins of a registry with this lock: first those that are found, then those that are missing.
+    /// Make the registry without this lock, because a locked registry refuses plugins that differ. Linked plugins
+    /// are left out.
     ///
     /// # Errors
     /// `Io`, when a file cannot be read.

@@ -1,4 +1,4 @@
-//! Reading a plugin's manifest, before any of its code runs.
+//! Reads the manifest of a plugin, before any of its code runs.
 
 mod spelling;
 
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 /// The most bytes a manifest may have.
 const LIMIT: u64 = 16 << 20;
 
-/// What a plugin says of itself.
+/// The manifest: what a plugin says about itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Manifest {
@@ -40,11 +40,11 @@ pub struct Manifest {
     pub entry: String,
     /// The compiler that built it; for people.
     pub rustc: String,
-    /// What it was built for.
+    /// The target that it was built for.
     pub target: String,
     /// CPU features it was compiled to need.
     pub cpu: Vec<String>,
-    /// The version of what its pipes save and give, if it declares one: snapshots name it in place of a hash.
+    /// The version of what its pipes save and give, if it declares one. Snapshots store it instead of a hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_version: Option<u32>,
     /// DataPipes.
@@ -56,7 +56,7 @@ pub struct Manifest {
     /// Stores.
     #[serde(default)]
     pub stores: Vec<StoreSpec>,
-    /// Whether it is made of C's tables, and not of Rust's.
+    /// Whether it consists of C tables, and not of Rust's.
     #[serde(skip_deserializing)]
     pub c: bool,
     /// Major and minor number of the ABI it was built against, Rust's or C's.
@@ -67,16 +67,16 @@ pub struct Manifest {
     pub unwinds: bool,
 }
 
-/// What a manifest says of one decoder.
+/// The entry of one decoder in a manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DecoderSpec {
-    /// The name that pins it.
+    /// The name, which also pins it.
     pub name: String,
     /// One sentence for people.
     #[serde(default)]
     pub summary: String,
-    /// Among decoders that are equally sure the higher one wins.
+    /// Among decoders that are equally sure, the one with the higher priority wins.
     #[serde(default = "usual_priority")]
     pub priority: u32,
     /// Extensions in lower case.
@@ -85,7 +85,7 @@ pub struct DecoderSpec {
     /// Media types.
     #[serde(default)]
     pub media_types: Vec<String>,
-    /// Any of these makes it a candidate.
+    /// Each of these makes it a candidate.
     #[serde(default)]
     pub magic: Vec<MagicSpec>,
     /// Its options.
@@ -97,7 +97,7 @@ fn usual_priority() -> u32 {
     DecoderInfo::DEFAULT.priority
 }
 
-/// What a manifest says of one store.
+/// The entry of one store in a manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StoreSpec {
@@ -112,10 +112,10 @@ pub struct StoreSpec {
 }
 
 impl Manifest {
-    /// Reads the manifest of a library, without running any of it.
+    /// Reads the manifest of a library, without running its code.
     ///
     /// # Errors
-    /// `Io`; `Unsupported` when the file is no plugin; `Abi` when it is one for another host.
+    /// `Io`; `Unsupported` if the file is no plugin; `Abi` if it is built for another host.
     pub fn read(path: &Path) -> Result<Self> {
         // Asked before it is opened: to open a pipe would wait for its other end.
         if !std::fs::metadata(path)?.is_file() {
@@ -143,10 +143,10 @@ impl Manifest {
         Self::parse(bytes)
     }
 
-    /// Reads a manifest's bytes, and refuses one for another host.
+    /// Reads the bytes of a manifest, and refuses one for another host.
     ///
     /// # Errors
-    /// `Corrupt`, or `Abi` with both sides.
+    /// `Corrupt`; or `Abi`, with the versions of both sides.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let corrupt = |what: &str| Error::corrupt(format!("not a plugin: {what}"));
         let head = bytes.get(..HEAD).ok_or_else(|| corrupt("its manifest is too short"))?;
@@ -196,7 +196,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Which ABI it was built against, for people: that of Rust by its numbers alone.
+    /// The ABI that it was built against, for people. Rust's ABI is given by its numbers alone.
     #[must_use]
     pub fn abi_name(&self) -> String {
         let (major, minor) = self.abi;

@@ -1,4 +1,5 @@
-//! Which pipe opens a file: candidates by magic and extension, then by how sure each is, as for decoders.
+//! Chooses the pipe that opens a file: candidates by magic and extension, then by how sure each is, as for
+//! decoders.
 
 use std::{cmp::Reverse, sync::OnceLock};
 
@@ -12,19 +13,19 @@ use super::{
 };
 use crate::handles::PipeHandle;
 
-/// A pipe that opens files with some head.
+/// A pipe that opens files with a given head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Opener {
-    /// The pipe, by a name that only it has.
+    /// The unique name of the pipe.
     pub pipe: String,
-    /// The pipe that goes on with what it gives; empty where none does.
+    /// The pipe that reads what this one gives; empty if there is none.
     pub then: String,
     /// Its plugin, with version.
     pub plugin: String,
     /// How sure it is, from 1 to 255.
     pub score: u8,
-    /// Whether it gives, for each file, one that is to be opened in its turn: a map.
+    /// Whether the pipe is a map that unpacks a file into another file, which must be opened in turn.
     pub unpacks: bool,
     /// The extensions that its files have.
     pub extensions: Vec<String>,
@@ -90,30 +91,30 @@ impl OpenerSlot {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct OpenerCandidate {
-    /// The pipe, by a name that only it has.
+    /// The unique name of the pipe.
     pub pipe: String,
-    /// The pipe that goes on with what it gives; empty where none does.
+    /// The pipe that reads what this one gives; empty if there is none.
     pub then: String,
     /// Its plugin, with version.
     pub plugin: String,
     /// The file that serves it.
     pub file: String,
-    /// How sure it is, from 1 to 255; 0 when it was refused.
+    /// How sure it is, from 1 to 255; 0 if it was refused.
     pub score: u8,
     /// Why it is a candidate, or why it was refused.
     pub reason: String,
 }
 
 impl Registry {
-    /// The pipes that open files with this extension, but none that begins so.
+    /// The pipes that open files with this extension, but none of them knows these first bytes.
     pub fn strangers(&self, extension: &str, head: &[u8]) -> Vec<&str> {
         let named = |slot: &&OpenerSlot| slot.is_named(extension);
         let slots = self.0.openers.iter().filter(named).filter(|slot| !slot.may_open(extension, head));
         slots.map(|slot| self.0.plugins[slot.plugin].manifest.pipes[slot.index].name.as_str()).collect()
     }
 
-    /// All pipes that open files, for a file with this extension and head: those that open it, best first, then those that do not, each with the
-    /// reason.
+    /// All pipes that open files, for a file with this extension and head, each with the reason: first the pipes
+    /// that open it, best first, then the others.
     ///
     /// # Errors
     /// As [`openers`](Registry::openers).
@@ -152,9 +153,9 @@ impl Registry {
         }
     }
 
-    /// The pipes that open a file with this extension and head, those first that are surest of it.
+    /// The pipes that open a file with this extension and head; the surest comes first.
     ///
-    /// Libraries of candidates are loaded, no others.
+    /// Loads the libraries of candidates, and no others.
     ///
     /// # Errors
     /// `Abi`, `Panic`: a candidate that cannot answer must not turn into another's output.

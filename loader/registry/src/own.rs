@@ -1,4 +1,4 @@
-//! What this program has and no other process: plugins that are linked into it, and closures.
+//! Pipes that only this program has: linked plugins and closures.
 
 use forebay_core::{Registrar, Result};
 use forebay_graph::{Catalog as _, Graph, PipeSpec};
@@ -9,26 +9,28 @@ use super::{
 };
 
 impl Registry {
-    /// Only the plugins that `register` adds: for programs that link all they need.
+    /// A registry of only the plugins that `register` adds, for programs that link all they need.
     ///
-    /// No worker process has them: see [`with_linked`](Registry::with_linked).
+    /// No worker process has these plugins: see [`with_linked`](Registry::with_linked).
     ///
     /// # Errors
-    /// That of `register`.
+    /// The error of `register`.
     pub fn linked(register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> Result<Self> {
         let mut finder = Finder::default();
         register(&mut finder)?;
         finder.finish(&Search::nowhere())
     }
 
-    /// The plugins that `register` adds, and those that [`new`](Registry::new) finds: for a program with pipes of its own, such as a source
-    /// with state, or a decoder or store. Of plugins with one name the higher version counts, and of equal ones the linked one.
+    /// The plugins that `register` adds and those that [`new`](Registry::new) finds. It is for a program with
+    /// pipes of its own, such as a source with state, a decoder or a store. If two plugins have one name, the
+    /// higher version wins; if the versions are equal, the linked plugin wins.
     ///
-    /// A crate is a plugin by [`export_plugin!`](forebay_core::export_plugin), which writes `register`. No other process has what is linked
-    /// into this one, so `on=process`, and `processes:N` for what has no `on=threads`, are refused when a loader is built.
+    /// [`export_plugin!`](forebay_core::export_plugin) makes a crate a plugin, and writes its `register`. No other
+    /// process has plugins that are linked into this one. So a loader refuses `on=process` for them, and
+    /// `processes:N` unless they have `on=threads`.
     ///
     /// # Errors
-    /// That of `register`, and those of [`new`](Registry::new).
+    /// The error of `register`, and those of [`new`](Registry::new).
     ///
     /// # Examples
     /// ```
@@ -93,11 +95,11 @@ impl Registry {
         finder.find(search)
     }
 
-    /// As [`with_linked`](Registry::with_linked), for a program whose worker processes have these plugins too: its
-    /// worker program calls `serve_if_worker_with` with the same `register`. So
-    /// their pipes may run on `processes:N` and with `on=process`.
+    /// As [`with_linked`](Registry::with_linked), for a program whose worker processes have these plugins too. The
+    /// worker program calls `serve_if_worker_with` with the same `register`. So their pipes can run on
+    /// `processes:N` and with `on=process`.
     ///
-    /// A worker that lacks one of them, or has it in another version, is refused as it starts.
+    /// A worker without one of these plugins, or with another version of it, is refused when it starts.
     ///
     /// # Errors
     /// As [`with_linked`](Registry::with_linked).
@@ -110,8 +112,9 @@ impl Registry {
         finder.find(search)
     }
 
-    /// This registry, whose pipes are told `tag` by [`Context::tag`](forebay_core::Context::tag): a program with pipes of its own gives each of its loaders
-    /// another, and they find what belongs to theirs. It is told to no worker process, which works for one loader.
+    /// This registry, whose pipes get `tag` from [`Context::tag`](forebay_core::Context::tag). A program with its
+    /// own pipes gives each of its loaders another tag, so that a pipe finds the data of its loader. Worker
+    /// processes do not get the tag, because each works for one loader.
     #[must_use]
     pub fn with_tag(&self, tag: u64) -> Self {
         let mut with = self.clone();
@@ -150,7 +153,7 @@ impl Registry {
         self.plugins().iter().filter(|record| record.is_own()).find(serves)
     }
 
-    /// Whether a pipe is a closure of this program, or of a plugin that is linked into it alone.
+    /// Whether a pipe is a closure of this program, or comes from a plugin that only this program links.
     #[must_use]
     pub fn is_own(&self, pipe: &str) -> bool {
         match self.plugin_of(pipe) {

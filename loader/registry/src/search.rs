@@ -1,14 +1,14 @@
-//! Where plugins are looked for.
+//! The places where plugins are searched for.
 //!
-//! In this order: paths given by the caller, `FOREBAY_PLUGIN_PATH`, the folder of the running program,
+//! The order is: paths that the caller gives, `FOREBAY_PLUGIN_PATH`, the folder of the running program,
 //! `$XDG_DATA_HOME/forebay/plugins/<abi>-<target>`, `/usr/lib/forebay/plugins/<abi>-<target>`.
 //!
 //! - `FOREBAY_PLUGIN_SYSTEM_PATH` replaces the last two; empty means none.
-//! - `FOREBAY_NO_PLUGINS=1` means no plugins at all.
+//! - `FOREBAY_NO_PLUGINS=1` turns plugins off.
 //! - `FOREBAY_PLUGIN_SKIP=a,b` leaves plugins out by name.
-//! - `FOREBAY_PLUGIN_RANK=png:300,gif:NONE` sets or removes decoders' priorities.
-//! - `FOREBAY_PLUGIN_TRUST` says which of the plugins that are found may be loaded, as [`Trust`] describes.
-//! - `FOREBAY_PLUGIN_ISOLATION` says how they are isolated, as [`Isolation`] describes.
+//! - `FOREBAY_PLUGIN_RANK=png:300,gif:NONE` sets or removes priorities of decoders.
+//! - `FOREBAY_PLUGIN_TRUST` says which plugins may load: see [`Trust`].
+//! - `FOREBAY_PLUGIN_ISOLATION` says how plugins are isolated: see [`Isolation`].
 
 use std::{
     env,
@@ -24,26 +24,26 @@ use super::{Isolation, Trust};
 /// How a place is called that is the folder of the running program.
 const PROGRAM_FOLDER: &str = "the program's folder";
 
-/// Where plugins are looked for, which are left out, and which are trusted.
+/// Where plugins are searched for, which are left out, and which may load.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Search {
     /// Files and folders, in order.
     pub places: Vec<SearchPlace>,
     /// Plugins that are left out, by name.
     pub skip: Vec<String>,
-    /// Priorities of decoders that were set from outside; `None` leaves the decoder out.
+    /// Priorities of decoders that the environment sets; `None` leaves the decoder out.
     pub ranks: Vec<(String, Option<u32>)>,
-    /// Leaves out those that are linked in too.
+    /// Leaves out linked plugins too.
     pub none: bool,
-    /// Which of those that are found may be loaded.
+    /// Which of the plugins that are found may load.
     pub trust: Trust,
-    /// How far they are kept away from the program.
+    /// How plugins are isolated.
     pub isolation: Isolation,
-    /// The library that this program is in, which is not looked at.
+    /// The library that this program is in. It is no plugin, so the search skips it.
     pub program: Option<PathBuf>,
 }
 
-/// One file or folder where plugins are looked for.
+/// One file or folder that is searched for plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchPlace {
     /// The file or folder.
@@ -59,18 +59,18 @@ impl Search {
         Self::default()
     }
 
-    /// Everywhere that the environment says, with the trust that it says.
+    /// All places of the environment, with its trust.
     ///
     /// # Errors
-    /// `Invalid` when a variable cannot be read; those of [`Lock::read`](super::Lock::read).
+    /// `Invalid` if a variable cannot be read; the errors of [`Lock::read`](super::Lock::read).
     pub fn from_env() -> Result<Self> {
         Self::from_env_trusting(Trust::from_env()?)
     }
 
-    /// Everywhere that the environment says, with this trust, whatever `FOREBAY_PLUGIN_TRUST` is.
+    /// All places of the environment, with this trust; `FOREBAY_PLUGIN_TRUST` is ignored.
     ///
     /// # Errors
-    /// `Invalid` when another variable cannot be read.
+    /// `Invalid` if another variable cannot be read.
     pub fn from_env_trusting(trust: Trust) -> Result<Self> {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         if set("FOREBAY_NO_PLUGINS").is_some_and(|value| value != "0") {
@@ -98,14 +98,15 @@ impl Search {
         Ok(search)
     }
 
-    /// Looks in `path`, a file or a folder, before everywhere else.
+    /// Searches `path`, a file or a folder, before all other places.
     #[must_use]
     pub fn first(mut self, path: impl Into<PathBuf>) -> Self {
         self.places.insert(0, SearchPlace { path: absolute(&path.into()), source: "the caller" });
         self
     }
 
-    /// Looks in this folder in place of that of the running program: for a library in the program of another, such as a package of Python's.
+    /// Searches this folder instead of the folder of the running program. It is for a library in another program,
+    /// such as a Python package.
     #[must_use]
     pub fn program_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         let path = absolute(&folder.into());
@@ -117,8 +118,8 @@ impl Search {
         self
     }
 
-    /// As [`program_folder`](Self::program_folder), for the folder of this library, which is the program itself: it is not looked at as a
-    /// plugin.
+    /// As [`program_folder`](Self::program_folder), with the folder of this library. The library is the program
+    /// itself, so it is skipped as a plugin.
     #[must_use]
     pub fn program_library(mut self, file: impl Into<PathBuf>) -> Self {
         let file = absolute(&file.into());
@@ -129,13 +130,13 @@ impl Search {
         }
     }
 
-    /// With another trust.
+    /// Sets the trust.
     #[must_use]
     pub fn trust(self, trust: Trust) -> Self {
         Self { trust, ..self }
     }
 
-    /// With another isolation.
+    /// Sets the isolation.
     #[must_use]
     pub fn isolation(self, isolation: Isolation) -> Self {
         Self { isolation, ..self }

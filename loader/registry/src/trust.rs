@@ -1,6 +1,6 @@
-//! Which plugins may be loaded: where their code comes from, and that it is what it was.
+//! Trust: which plugins may load, by their origin and their bytes.
 //!
-//! That is a check before anything runs. What a plugin does once it runs is confined by nothing here.
+//! This check happens before any code of a plugin runs. It does not limit what a loaded plugin can do.
 
 use std::{env, fmt, fs, path::Path, str::FromStr};
 
@@ -12,11 +12,11 @@ use super::{Lock, Manifest, lock, sealed::Sealed, writable::guard};
 /// The variable that says it.
 pub(super) const VARIABLE: &str = "FOREBAY_PLUGIN_TRUST";
 
-/// Which of the plugins that are found may be loaded. As text: `open`, `allow:NAME,PATH,…` or `locked:FILE`.
+/// Which of the plugins that are found may load. As text: `open`, `allow:NAME,PATH,…` or `locked:FILE`.
 ///
-/// A plugin is native code with all rights of the program, so this is a check of where it comes from, and no sandbox. Whatever is
-/// trusted, files that anyone may write to, and those in folders that anyone may write to, are refused. Plugins that are linked in are part of
-/// the program and need no trust.
+/// A plugin is native code with all rights of the program. Trust checks where the code comes from; it is no
+/// sandbox. In every mode, files that anyone can write to are refused, and so are files in folders that anyone can
+/// write to. Linked plugins are part of the program and need no trust.
 ///
 /// # Examples
 /// ```
@@ -29,17 +29,19 @@ pub(super) const VARIABLE: &str = "FOREBAY_PLUGIN_TRUST";
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Trust {
-    /// All.
+    /// All plugins.
     #[default]
     Open,
-    /// Those that have one of these names, or are one of these files, or lie below one of these folders; what has a `/` is a path.
+    /// Plugins with one of these names, and plugins that are one of these files or lie below one of these folders.
+    /// An entry with a `/` is a path.
     ///
-    /// A name is what the file says of itself: it keeps out what nobody meant to load, and not who lies.
+    /// Names are self-reported: this prevents accidents, not attacks.
     Allow(Vec<String>),
-    /// Those that a lock lists, byte for byte: their bytes are copied, compared, and loaded from that copy, whatever becomes of the file.
+    /// Plugins that a lock lists, byte for byte. Their bytes are copied and compared, and the copy is loaded, so a
+    /// later change of the file has no effect.
     ///
-    /// The copies are in memory from when the registry is made. Each registry loads its own, and what was loaded is never unloaded: make one
-    /// registry and clone it.
+    /// The copies are in memory as soon as the registry is made. Each registry loads its own copies, and loaded
+    /// code is never unloaded. So make one registry and clone it.
     Locked(Lock),
 }
 
@@ -47,7 +49,7 @@ impl FromStr for Trust {
     type Err = Error;
 
     /// # Errors
-    /// `Invalid` for any other text, and for what is no lock; `Io` when that cannot be read.
+    /// `Invalid` for any other text and for a file that is no lock; `Io` if the lock cannot be read.
     fn from_str(text: &str) -> Result<Self> {
         match text.split_once(':') {
             None if text == "open" => Ok(Self::Open),

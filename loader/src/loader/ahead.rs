@@ -1,4 +1,5 @@
-//! A consumer that takes samples before it uses them, such as one that copies the next batch to a device: snapshots of where its user is.
+//! Snapshots for a consumer that takes samples before it uses them, such as one that copies the next batch to a
+//! device.
 
 use forebay_core::{Error, Result};
 use forebay_snapshot::Snapshot;
@@ -30,13 +31,14 @@ impl Behind {
 }
 
 impl Loader {
-    /// Has [`snapshot_at`](Loader::snapshot_at) know the places of up to so many samples back.
+    /// Lets [`snapshot_at`](Loader::snapshot_at) know the places of up to `most` samples back.
     pub fn taken_ahead(&mut self, most: u64) {
         self.behind.most = most;
     }
 
-    /// As [`snapshot`](Loader::snapshot), of the place after `delivered` samples of this epoch, and before its end: for a consumer that
-    /// [takes samples ahead](Loader::taken_ahead), and whose user had only so many.
+    /// As [`snapshot`](Loader::snapshot), but of the place after `delivered` samples of this epoch, before its
+    /// end. It is for a consumer that [takes samples ahead](Loader::taken_ahead), and has used only `delivered` of
+    /// them.
     ///
     /// ```no_run
     /// # fn example(loader: &mut forebay_loader::Loader) -> forebay_loader::Result<()> {
@@ -51,7 +53,8 @@ impl Loader {
     /// ```
     ///
     /// # Errors
-    /// `Invalid` for a place further back than was said, or that is not reached; else as [`snapshot`](Loader::snapshot).
+    /// `Invalid` for a place that is further back than `taken_ahead` allows, or not reached yet; else as
+    /// [`snapshot`](Loader::snapshot).
     pub fn snapshot_at(&self, delivered: u64) -> Result<Snapshot> {
         if let Some(known) = self.behind.known.iter().find(|known| known.delivered == delivered) {
             return Ok(known.clone());

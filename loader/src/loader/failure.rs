@@ -18,12 +18,12 @@ pub(crate) struct Failures {
 }
 
 impl Loader {
-    /// The error for all that failed so far at nodes with `on_error=fail_at_end`; none if nothing did, or if failures
-    /// [are allowed](crate::LoaderBuilder::allow_failures).
+    /// The error for all samples that failed so far at nodes with `on_error=fail_at_end`. `None` if none failed,
+    /// or if failures [are allowed](crate::LoaderBuilder::allow_failures).
     ///
-    /// It is the first failure, with `failed` in its context, which says how many there were. An epoch ends with it, after it has
-    /// delivered everything else. [`finish`](Loader::finish) gives it if no epoch did: after a limit, what failed until then counts,
-    /// samples that were read ahead included.
+    /// It is the first failure; `failed` in its context says how many there were. An epoch delivers everything
+    /// else, and then ends with this error. [`finish`](Loader::finish) returns it if no epoch did. With a limit,
+    /// all failures until then count, those of samples that were read ahead too.
     #[must_use]
     pub fn failure(&self) -> Option<Error> {
         let count = self.failed();

@@ -33,9 +33,11 @@ impl Loader {
         self.advance(None)
     }
 
-    /// As [`next_sample`](Loader::next_sample), but `Pending` if nothing came within so long. The sample is not lost: ask again.
+    /// As [`next_sample`](Loader::next_sample), but `Pending` if no sample comes within `limit`. The sample is not
+    /// lost: ask again.
     ///
-    /// Inline, the pipes run in this call: it does not break them off, and bounds only how long it waits for what they read.
+    /// With the executor inline, the pipes run in this call. The limit does not interrupt them; it bounds only how
+    /// long they wait for what they read.
     ///
     /// ```no_run
     /// # use std::{task::Poll, time::Duration};
@@ -63,9 +65,9 @@ impl Loader {
         self.next_within(Duration::ZERO)
     }
 
-    /// As [`try_next`](Loader::try_next), and the task is woken when it is worth another try: for async programs.
+    /// As [`try_next`](Loader::try_next), for async programs: wakes the task when another try is worthwhile.
     ///
-    /// Run inline, the pipes run in this call, so use threads or processes.
+    /// With the executor inline, the pipes run in this call, so use threads or processes.
     ///
     /// A loader is a [`Stream`], too, of the samples of the epoch that was begun last.
     ///
