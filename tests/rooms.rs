@@ -68,7 +68,7 @@ fn a_plugin_that_exits_is_an_error_and_named() {
         let ran = forebay(&[], &[&["run", EXIT, "--json"][..], place].concat());
         assert_eq!(ran.status.code(), Some(1), "{ran:?}");
         let error = json(&ran)["error"].clone();
-        assert_says(error["message"].as_str().unwrap(), &["ended with status 0", "over and over"]);
+        assert_says(error["message"].as_str().unwrap(), &["ended with status 0", "again and again"]);
         assert_eq!(error["context"]["sample"], "range#5", "{error}");
         assert_eq!(error["context"]["pipe"], "rogue_map", "{error}");
     }

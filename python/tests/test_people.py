@@ -265,7 +265,7 @@ def test_an_audit_says_what_came_and_how_often(tmp_path: Path) -> None:
     assert command("audit", str(files[0]), str(wrong), str(files[2])).stdout == f"{found!r}\n"
     with pytest.raises(fb.IoError, match="nowhere"):
         fb.audit(tmp_path / "nowhere")
-    with pytest.raises(fb.InvalidError, match="no run is in these files"):
+    with pytest.raises(fb.InvalidError, match="found no run in these files"):
         fb.audit()
 
 

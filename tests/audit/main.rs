@@ -458,7 +458,8 @@ fn files_that_do_not_fit_are_refused_and_half_lines_are_not_read() {
     }
     let error = audit(&[path("a"), path("b")]).unwrap_err();
     assert!(
-        error.message().contains("another graph") && error.get("file").unwrap().ends_with("/b"),
+        error.message().contains("graph or seed of the file differs")
+            && error.get("file").unwrap().ends_with("/b"),
         "{error}"
     );
     let mut whole = std::fs::read_to_string(path("a")).unwrap();

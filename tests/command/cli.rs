@@ -304,7 +304,7 @@ fn every_fault_ends_the_command_with_an_error_that_says_where() {
             "rogue_source fault=panic_in_drop count=3",
             &["rogue in drop", "rogue_source", "libforebay_rogue.so"],
         ),
-        ("range 9 | rogue_stream fault=idle", &["neither takes nor gives", "rogue_stream"]),
+        ("range 9 | rogue_stream fault=idle", &["takes nothing, gives nothing", "rogue_stream"]),
     ] {
         for executor in ["inline", "threads:2"] {
             let output = forebay(&[], &["run", graph, "--executor", executor]);
@@ -377,7 +377,7 @@ fn an_audit_is_told_at_the_end_and_over_many_files() {
     );
     let two = forebay(&[], &["audit", &ranks[0], &ranks[1]]);
     assert_eq!(two.status.code(), Some(1));
-    assert!(text(&two).contains("rank 2 of 3: its file is not among these"), "{two:?}");
+    assert!(text(&two).contains("rank 2 of 3: its file is missing"), "{two:?}");
     let none = forebay(&[], &["audit", &path("none")]);
     assert_eq!(none.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&none.stderr).contains("file: "), "{none:?}");

@@ -133,7 +133,7 @@ fn any_other_change_is_refused_too_and_may_be_allowed() {
     fs::remove_file(&file).unwrap();
     refused(&format!("file {path}: was 190 bytes, is gone"));
     fs::create_dir(&file).unwrap();
-    refused(&format!("file {path}: was 190 bytes, is no regular file"));
+    refused(&format!("file {path}: was 190 bytes, is not a regular file"));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn where_it_is_allowed_a_place_past_the_end_is_the_end() {
         let (rest, failed) = read(loader.resume_allowing(&snapshot, &["files".to_owned()]).unwrap());
         assert_eq!((rest.len(), failed.is_none()), (0, true), "{executor}");
         let told = loader.take_log().into_iter().any(|(level, line)| {
-            level == 2 && line.contains("is after 15 samples, and the data ends after 10")
+            level == 2 && line.contains("is after 15 samples, but the data ends after 10")
         });
         assert!(told, "{executor}");
     }

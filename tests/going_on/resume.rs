@@ -194,7 +194,7 @@ fn a_snapshot_of_the_version_before_is_read_and_others_say_what_to_do() {
     // One of a plugin that was linked in then.
     let linked = Snapshot::from_json(&old.replace("HASH", "")).unwrap();
     assert_eq!(read(loader.resume(&linked).unwrap()).0.len(), 20);
-    for (version, says) in [(0, "begin anew without one"), (3, "a later one"), (9, "a later one")] {
+    for (version, says) in [(0, "start again without one"), (3, "a later one"), (9, "a later one")] {
         let other =
             now.to_json().replacen("\"version\":2", &format!("\"version\":{version},\"parts\":[]"), 1);
         let error = Snapshot::from_json(&other).unwrap_err();

@@ -213,7 +213,7 @@ fn a_writer_goes_on_with_the_ranks_that_began() {
         let snapshot = epoch.snapshot().unwrap();
         let mut other = builder(&line(&text), Setting::INLINE).ranks(0, 1).build(&registry).unwrap();
         let error = other.resume(&snapshot).err().unwrap();
-        assert!(error.message().contains("`write_jsonl` has written other samples on each rank"), "{error}");
+        assert!(error.message().contains("`write_jsonl` wrote other samples on each rank"), "{error}");
         let mut same = builder(&line(&text), Setting::INLINE).ranks(0, 2).build(&registry).unwrap();
         assert!(same.resume(&snapshot).unwrap().all(|sample| sample.is_ok()));
         assert_eq!(files(folder.path()).len(), 12);

@@ -70,19 +70,19 @@ const FAULTS: [Fault; 23] = [
     fault(
         "range 9 | increment | rogue_stream fault=idle",
         ErrorKind::Bug,
-        "neither takes nor gives",
+        "takes nothing, gives nothing",
         "rogue_stream",
     ),
     fault(
         "range 9 | increment | rogue_stream fault=stuck",
         ErrorKind::Bug,
-        "neither takes nor gives",
+        "takes nothing, gives nothing",
         "rogue_stream",
     ),
     fault(
         "range 9 | rogue_stream fault=stuck | increment",
         ErrorKind::Bug,
-        "neither takes nor gives",
+        "takes nothing, gives nothing",
         "rogue_stream",
     ),
     fault("range 9 | rogue_stream fault=rewind", ErrorKind::Bug, "input 9", "rogue_stream"),

@@ -135,8 +135,8 @@ fn records_that_do_not_fit_are_refused() {
     let both = |errors: [String; 2], says: &str| {
         assert!(errors.iter().all(|error| error.contains(says)), "{says}: {errors:?}");
     };
-    both(refused(&text, 8, &whole), "the record is of seed 7, this run of seed 8");
-    both(refused(&format!("{text} | shuffle 3"), 7, &whole), "the record is of graph");
+    both(refused(&text, 8, &whole), "the record is of a run with seed 7, this run has seed 8");
+    both(refused(&format!("{text} | shuffle 3"), 7, &whole), "the record is of a run with graph");
     both(refused(&text, 7, &whole.replace("\"order\":1", "\"order\":2")), "of version 2");
     both(refused(&text, 7, "range\n"), "not a record");
     both(refused("range 200 | increment", 7, &whole), "no map of the graph is unordered");
@@ -148,7 +148,7 @@ fn records_that_do_not_fit_are_refused() {
     for (error, says) in [
         (gave(3, "[[0,3]]"), "goes on after 3 samples"),
         (gave(0, "[[0,0]]"), "a span without samples"),
-        (gave(0, "[[9,18446744073709551615]]"), "a span without samples, or without end"),
+        (gave(0, "[[9,18446744073709551615]]"), "a span without samples or without an end"),
         (gave(0, "[[-1,2]]"), "not a line of a record"),
     ] {
         assert!(error.contains(says) && error.contains("line 2"), "{says}: {error}");
@@ -193,7 +193,7 @@ fn a_snapshot_of_another_run_than_the_record_is_refused() {
         let text = text.replacen("\"version\":2", "\"version\":1", 1) + "}";
         let other = Snapshot::from_json(&text).unwrap();
         let error = replay.resume(&other).err().unwrap().to_string();
-        assert!(error.contains("in another order than in the record"), "{error}");
+        assert!(error.contains("differs between the snapshot and the record"), "{error}");
     });
 }
 

@@ -25,14 +25,15 @@ pub fn audit<P: AsRef<Path>>(files: &[P]) -> Result<Vec<EpochAudit>> {
         for run in runs(file).map_err(within)? {
             let of = (run.begin.graph.clone(), run.begin.seed);
             if *first.get_or_insert_with(|| of.clone()) != of {
-                let message = "the file is of another graph or seed than those before it; audit it by itself";
+                let message =
+                    "the graph or seed of the file differs from those before it; audit it by itself";
                 return Err(within(Error::invalid(message)));
             }
             epochs.entry(run.begin.epoch).or_default().push(run);
         }
     }
     if epochs.is_empty() {
-        return Err(Error::invalid("no run is in these files"));
+        return Err(Error::invalid("found no run in these files"));
     }
     let judge = |(epoch, mut runs): (u64, Vec<RunOfEpoch>)| {
         runs.sort_by_key(|run| run.begin.begun);

@@ -62,10 +62,10 @@ impl Judge<'_> {
         for rank in 0..needed {
             let of = if needed > 1 { format!("rank {rank} of {world_size}: ") } else { String::new() };
             let why = match self.records.ranks.get(&rank) {
-                None => "its file is not among these".to_owned(),
+                None => "its file is missing".to_owned(),
                 Some(_) if rank >= world_size => continue,
                 Some(known) if known.world_size != world_size => {
-                    "did not go on after a snapshot as others did".to_owned()
+                    "did not resume a snapshot as others did".to_owned()
                 }
                 Some(known) if known.ended.is_none() => {
                     format!("did not end, after {} deliveries", known.delivered.len())

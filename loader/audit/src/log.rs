@@ -306,7 +306,7 @@ pub fn open_to_append(path: &Path, what: &str) -> Result<File> {
     #[cfg(unix)]
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Err(Error::invalid(format!(
-            "another run writes its {what} to this file; give each run one of its own"
+            "another run writes its {what} to this file; give each run its own file"
         )));
     }
     let mut end = file.metadata()?.len();
@@ -352,7 +352,7 @@ fn parts(graph: &Graph, registry: &Registry, resume_plan: &ResumePlan) -> Result
         let spec = registry.pipe(&node.pipe).ok_or_else(|| Error::bug(format!("no pipe {}", node.pipe)))?;
         if stop.stacks && spec.audit.uids_option.is_none() {
             let message =
-                format!("`{}` stacks samples and cannot say which: it cannot be audited", node.name);
+                format!("`{}` stacks samples but cannot say which, so it cannot be audited", node.name);
             return Err(Error::new(ErrorKind::Invalid, message).context("pipe", &node.pipe));
         }
         // Who says which samples are in each that it gives, gives their uids, whatever it calls the whole.

@@ -269,7 +269,7 @@ impl EpochRecords {
         let scope = |nodes: &[AuditedNode], node: usize| {
             let part = nodes
                 .get(node)
-                .ok_or_else(|| Error::corrupt(format!("an audit of a node {node}, which is not")))?;
+                .ok_or_else(|| Error::corrupt(format!("found a node {node}, which the run does not have")))?;
             Ok::<_, Error>(part.dealt.then_some(rank))
         };
         match line {

@@ -97,8 +97,8 @@ impl fmt::Display for EpochAudit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match (self.exactly_once, self.offences.is_empty()) {
             (true, _) => "exactly once",
-            _ if !self.judged => "not judged; it needs the files of the runs before, too",
-            (false, true) => "not finished; so far none twice, none lost",
+            _ if !self.judged => "not judged; the files of the runs before are needed too",
+            (false, true) => "not finished; none twice and none lost so far",
             (false, false) => "NOT exactly once",
         };
         write!(f, "epoch {}: {verdict}: {} delivered", self.epoch, samples(self.delivered))?;

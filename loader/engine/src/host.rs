@@ -127,7 +127,8 @@ impl Host {
         if home.is_some_and(Home::come_back_at_times) {
             self.note(
                 2,
-                "a plugin changed the folder that relative paths begin at; it was changed back".to_owned(),
+                "a plugin changed the folder that relative paths start at; the loader changed it back"
+                    .to_owned(),
             );
         }
     }

@@ -101,8 +101,8 @@ pub fn worker_program() -> Result<PathBuf> {
     let found = places.into_iter().find(|program| program.is_file());
     found.ok_or_else(|| {
         Error::invalid(format!(
-            "worker processes need the command forebay: looked for {PROGRAM}, beside this program, and in PATH; \
-             a program that calls serve_if_worker first may be its own, by LoaderBuilder::worker_self"
+            "worker processes need the command forebay: looked at {PROGRAM}, beside this program, and in PATH; \
+             a program that calls serve_if_worker first can be its own worker, by LoaderBuilder::worker_self"
         ))
     })
 }

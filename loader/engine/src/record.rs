@@ -86,7 +86,7 @@ impl Records {
             && !plan.segments.iter().any(|segment| segment.unordered)
         {
             let message =
-                "no map of the graph is unordered: samples come in one order, which needs no record";
+                "no map of the graph is unordered, so the order needs no record; leave the record out";
             return Err(Error::invalid(message).context("record", file.display()));
         }
         // Read first, since the other may be the same file.
@@ -106,7 +106,7 @@ impl RecordOwner {
     fn check(&self, first: Option<&str>) -> Result<()> {
         let found: Self = match first.map(serde_json::from_str) {
             Some(Ok(found)) => found,
-            _ => return Err(Error::corrupt("not a record of an order: its first line does not say whose")),
+            _ => return Err(Error::corrupt("not a record of an order: its first line names no run")),
         };
         for (what, is, was) in [
             ("version", self.order.to_string(), found.order.to_string()),
@@ -117,7 +117,7 @@ impl RecordOwner {
         ] {
             if is != was {
                 return Err(Error::invalid(format!(
-                    "the record is of {what} {was}, this run of {what} {is}"
+                    "the record is of a run with {what} {was}, this run has {what} {is}"
                 )));
             }
         }
@@ -241,7 +241,7 @@ impl Recorded {
             let again = order.passes.iter().filter(|(of, _)| *of == pass).flat_map(|(_, spans)| spans);
             if !gone.lead(self.order(map, epoch, pass), again) {
                 return Err(Error::invalid(format!(
-                    "the snapshot is of a run in which `{map}` gave its samples in another order than in the record"
+                    "the order of `{map}` differs between the snapshot and the record; replay the record of the same run"
                 )));
             }
         }
@@ -253,7 +253,7 @@ fn add(orders: &mut HashMap<(String, u64, u64), Vec<Span>>, line: &str) -> Resul
     let line: RecordLine = serde_json::from_str(line)
         .map_err(|error| Error::corrupt(format!("not a line of a record: {error}")))?;
     if !line.gave.iter().all(|span| span.is_sound()) {
-        return Err(Error::corrupt("a span without samples, or without end"));
+        return Err(Error::corrupt("found a span without samples or without an end"));
     }
     let known = orders.entry((line.map, line.epoch, line.pass)).or_default();
     let had = count(known);

@@ -219,9 +219,11 @@ impl Sandbox {
             named = named.iter().map(folder).collect();
         }
         if named.len() > PATHS {
-            let message =
-                format!("the graph names files of {} folders, and a sandbox is told {PATHS}", named.len());
-            return Err(Error::limit(message).context("next", "name a folder that has them all"));
+            let message = format!(
+                "the graph names files of {} folders, expected at most {PATHS} in a sandbox",
+                named.len()
+            );
+            return Err(Error::limit(message).context("next", "name a folder that holds all of them"));
         }
         let libraries = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
         let libraries = env::split_paths(&libraries).filter(|path| path.is_absolute());
@@ -235,8 +237,9 @@ impl Sandbox {
     /// `Unsupported`, where the system cannot keep it to that: a sandbox that is none is not entered.
     pub(super) fn enter(&self) -> Result<()> {
         let unable = |what: &str, why: &dyn std::fmt::Display| {
-            let hint = "isolate the plugin as process, which needs no such kernel";
-            Error::unsupported(format!("no sandbox: {what}: {why}")).context("next", hint)
+            let hint = "isolate the plugin as process, which works on every kernel";
+            Error::unsupported(format!("this machine cannot make a sandbox: {what}: {why}"))
+                .context("next", hint)
         };
         let maximum = getrlimit(Resource::Data).maximum;
         let most = Some(maximum.map_or(self.memory, |maximum| maximum.min(self.memory)));

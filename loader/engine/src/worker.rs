@@ -81,7 +81,7 @@ fn eprint_line(line: &str) {
 /// Works as the worker `who`, which is its number and how many there are.
 fn serve(who: &str, register: impl FnOnce(&mut dyn Registrar) -> Result<()>) -> Result<()> {
     let who = who.split_once('/').and_then(|(at, of)| Some((at.parse().ok()?, of.parse().ok()?)));
-    let who = who.ok_or_else(|| Error::invalid(format!("{WORKER} is set, and not by a loader")))?;
+    let who = who.ok_or_else(|| Error::invalid(format!("{WORKER} is set, but not by a loader; unset it")))?;
     let mut connection = Connection::from_parent()?;
     let Some(message) = heard(connection.receiver.recv())? else { return Ok(()) };
     let setup: Setup = unpack(&message.head)?;
@@ -189,7 +189,7 @@ fn registry_of(setup: &Setup, register: impl FnOnce(&mut dyn Registrar) -> Resul
         } else if let Some(refusal) = refused() {
             refusal.reason.clone()
         } else {
-            Error::invalid(format!("the worker does not find this plugin; {}", registry.looked_at()))
+            Error::invalid(format!("the worker found no such plugin; {}", registry.looked_at()))
         };
         return Err(error.context("file", stamp.file().display()));
     }

@@ -28,7 +28,7 @@ use super::{
 };
 
 /// What is told when nothing goes on.
-const STUCK: &[u8] = b"forebay: a plugin crashed, and what goes on without it did not come to an end: it may have taken a lock of the whole program along; isolate it as `process`\n";
+const STUCK: &[u8] = b"forebay: a plugin crashed, and the program could not go on without it: it may have held a lock of the whole program; isolate it as `process`\n";
 /// How long it may take to go on without the plugin: other pipes finish what they are at first.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -25,7 +25,7 @@ const SIGNALS: [i32; 7] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGSYS, libc::SIGTRAP];
 /// What a reader can do about a crash, and about the end of the program.
 const ON_CRASH: &str = "isolate the plugin: with `--isolate on-crash` the run goes on in worker processes";
-const ON_EXIT: &str = "isolate the plugin: with `--isolate process` it ends a worker process alone";
+const ON_EXIT: &str = "isolate the plugin: with `--isolate process` it ends only a worker process";
 
 /// The process that these handlers are for: a child that a plugin forks has them too, and is none of ours.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);

@@ -50,11 +50,11 @@ pub fn origins(snapshot: &Snapshot, now: &Now<'_>) -> Result<Vec<StartPoint>> {
     if differences.is_empty() {
         return Ok(origins.into_iter().map(|origin| StartPoint { lenient, ..origin }).collect());
     }
-    let mut message = String::from("the snapshot does not fit what is to go on:");
+    let mut message = String::from("the snapshot does not fit this run:");
     for difference in differences {
         let _ = write!(message, "\n  {difference}"); // Writing to a String cannot fail.
     }
-    message.push_str("\nA node, plugin or file that is still there can be allowed to differ, by its name.");
+    message.push_str("\nYou can allow a node, plugin or file that is still there to differ, by its name.");
     Err(Error::invalid(message))
 }
 
@@ -88,7 +88,7 @@ impl Now<'_> {
                 (None, _) if before.hash.is_empty() || record.path().is_none() => continue,
                 (None, _) if before.hash == record.hash()? => continue,
                 (None, _) => format!(
-                    "was {was}, is {is} of another build, and the snapshot knows no version of its states"
+                    "was {was}, is {is} of another build, and the snapshot has no version of its states"
                 ),
             };
             differences.push(format!("plugin {name}: {difference}"));
@@ -112,13 +112,13 @@ impl Now<'_> {
             }
             if resume.map && !resume.replaces && before.skip.iter().any(|&count| count > 0) {
                 differences.push(format!(
-                    "node {name}: was `{}`, which made samples again that this map would give twice",
+                    "node {name}: was `{}`, which repeated samples that this map would give twice",
                     before.what
                 ));
             }
             if resume.handoff_log.is_some() != before.order.is_some() {
                 differences.push(format!(
-                    "node {name}: was `{}`, is `{what}`: what goes on in order cannot become unordered, nor the reverse",
+                    "node {name}: was `{}`, is `{what}`: an ordered node cannot become unordered, nor the reverse",
                     before.what
                 ));
             }
@@ -167,7 +167,7 @@ fn ranks_differ(snapshot: &Snapshot, now: &Now<'_>) -> Option<String> {
     }
     let refuse = |why: String| Some(format!("rank: was {was} of {of}, is {rank} of {world_size}: {why}"));
     if !resume_plan.nodes.iter().any(|resume| resume.dealt) {
-        return refuse("nothing deals samples out".to_owned());
+        return refuse("no pipe shards".to_owned());
     }
     for (node, resume) in graph.nodes().iter().zip(&resume_plan.nodes).filter(|(_, resume)| resume.dealt) {
         let Some(mark) = snapshot.nodes.iter().find(|mark| mark.name == node.name) else { continue };
@@ -178,14 +178,12 @@ fn ranks_differ(snapshot: &Snapshot, now: &Now<'_>) -> Option<String> {
         };
         if resume.writes {
             let name = &node.name;
-            return refuse(format!(
-                "`{name}` has written other samples on each rank; go on with the ranks that began"
-            ));
+            return refuse(format!("`{name}` wrote other samples on each rank; resume with the same ranks"));
         }
         if !even {
             let name = &node.name;
             return refuse(format!(
-                "after so many samples `{name}` has taken another number on each rank; deal them out after it"
+                "at this place `{name}` has taken another number of samples on each rank; shard after it"
             ));
         }
         if resume.handoff_log.is_some() {
@@ -196,16 +194,13 @@ fn ranks_differ(snapshot: &Snapshot, now: &Now<'_>) -> Option<String> {
         }
         if resume.replaces && mark.taken != [0] {
             return refuse(format!(
-                "what stands in for a sample that `{}` fails on is the one before on the same rank; \
-                 put on_error=replace before they are dealt out",
+                "`{}` replaces a failed sample by the one before on the same rank; \
+                 shard after it",
                 node.name
             ));
         }
         if holds || mark.skip.iter().any(|&count| count > 0) {
-            return refuse(format!(
-                "`{}` holds samples that were dealt to one rank; deal them out after it",
-                node.name
-            ));
+            return refuse(format!("`{}` holds samples of one rank; shard after it", node.name));
         }
     }
     None

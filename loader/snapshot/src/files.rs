@@ -74,9 +74,9 @@ impl FileMark {
                 Some(format!("file {name}: was {size} bytes, is gone"))
             }
             Err(error) if error.kind() == ErrorKind::Unsupported => {
-                Some(format!("file {name}: was {size} bytes, is no regular file"))
+                Some(format!("file {name}: was {size} bytes, is not a regular file"))
             }
-            Err(error) => Some(format!("file {name}: was {size} bytes, cannot be looked at: {error}")),
+            Err(error) => Some(format!("file {name}: was {size} bytes, cannot be read: {error}")),
         }
     }
 }

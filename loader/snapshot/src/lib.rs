@@ -162,7 +162,7 @@ pub struct PipeState {
 }
 
 /// What can be done about a snapshot that cannot be read.
-const REPLACE: &str = "resume from another snapshot, or begin anew without one";
+const REPLACE: &str = "resume from another snapshot, or start again without one";
 /// What can be done about a snapshot of a later version.
 const NEWER: &str = "resume with the version of forebay that wrote it, or a later one";
 
@@ -206,7 +206,7 @@ impl Snapshot {
     /// `Corrupt` for one that was changed or cut short; `Invalid` for one of a version that this program does not read.
     pub fn from_json(text: &str) -> Result<Self> {
         let corrupt = |error: serde_json::Error| {
-            Error::corrupt("the snapshot cannot be read: it is no JSON of a snapshot, or not all of it")
+            Error::corrupt("the snapshot cannot be read: it is not the JSON of a snapshot, or is incomplete")
                 .context("found", error)
                 .context("next", REPLACE)
         };
@@ -227,7 +227,7 @@ impl Snapshot {
         if found.as_ref() != Some(&expected) {
             let found = found.unwrap_or_else(|| "none".to_owned());
             return Err(Error::corrupt(
-                "the snapshot was changed since it was written: its checksum is another",
+                "the snapshot was changed after it was written: its checksum differs",
             )
             .context("found", found)
             .context("expected", expected)
@@ -258,7 +258,7 @@ impl Snapshot {
     /// # Errors
     /// `Corrupt` and `Invalid`.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let corrupt = || Error::corrupt("these are not the bytes of a snapshot, or not all of them");
+        let corrupt = || Error::corrupt("these are not the bytes of a snapshot, or they are incomplete");
         let rest = bytes.strip_prefix(MAGIC).ok_or_else(corrupt)?;
         let (sum, json) = rest.split_first_chunk::<8>().ok_or_else(corrupt)?;
         if u64::from_le_bytes(*sum) != xxh3_64(json) {

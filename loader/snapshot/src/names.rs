@@ -47,8 +47,7 @@ impl Expected {
         if let (Some(expected), Some((uid, key))) = (self.uid.take(), out.names().next())
             && uid != expected
         {
-            self.difference =
-                Some(format!("the samples before the saved position are others now, such as {key}"));
+            self.difference = Some(format!("the samples before the saved position changed, such as {key}"));
         }
     }
 

@@ -66,7 +66,7 @@ impl NodeWords {
             parts.extend(differ.map(|name| format!("option `{name}` has another value")));
         }
         if parts.len() == 1 && before.what == self.what {
-            parts.push("and something differs that this older snapshot does not hold".to_owned());
+            parts.push("and something differs that this older snapshot does not store".to_owned());
         }
         parts.join("; ")
     }

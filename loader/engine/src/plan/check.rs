@@ -21,7 +21,7 @@ fn own_pipes_stay(registry: &Registry, graph: &Graph, plan: &Plan) -> Result<()>
     for node in away.flat_map(|segment| &segment.nodes).filter_map(|&at| graph.nodes().get(at)) {
         if let Some(plugin) = registry.serves_others() {
             return Err(Error::invalid(format!(
-                "{} is linked into this program, and no worker process has its decoders and stores: give `{}` on=threads, or make it \
+                "{} is linked into this program, but worker processes do not have its decoders and stores: give `{}` on=threads, or make it \
                  a plugin that is found",
                 plugin.label(),
                 node.name
@@ -33,11 +33,11 @@ fn own_pipes_stay(registry: &Registry, graph: &Graph, plan: &Plan) -> Result<()>
         }
         let what = match registry.plugin_of(&node.pipe) {
             None => "is a closure of this program".to_owned(),
-            Some(plugin) => format!("is of {}, which is linked into this program", plugin.label()),
+            Some(plugin) => format!("belongs to {}, which is linked into this program", plugin.label()),
         };
         let pipe = &node.pipe;
         return Err(Error::invalid(format!(
-            "`{pipe}` {what}, and no worker process has it: give it on=threads, or make it a plugin that is found"
+            "`{pipe}` {what}, so worker processes do not have it: give it on=threads, or make it a plugin that is found"
         ))
         .context("pipe", &node.name));
     }
@@ -58,7 +58,7 @@ fn isolation_holds(registry: &Registry, graph: &Graph, plan: &Plan) -> Result<()
         };
         if level.place().is_some() || level > IsolationLevel::InProcess && segment.on == On::Caller {
             let message = format!(
-                "`{}` is to be isolated ({level}), and the executor inline runs everything on the caller's thread: \
+                "`{}` must be isolated ({level}), but the executor inline runs everything on the caller's thread: \
                  expected threads:N or processes:N",
                 node.name
             );

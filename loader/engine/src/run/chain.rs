@@ -177,7 +177,7 @@ impl Chain {
         let starved =
             matches!(call, Ok(Step::NeedInput(port)) if ports.get(port).is_none_or(|port| port.ended));
         if self.idle > IDLE_CALLS || starved {
-            let error = Error::bug("the pipe neither takes nor gives anything, and does not end");
+            let error = Error::bug("the pipe takes nothing, gives nothing and does not end");
             return Some(Err(link.node.blame.on(error)));
         }
         Some(call)

@@ -264,7 +264,7 @@ impl Link {
         if let Some(message) = self.position.expected.take_difference() {
             if !self.position.lenient {
                 let error = Error::invalid(message)
-                    .context("next", "resume on the same data, or begin anew without the snapshot");
+                    .context("next", "resume on the same data, or start again without the snapshot");
                 return Err(self.node.blame.on(error));
             }
             host.note(2, format!("node {}: {message}", self.node.blame.pipe));
@@ -421,13 +421,13 @@ pub(super) fn ends_early(
     host: &Host,
 ) -> Option<Error> {
     let wanted = given.saturating_add(missing);
-    let message = format!("the saved position is after {wanted} samples, and the data ends after {given}");
+    let message = format!("the saved position is after {wanted} samples, but the data ends after {given}");
     if lenient {
         host.note(2, format!("node {}: {message}", blame.pipe));
         return None;
     }
-    let error = Error::invalid(message).context("expected", "the data that the snapshot was taken of");
-    Some(blame.on(error.context("next", "resume on that data, or begin anew without the snapshot")))
+    let error = Error::invalid(message).context("expected", "the data of the snapshot");
+    Some(blame.on(error.context("next", "resume on that data, or start again without the snapshot")))
 }
 
 fn held(chunks: &[Chunk]) -> usize {

@@ -37,7 +37,7 @@ impl MostAhead {
             return Ok(());
         };
         let error = Error::limit(format!(
-            "{bytes} bytes wait at output {output} while another is asked for more, at most {} may: read both alike, \
+            "{bytes} bytes wait at output {output} while another needs more, at most {} may wait: read both at one rate, \
              or give the run a `budget` of {} bytes",
             self.0,
             bytes.div_ceil(BUDGETS)

@@ -80,7 +80,7 @@ impl NetworkLink {
         self.read(&mut other)?;
         match other {
             [1 | 2] if other != [role as u8] => Ok(()),
-            _ => Err(Error::invalid("both ends of the connection want to be the same end of a queue")),
+            _ => Err(Error::invalid("both ends of the connection are the same end of a queue")),
         }
     }
 
@@ -233,7 +233,7 @@ pub fn connect(address: &str, secret: Secret) -> Result<NetworkLink> {
         Ok(link)
     } else {
         let message =
-            "whoever listens there sent this program away: the secret is another, or the place is taken";
+            "the program that listens there refused this one: the secret differs, or the place is taken";
         Err(Error::invalid(message).context("address", address))
     }
 }

@@ -233,7 +233,7 @@ impl Driver {
             if map != usize::MAX {
                 killed += 1;
                 if killed >= if crashed { CRASHED } else { KILLED } {
-                    let message = format!("{how}, over and over at this sample");
+                    let message = format!("{how}, again and again at this sample");
                     return Ok(Alone::Killed(map, Error::new(ErrorKind::Worker, message)));
                 }
             }
@@ -384,7 +384,7 @@ fn spent(done: &Done) -> Duration {
 fn run_here(task: &Task, first: u64, input: &mut Chunk, out: &mut Chunk) -> Mapped {
     let Some(blame) = task.parallel.confined() else { return task.parallel.run(first, input, out) };
     let error =
-        Error::unsupported("a value can be used by no other process, and the pipe is isolated in one");
+        Error::unsupported("the value cannot be sent to another process, but the pipe is isolated in one");
     Mapped { taken: input.len(), failed: Some(blame.on(error)), ..Mapped::default() }
 }
 

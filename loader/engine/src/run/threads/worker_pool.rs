@@ -227,7 +227,7 @@ impl Worker {
         let crashed = overdue || status.is_some_and(|(_, status)| is_crash(status));
         self.fruitless += if crashed { PATIENCE / FRUITLESS } else { 1 };
         if self.fruitless >= PATIENCE && !self.shared.is_stopped() {
-            let message = format!("{how}, and others before it, none of which began to work");
+            let message = format!("{how}, as did others before it; none of them began to work");
             let program = self.worker_pool.program.path.display().to_string();
             let error = Error::new(ErrorKind::Worker, message).context("worker", program);
             return Err(
