@@ -1,4 +1,4 @@
-//! From the files of a run to what was found of each epoch.
+//! Audits: reads the files of a run, and judges each epoch.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -10,12 +10,13 @@ use crate::{
     verdict::EpochAudit,
 };
 
-/// Reads audit files, of one run or of many and of all ranks, and says of each epoch whether every sample came exactly once.
+/// Reads audit files, of one or several runs and of all ranks, and says for each epoch whether every sample came
+/// exactly once.
 ///
-/// Cost: some hundred bytes of memory for a sample of one epoch, and some seconds for a million of them.
+/// Cost: some hundred bytes of memory for each sample of an epoch, and some seconds for a million samples.
 ///
 /// # Errors
-/// `Io`; `Corrupt` for what is no audit file; `Invalid` for files of different graphs or seeds.
+/// `Io`; `Corrupt` for a file that is no audit file; `Invalid` for files of different graphs or seeds.
 pub fn audit<P: AsRef<Path>>(files: &[P]) -> Result<Vec<EpochAudit>> {
     let mut epochs: BTreeMap<u64, Vec<RunOfEpoch>> = BTreeMap::new();
     let mut first: Option<(String, u64)> = None;

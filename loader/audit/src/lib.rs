@@ -1,12 +1,11 @@
 //! Proves that every sample came exactly once, or names those that did not.
 //!
-//! While a graph runs, each node that is no map notes the uids that it gave, by their place (`tap`). Nodes
-//! that change uids also note those that they took. All of it is written to a file (`log`, `line`), beside
-//! the samples that the consumer was given.
+//! While a graph runs, each node that is no map notes the uids that it gave, by their place (`tap`). Nodes that
+//! change uids also note the uids that they took. All notes go to a file (`log`, `line`), with the samples that
+//! the consumer got.
 //!
-//! A place means the same in every run of one graph and seed. So the files of several runs and ranks are put
-//! together by place (`records`), and then judged node by node (`judge`). Each sample that went in must have
-//! come out, once.
+//! A place means the same in every run of one graph and seed. So the files of several runs and ranks are joined by
+//! place (`records`), and then judged node by node (`judge`): each sample that went in must come out, once.
 
 mod audit;
 mod judge;

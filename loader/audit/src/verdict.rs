@@ -1,4 +1,4 @@
-//! What an audit found.
+//! The result of an audit.
 
 use std::fmt;
 
@@ -7,32 +7,32 @@ use serde::Serialize;
 /// The most samples that one problem names.
 pub(super) const NAMED: usize = 10;
 
-/// What an audit found of one epoch, over all ranks and runs.
+/// The result for one epoch, over all ranks and runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EpochAudit {
     /// The epoch.
     pub epoch: u64,
-    /// Whether it could be judged. It cannot where a run went on after others that are not in these files: [`unfinished`](Self::unfinished)
-    /// says what is needed.
+    /// Whether the epoch could be judged. It cannot if a run resumed a run whose file is missing:
+    /// [`unfinished`](Self::unfinished) says what is needed.
     pub judged: bool,
-    /// Whether every sample came exactly once: all is known, and there is no problem.
+    /// Whether every sample came exactly once: everything is known, and there is no problem.
     pub exactly_once: bool,
-    /// Samples given by the last node that makes uids, over all ranks each counted once.
+    /// Samples given by the last node that makes uids, over all ranks; each counts once.
     pub given: u64,
-    /// Samples delivered, those in batches one by one.
+    /// Samples delivered; those in batches count one by one.
     pub delivered: u64,
-    /// Deliveries: batches, where the graph makes any.
+    /// Deliveries: batches, if the graph makes batches.
     pub deliveries: u64,
-    /// Samples that nodes left out as they were told to.
+    /// Samples that nodes left out on purpose.
     pub left_out: Vec<LeftOut>,
-    /// Why not all is known: a run that did not end, or a rank or an earlier run whose file is not here.
+    /// Why not everything is known: a run did not end, or the file of a rank or an earlier run is missing.
     pub unfinished: Vec<String>,
-    /// What came twice, got lost, or came from nowhere.
+    /// Samples that came twice, got lost, or came from nowhere.
     pub offences: Vec<Offence>,
 }
 
-/// Samples that a node left out as it was told to.
+/// Samples that a node left out on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LeftOut {
@@ -40,54 +40,54 @@ pub struct LeftOut {
     pub node: String,
     /// How many.
     pub samples: u64,
-    /// Whether it failed on them, and `on_error` forgave.
+    /// Whether they failed, and `on_error` forgave it.
     pub failed: bool,
 }
 
-/// Samples for which a node did not give one for each.
+/// Samples that a node did not pass on one for one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Offence {
-    /// What was done.
+    /// What happened to the samples.
     pub what: What,
-    /// The node that did it; empty for the end of the graph.
+    /// The node where it happened; empty for the end of the graph.
     pub node: String,
-    /// The nodes that had the samples last, in the order of the data.
+    /// The nodes that gave the samples last, in the order of the data.
     pub last_seen: String,
     /// How many samples.
     pub samples: u64,
-    /// The first ones.
+    /// The first few samples.
     pub named: Vec<Named>,
 }
 
-/// What was done to samples.
+/// What happened to samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum What {
-    /// Given more often than they came.
+    /// The node gave them more often than they came.
     Twice,
-    /// Came, and were not given.
+    /// They came, but the node did not give them.
     Missing,
-    /// Given, and never came.
+    /// The node gave them, but they never came.
     Unknown,
-    /// Came in another order than they were given.
+    /// They came in another order than they were given.
     Order,
-    /// The node ended, and what it reads did not.
+    /// The node ended before its input did.
     Early,
-    /// Not the same on all ranks.
+    /// They differ between ranks.
     Ranks,
 }
 
-/// One sample of a problem.
+/// One of the samples of a problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Named {
     /// Its uid, in hex digits.
     pub uid: String,
-    /// What a person can open.
+    /// The sample's key, for people.
     pub key: Option<String>,
-    /// Where it was delivered: rank, and place in that rank's epoch.
+    /// Where it was delivered: the rank, and the place in that rank's epoch.
     pub delivered: Vec<(u32, u64)>,
     /// Its places among the samples that the node gave.
     pub given: Vec<u64>,

@@ -1,24 +1,25 @@
-//! Where the work of a graph runs, as people say it.
+//! Executors: where the work of a graph runs.
 
 use std::{fmt, str::FromStr};
 
 use forebay_core::{Error, Result};
 use forebay_registry::Registry;
 
-/// Where the work of a graph runs. The samples are the same wherever it does.
+/// Where the work of a graph runs. The samples are the same with each executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Executor {
-    /// On the consumer's own thread, when it asks.
+    /// On the consumer's thread, when it asks for a sample.
     Inline,
-    /// On this many threads of their own, ahead of the consumer; 0 is as many as the machine runs at once.
+    /// On this many threads, ahead of the consumer. 0 means one for each core.
     Threads(usize),
-    /// Maps in this many processes, 0 being as many as the machine runs at once; everything else on threads, unless the graph or a pipe says otherwise.
+    /// Maps run in this many worker processes; 0 means one for each core. All other nodes run on threads, unless
+    /// the graph or a pipe says otherwise.
     Processes(usize),
 }
 
 impl Default for Executor {
-    /// As many threads as the machine runs at once.
+    /// One thread for each core.
     fn default() -> Self {
         Self::Threads(0).counted()
     }

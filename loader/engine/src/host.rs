@@ -1,4 +1,4 @@
-//! What the loader offers to plugins while a graph runs: memory, the choice of decoders, a log, a stop.
+//! Services of the loader for plugins while a graph runs: memory, the choice of decoders, a log, a stop.
 
 pub mod home;
 mod lent;
@@ -58,17 +58,17 @@ pub struct Host {
     home: Option<Home>,
 }
 
-/// A sample that was left out because a pipe failed on it; see [`OnError`].
+/// A sample that was left out because a pipe failed on it: see [`OnError`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LostSample {
     /// The node that failed.
     pub node: String,
-    /// What a person can open; none where a source failed to give it.
+    /// The sample's key, for people; `None` if a source failed before it gave the sample.
     pub key: Option<String>,
-    /// The sample's uid, where it had one.
+    /// The sample's uid, if it had one.
     pub uid: Option<u64>,
-    /// Why, and where.
+    /// What went wrong, and where.
     pub error: Error,
 }
 

@@ -1,8 +1,9 @@
 //! Runs checked graphs.
 //!
-//! A [`Plan`](plan::Plan) says how a graph is cut. What is [`Prepared`](prepared::Prepared) outlives what is
-//! [`Running`](running::Running), on an [`Executor`]: on the caller's thread, on threads, or on threads and
-//! [`worker`] processes. The [`Host`](host::Host) is what pipes find while they run: memory, decoders, a log.
+//! A [`Plan`](plan::Plan) says how a graph is cut. A graph is [`Prepared`](prepared::Prepared) once, and can then
+//! be [`Running`](running::Running) several times on an [`Executor`]: on the caller's thread, on threads, or on
+//! threads and [`worker`] processes. The [`Host`](host::Host) gives pipes memory, decoders and a log while they
+//! run.
 
 mod executor;
 pub mod host;

@@ -1,8 +1,8 @@
 //! How a graph is cut for running: chains of nodes, and the edges between them.
 //!
-//! A run of stateless maps becomes a parallel segment: any number of its chunks may be worked on at
-//! once. So does a parallel flat map, by itself. Everything else is serial: one chunk at a time, in order. A segment is always one chain, so
-//! a node with several inputs begins one and a node with several outputs ends one.
+//! A chain of stateless maps becomes a parallel segment: several of its chunks can be in work at once. A parallel
+//! flat map becomes one too, by itself. All other nodes are serial: one chunk at a time, in order. A segment is
+//! always one chain. So a node with several inputs starts a segment, and a node with several outputs ends one.
 
 mod check;
 
@@ -13,13 +13,13 @@ use serde::Serialize;
 
 use crate::{Executor, takes::Takes};
 
-/// A checked graph, cut into segments; each comes after all it reads from.
+/// A checked graph, cut into segments. Each segment comes after all segments that it reads from.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Plan {
     /// The chains.
     pub segments: Vec<Segment>,
-    /// What lies between them; the last one leads to the consumer.
+    /// The queues between segments; the last one leads to the consumer.
     pub edges: Vec<Edge>,
 }
 
@@ -27,13 +27,13 @@ pub struct Plan {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Segment {
-    /// Places in the graph's list of nodes, upstream first.
+    /// Indices into the graph's list of nodes, upstream first.
     pub nodes: Vec<usize>,
-    /// Whether several chunks may be worked on at once.
+    /// Whether several chunks can be in work at once.
     pub parallel: bool,
-    /// Whether they are handed on as they are done.
+    /// Whether chunks are passed on as they are done, in any order.
     pub unordered: bool,
-    /// Where that is done.
+    /// Where the segment runs.
     pub on: On,
     /// The edges it reads.
     pub inputs: Vec<usize>,
@@ -98,7 +98,8 @@ impl Plan {
     /// Cuts a checked graph for an executor.
     ///
     /// # Errors
-    /// `Invalid` for a closure that would run in a process, for what is to be isolated and would not be, and for a circle, which a checked graph has not.
+    /// `Invalid` if a closure would run in a process, if a plugin must be isolated and would not be, or if the
+    /// graph has a circle, which a checked graph does not.
     pub fn new(graph: &Graph, registry: &Registry, executor: Executor) -> Result<Self> {
         let order = graph.order()?;
         let spec = |at: usize| {
@@ -208,7 +209,7 @@ impl Plan {
     /// The edge that leads to the consumer.
     ///
     /// # Errors
-    /// `Invalid`, when every output is read within the graph.
+    /// `Invalid` if nodes of the graph read every output.
     pub fn output(&self) -> Result<usize> {
         let open = self.edges.iter().position(|edge| edge.to.is_none());
         open.ok_or_else(|| Error::invalid("the graph has no output to read"))

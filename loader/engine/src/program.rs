@@ -1,4 +1,4 @@
-//! Which program worker processes run.
+//! The program that worker processes run.
 
 use std::{
     env,
@@ -11,10 +11,10 @@ use forebay_core::{Error, Result};
 /// The variable that names the program of workers.
 const PROGRAM: &str = "FOREBAY_WORKER_PROGRAM";
 
-/// The program of worker processes: a file, with arguments and variables for it if it needs some.
+/// The program of worker processes: a file, with arguments and environment variables.
 ///
-/// It must call [`serve_if_worker`](crate::worker::serve_if_worker), or [`serve_if_worker_with`](crate::worker::serve_if_worker_with), before it does
-/// anything else.
+/// The program must call [`serve_if_worker`](crate::worker::serve_if_worker) or
+/// [`serve_if_worker_with`](crate::worker::serve_if_worker_with) before it does anything else.
 ///
 /// ```
 /// use forebay_engine::WorkerProgram;
@@ -35,14 +35,14 @@ impl WorkerProgram {
         Self { path: path.into(), args: Vec::new(), envs: Vec::new() }
     }
 
-    /// With these arguments, behind those given before.
+    /// Adds arguments, after those that were given before.
     #[must_use]
     pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
         self
     }
 
-    /// With this variable in its environment; in a sandbox too, where most others are not there.
+    /// Sets an environment variable. It is also set in a sandbox, where most other variables are missing.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.envs.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
@@ -85,11 +85,11 @@ impl From<String> for WorkerProgram {
     }
 }
 
-/// The program that worker processes run unless the loader names another: the one that `FOREBAY_WORKER_PROGRAM` names, or `forebay` beside this
-/// program or in the `PATH`.
+/// The program that worker processes run unless the loader names another: the one that `FOREBAY_WORKER_PROGRAM`
+/// names, or `forebay` beside this program or in the `PATH`.
 ///
 /// # Errors
-/// `Invalid`, when there is none.
+/// `Invalid` if there is none.
 pub fn worker_program() -> Result<PathBuf> {
     if let Some(program) = env::var_os(PROGRAM) {
         return Ok(PathBuf::from(program));

@@ -1,4 +1,4 @@
-//! What is told when no sample comes for long: who works on what, and since when.
+//! The report of a stall: which pipe works on which sample, and since when.
 
 use forebay_graph::On;
 
@@ -8,37 +8,37 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// No sample came for a while; see `LoaderBuilder::on_stall`.
+/// A stall: no sample came for a while. See `LoaderBuilder::on_stall`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stall {
     /// How long the consumer has waited for its next sample.
     pub waited: Duration,
-    /// What is being worked on, the longest first.
+    /// The work that is going on, the longest first.
     pub at_work: Vec<AtWork>,
-    /// The nodes that wait to be woken by what they read from.
+    /// The nodes that wait until their inputs wake them.
     pub pending: Vec<String>,
 }
 
-/// A thread or a worker process that has not come back.
+/// A thread or worker process that is still at work.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AtWork {
     /// The nodes that it runs, upstream first.
     pub nodes: Vec<String>,
-    /// Where that is.
+    /// Where they run.
     pub on: On,
-    /// Which thread or worker process of those there, from 0.
+    /// The number of the thread or worker process, from 0.
     pub index: usize,
     /// The worker's process id.
     pub process: Option<u32>,
-    /// For how long.
+    /// How long it has been at work.
     pub since: Duration,
-    /// How many samples it was given, where it is given them at once.
+    /// How many samples it was given at once.
     pub samples: usize,
-    /// The key of the first of them.
+    /// The key of the first of these samples.
     pub first: Option<String>,
-    /// The decoder that it is in, and the decoder's plugin.
+    /// The decoder that is running, and its plugin.
     pub decoder: Option<String>,
 }
 

@@ -71,7 +71,7 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What one node did so far.
+/// The work of one node so far.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct NodeStats {
@@ -79,44 +79,45 @@ pub struct NodeStats {
     pub node: String,
     /// Its pipe.
     pub pipe: String,
-    /// The plugin that serves it, with version.
+    /// The plugin of the pipe, with its version.
     pub plugin: String,
     /// The file the plugin is in.
     pub file: String,
-    /// How many of its units were given.
+    /// How many units the node gave.
     pub samples: u64,
-    /// What one of them is: a sample, or a batch, a file and the like, put together of several.
+    /// The word for one unit: a sample, or a batch, a file and the like, which is made of several samples.
     pub unit: String,
-    /// What several are called.
+    /// The word for several units.
     #[serde(skip)]
     pub units: String,
-    /// Samples taken, of a pipe that sees them in order in this process; else 0.
+    /// Samples taken, if the pipe sees them in order in this process; else 0.
     pub taken: u64,
     /// Bytes of values given, shared ones included.
     pub bytes: u64,
-    /// Seconds in the pipe's own code, over all threads, by the clock on the wall: those it waits for a disk, a network or a processor are in it.
+    /// Seconds in the pipe's own code, summed over all threads, in wall-clock time. Waiting for a disk, a network
+    /// or a processor counts.
     pub busy: f64,
-    /// Seconds that its segment could not run for lack of input; on the segment's first node.
+    /// Seconds that its segment waited for input; set on the segment's first node.
     pub wait_input: f64,
-    /// Seconds that its segment could not run for lack of room; on the segment's last node.
+    /// Seconds that its segment waited for room; set on the segment's last node.
     pub wait_room: f64,
-    /// Whether several threads may run it at once.
+    /// Whether several threads can run it at once.
     pub parallel: bool,
-    /// Failures that its policy forgave.
+    /// Failures that `on_error` forgave.
     pub lost: u64,
-    /// What its pipe noted of samples, as fields that it left as they were.
+    /// Notes of its pipe about samples, such as fields that it left as they were.
     pub notes: Vec<Note>,
 }
 
-/// What a run did so far.
+/// The work of a run so far.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Stats {
     /// Node by node, in the graph's order.
     pub nodes: Vec<NodeStats>,
-    /// Threads or worker processes that do most of the work; the caller's own thread when inline.
+    /// The threads or worker processes that do most of the work. With the executor inline, the caller's thread.
     pub threads: usize,
-    /// Seconds since the first sample was asked for.
+    /// Seconds since the consumer asked for the first sample.
     pub seconds: f64,
     /// Seconds that the consumer waited for a sample.
     pub consumer_wait: f64,

@@ -1,4 +1,4 @@
-//! A worker process: makes the pipes it is told to, and works on chunks until its loader is gone.
+//! A worker process: makes its pipes, and works on chunks until its loader is gone.
 
 mod dedicated;
 
@@ -30,17 +30,17 @@ use crate::{
     run::{Body, Chain, Lost, Mapped, Parallel},
 };
 
-/// In a process that a loader started as a worker: works until that loader is gone, and never returns. In any other
-/// process it returns at once.
+/// In a process that a loader started as a worker, works until that loader is gone, and never returns. In any
+/// other process, returns at once.
 ///
-/// The command `forebay` calls it first thing; a program that is its own worker (`LoaderBuilder::worker_self`)
-/// must do so too, before it starts threads or prints.
+/// The command `forebay` calls it first. A program that is its own worker (`LoaderBuilder::worker_self`) must do
+/// so too, before it starts threads or prints.
 pub fn serve_if_worker() {
     serve_if_worker_with(|_| Ok(()));
 }
 
-/// As [`serve_if_worker`], with the plugins that `register` adds beside those of the loader's search: for a program whose loader has them by
-/// [`Registry::with_linked_in_workers`].
+/// As [`serve_if_worker`], with the plugins that `register` adds to those of the loader's search. It is for a
+/// program whose loader has these plugins by [`Registry::with_linked_in_workers`].
 pub fn serve_if_worker_with(register: impl FnOnce(&mut dyn Registrar) -> Result<()>) {
     let Some(who) = std::env::var_os(WORKER) else { return };
     let status = match serve(&who.to_string_lossy(), register) {
@@ -53,11 +53,11 @@ pub fn serve_if_worker_with(register: impl FnOnce(&mut dyn Registrar) -> Result<
     std::process::exit(status);
 }
 
-/// Refuses to build a loader in a worker process whose program did not call [`serve_if_worker`]. It would
-/// start workers of its own, and each of those again. The loader that started it gets the error.
+/// Refuses to build a loader in a worker process whose program did not call [`serve_if_worker`]. Such a loader
+/// would start workers of its own, and each of those again. The loader that started the process gets the error.
 ///
 /// # Errors
-/// `Invalid` there.
+/// `Invalid` in such a process.
 pub fn refuse_nested() -> Result<()> {
     static REFUSED: OnceLock<Option<Error>> = OnceLock::new();
     // A program that a plugin starts in a worker has the variable too, and no connection.

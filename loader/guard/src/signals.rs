@@ -52,11 +52,11 @@ pub fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// Installs the signal handlers that the first loaded plugin would install. They name the plugin that
-/// crashes, and find files that are cut short while they are mapped.
+/// Installs the signal handlers that the first loaded plugin would install. They name the plugin that crashes, and
+/// find files that are cut short while they are mapped.
 ///
-/// Each calls the handler that was there before. Call this first if handlers of your own must come before these; to call it again does
-/// nothing.
+/// Each handler calls the handler that was there before. Call this first if your own handlers must come before
+/// these. Further calls do nothing.
 pub fn install_signal_handlers() {
     watch_plugins();
     maps::install();

@@ -11,7 +11,7 @@ use super::{Bounds, Load, Message, Offer, Received, Receiver, Sender, closed, en
 
 /// A queue whose two ends one thread uses in turn.
 ///
-/// Where another queue would wait, `send` and `recv` here are errors: nobody could end the wait.
+/// Where another queue would wait, `send` and `recv` return errors here, because nothing could end the wait.
 #[must_use]
 pub fn local(bounds: Bounds) -> (impl Sender + use<>, impl Receiver + use<>) {
     let held = Load::default();

@@ -14,13 +14,13 @@
 //! # }
 //! ```
 //!
-//! A frame begins with 40 bytes: its kind, how many large buffers it has, the lengths of its control and flat bytes, and
-//! what it counts for. Then come the large buffers' lengths, the control bytes, the flat bytes, and the buffers, each read
-//! straight into its final memory. The receiver answers with how much it has taken so far, 16 bytes; so the
-//! bound covers everything between the two programs, the system's buffers too.
+//! A frame begins with 40 bytes: its kind, the number of large buffers, the lengths of its control and flat bytes,
+//! and its weight in the bound. Then come the lengths of the large buffers, the control bytes, the flat bytes, and
+//! the buffers. Each buffer is read straight into its final memory. The receiver answers with how much it has
+//! taken so far, in 16 bytes. So the bound covers everything between the two programs, the system's buffers too.
 //!
-//! Nothing is encrypted. The secret keeps strangers out by mistake, not by force: across networks that are not trusted,
-//! tunnel it.
+//! Nothing is encrypted. The secret prevents wrong connections by accident, not attacks. In networks that you do
+//! not trust, use a tunnel.
 
 mod frame;
 mod receiver;
@@ -36,19 +36,19 @@ pub use self::{
 };
 use super::Bounds;
 
-/// The sending end of a queue over `link`, whose other end receives.
+/// The sending end of a queue over `link`. The other end receives.
 ///
 /// # Errors
-/// When the other end is no receiver, or the connection breaks.
+/// If the other end is no receiver, or the connection breaks.
 pub fn sender(link: NetworkLink, bounds: Bounds) -> Result<NetworkSender> {
     link.agree(stream::QueueEnd::Sender)?;
     NetworkSender::new(link, bounds)
 }
 
-/// The receiving end of a queue over `link`, whose other end sends; a message of more than `limit` bytes is refused.
+/// The receiving end of a queue over `link`. The other end sends. A message of more than `limit` bytes is refused.
 ///
 /// # Errors
-/// When the other end is no sender, or the connection breaks.
+/// If the other end is no sender, or the connection breaks.
 pub fn receiver(link: NetworkLink, limit: usize) -> Result<NetworkReceiver> {
     link.agree(stream::QueueEnd::Receiver)?;
     Ok(NetworkReceiver::new(link, limit))

@@ -13,8 +13,8 @@
 //! says when the last process has let it go. When no shared memory is left, and the receiver holds on to what it has,
 //! `send` puts the bytes through the socket: slower, but nobody waits for ever. `try_send` says that the queue is full.
 //!
-//! A process that dies closes its sockets: the other end has its error within a moment. A lane's memory is given out
-//! again only when neither process can reach it any more.
+//! A process that dies closes its sockets, so the other end gets an error within a moment. The memory of a lane is
+//! reused only when neither process can reach it any more.
 
 mod arena;
 mod block;

@@ -1,11 +1,11 @@
-//! How two snapshots differ, and what one says of a node, for people.
+//! Compares two snapshots, and describes nodes for people.
 
 use std::fmt::Write as _;
 
 use super::{NodeMark, Snapshot};
 
 impl Snapshot {
-    /// How two snapshots differ, line by line; nothing for two of one place.
+    /// The differences between two snapshots, one a line; empty if both have the same place.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut lines = Vec::new();

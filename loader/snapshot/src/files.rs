@@ -1,4 +1,4 @@
-//! The files that a place lies in: as they were when they were read, and whether they are still so.
+//! The files that a place lies in: their state when they were read, and whether it changed.
 
 use std::{fs, io::ErrorKind};
 
@@ -6,16 +6,16 @@ use forebay_core::{local_path, scheme_of, shown};
 use forebay_registry::Registry;
 use serde::{Deserialize, Serialize};
 
-/// A file that the place of a node lies in, as it was when the node was given it.
+/// A file that the place of a node lies in, as it was when the node got it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FileMark {
     /// Its path or URL.
     pub path: String,
-    /// How many bytes it had.
+    /// Its size in bytes.
     pub size: u64,
-    /// When it was last changed, in nanoseconds since 1970; of what a store has, nobody knows.
+    /// The time of its last change, in nanoseconds since 1970; `None` for objects in a store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<i64>,
 }

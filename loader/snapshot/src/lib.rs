@@ -1,8 +1,9 @@
-//! The place of a whole graph within an epoch, as data: taken while it runs, resumed anywhere.
+//! Snapshots: the place of a whole graph within an epoch, as data. A snapshot is taken while the graph runs, and
+//! resumes on any executor.
 //!
-//! Nothing stops for a snapshot and nothing travels through the graph for it. Nodes with state leave checkpoints as they run
-//! (`executor/checkpoint_log.rs`); `walk` finds, from the number of samples the consumer has, the checkpoint each node goes on from. So a
-//! snapshot says the same whatever executor ran, and resumes on any other.
+//! Taking a snapshot stops nothing. Nodes with state leave checkpoints as they run (`executor/checkpoint_log.rs`).
+//! From the number of samples that the consumer has, `walk` finds the checkpoint from which each node goes on. So
+//! a snapshot is the same on every executor, and resumes on any other.
 
 mod changes;
 pub mod checkpoint_log;
@@ -43,37 +44,38 @@ const OLDEST: u32 = 1;
 /// What the bytes of a snapshot begin with.
 const MAGIC: &[u8; 8] = b"FBYSNAP1";
 
-/// Where a run is: seed, epoch, and the place and state of each node. JSON of a few hundred bytes a node, beside what
-/// pipes with large buffers save.
+/// The place of a run: seed, epoch, and the place and state of each node. As JSON it has a few hundred bytes a
+/// node, and the states of pipes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// The version of this form.
+    /// The version of this format.
     pub version: u32,
     /// The run's seed.
     pub seed: u64,
-    /// The epoch it was taken in.
+    /// The epoch in which it was taken.
     pub epoch: u64,
-    /// How many samples of the epoch were delivered before.
+    /// How many samples of the epoch were delivered before it.
     pub delivered: u64,
-    /// Whether the epoch had ended: then a resume begins the next one.
+    /// Whether the epoch had ended. If so, a resume starts the next epoch.
     pub ended: bool,
     /// Which of the ranks it was taken on.
     #[serde(default)]
     pub rank: u32,
     /// How many ranks shared the data.
     pub world_size: u32,
-    /// Where it is in an audit, for a graph with unordered maps.
+    /// Its place in an audit, for a graph with unordered maps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<u64>,
     /// The graph's [fingerprint](forebay_graph::Fingerprint).
     pub graph: String,
-    /// The plugins that served the graph: version, and the version of their states or the hash of the file.
+    /// The plugins of the graph: their versions, and the versions of their states or the hashes of their files.
     pub plugins: BTreeMap<String, PluginMark>,
-    /// Node by node, in the graph's order; at the start, when the epoch had ended.
+    /// The nodes, in the graph's order. If the epoch had ended, they are at their start.
     pub nodes: Vec<NodeMark>,
-    /// How often nodes with `on_error=fail_at_end` had failed: the run that goes on ends with an error for that too.
+    /// How often nodes with `on_error=fail_at_end` had failed. The resumed run ends with an error for these
+    /// failures too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: u64,
     /// The 64-bit XXH3 in hex digits of this form's JSON without it; none before it is written, and in version 1.
@@ -81,81 +83,82 @@ pub struct Snapshot {
     pub(crate) checksum: Option<String>,
 }
 
-/// Which build of a plugin ran.
+/// The build of a plugin that ran.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PluginMark {
     /// Its version.
     pub version: String,
-    /// The version of what it saves and gives, if it declares one: then any build that declares the same goes on.
+    /// The version of its states, if it declares one. Any build that declares the same version can resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_version: Option<u32>,
-    /// The 128-bit XXH3 in hex digits of what its file brings into memory; empty for one that declares the version of its states, and for
-    /// one that is linked in.
+    /// The 128-bit XXH3, in hex digits, of the parts of its file that are loaded. Empty if the plugin declares the
+    /// version of its states, or is linked in.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hash: String,
 }
 
-/// Where one node goes on.
+/// The place from which one node goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct NodeMark {
     /// Its name.
     pub name: String,
-    /// What it is, as in the one-line form; shortened if it is long.
+    /// The node in the one-line form; shortened if it is long.
     pub what: String,
-    /// Which outputs it reads.
+    /// The outputs that it reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<String>,
-    /// Where `what` is shortened: a few hex digits of each option's hash.
+    /// If `what` is shortened: a few hex digits of each option's hash.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
     /// The [fingerprint](forebay_graph::Fingerprint) of the node alone.
     pub fingerprint: String,
-    /// The pass it is in: 0, unless something starts it over.
+    /// The pass; 0 unless a later node started it over.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub pass: u64,
     /// How often it started each input over in this pass.
     #[serde(default, skip_serializing_if = "all_zero")]
     pub rewound: Vec<u64>,
-    /// How many samples of each input it has had.
+    /// How many samples of each input it has taken.
     pub taken: Vec<u64>,
-    /// How many of the next samples of each input it has had before, and holds: it has them again.
+    /// How many of the next samples of each input it had taken before, and held. It gets them again.
     #[serde(default, skip_serializing_if = "all_zero")]
     pub again: Vec<u64>,
     /// How many samples it has given to each output.
     pub given: Vec<u64>,
-    /// How many more it had given when the snapshot was taken; they are made again, and dropped.
+    /// How many more it had given when the snapshot was taken. They are made again, and dropped.
     #[serde(default, skip_serializing_if = "all_zero")]
     pub skip: Vec<u64>,
-    /// How often it failed and was forgiven.
+    /// How many of its failures were forgiven.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
-    /// What the pipe saved; none for pipes without state, and at the start of a pass.
+    /// The state of the pipe; `None` for pipes without state, and at the start of a pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<PipeState>,
-    /// For the first of maps that are unordered: in which order they go on.
+    /// For the first of several unordered maps: the order in which they go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<MapOrder>,
-    /// The files that its place lies in: 64 at most.
+    /// The files that its place lies in, at most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileMark>,
-    /// Of a source of files that makes samples again: the uid of the last of them, by which it is seen that they are the same.
+    /// For a source of files that makes samples again: the uid of the last of them. A resume checks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<u64>,
-    /// Of a source that gives the count of what is drawn from it, and gives it again: what it saved behind that, to see whether all is as it was.
+    /// For a source that gives a count to a sampler, and gives it again: the state that it saved after the count.
+    /// A resume checks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub was: Option<PipeState>,
 }
 
-/// What a pipe saved.
+/// The state of a pipe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Written", try_from = "Written")]
 #[non_exhaustive]
 pub struct PipeState {
-    /// The version of its form; the pipe's own count.
+    /// The version of its format, which the pipe sets.
     pub version: u32,
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -203,7 +206,7 @@ impl Snapshot {
     /// Reads the JSON that [`to_json`](Snapshot::to_json) wrote, of this version or the one before.
     ///
     /// # Errors
-    /// `Corrupt` for one that was changed or cut short; `Invalid` for one of a version that this program does not read.
+    /// `Corrupt` if it was changed or cut short; `Invalid` for a version that this program cannot read.
     pub fn from_json(text: &str) -> Result<Self> {
         let corrupt = |error: serde_json::Error| {
             Error::corrupt("the snapshot cannot be read: it is not the JSON of a snapshot, or is incomplete")
@@ -253,7 +256,8 @@ impl Snapshot {
         serde_json::to_string(&whole).unwrap_or_default()
     }
 
-    /// Reads the bytes that [`to_bytes`](Snapshot::to_bytes) made; a snapshot cut short or changed is refused.
+    /// Reads the bytes that [`to_bytes`](Snapshot::to_bytes) made. A snapshot that was cut short or changed is
+    /// refused.
     ///
     /// # Errors
     /// `Corrupt` and `Invalid`.

@@ -1,22 +1,23 @@
-//! In which order the samples of an unordered segment are handed on, as data.
+//! The order in which an unordered segment passes its samples on, as data.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-/// Samples side by side in an input: the place of the first, and how many.
+/// Consecutive samples of an input: the place of the first, and their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span(pub u64, pub u64);
 
-/// What must be known of an unordered map to go on after a snapshot: it gives again what it gave, in the same order.
+/// The data that an unordered map needs to go on after a snapshot: it repeats the order of what it gave.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MapOrder {
-    /// Of the samples that it takes again, those that it gave before this place: it drops them.
+    /// Samples that it takes again, but gave before this place. It drops them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ahead: Vec<Span>,
-    /// What it gave after this place, by pass, in order of time: the first is the rest of the pass of this place.
+    /// What it gave after this place, by pass, in order of time. The first entry is the rest of the pass of this
+    /// place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passes: Vec<(u64, Vec<Span>)>,
 }

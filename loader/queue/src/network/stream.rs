@@ -21,7 +21,7 @@ const HELLO: [u8; 8] = *b"fbqueue1";
 /// How long a stranger may take to say hello.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the connecting end must know.
+/// The secret that the connecting end must know.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Secret([u8; 16]);
 
@@ -144,7 +144,7 @@ impl From<UnixStream> for NetworkLink {
     }
 }
 
-/// Waits for the one other end of a queue.
+/// Waits for the other end of a queue.
 pub struct Listener {
     socket: Listening,
     secret: Secret,
@@ -171,10 +171,10 @@ impl Listener {
         Ok(Self { socket, secret: Secret::new()? })
     }
 
-    /// What [`connect`] asks for.
+    /// The address for [`connect`].
     ///
     /// # Errors
-    /// When the system does not say.
+    /// If the system does not tell it.
     pub fn address(&self) -> Result<String> {
         match &self.socket {
             Listening::Tcp(socket) => Ok(format!("tcp:{}", socket.local_addr()?)),
@@ -182,16 +182,17 @@ impl Listener {
         }
     }
 
-    /// What whoever connects must know.
+    /// The secret for [`connect`].
     #[must_use]
     pub fn secret(&self) -> Secret {
         self.secret
     }
 
-    /// Waits for the first that knows the secret; everybody else is sent away, and nobody can connect afterwards.
+    /// Waits for the first program that knows the secret. All others are refused, and nobody can connect
+    /// afterwards.
     ///
     /// # Errors
-    /// When the system refuses to listen on.
+    /// If the system refuses to listen.
     pub fn accept(self) -> Result<NetworkLink> {
         loop {
             let link: NetworkLink = match &self.socket {
@@ -217,7 +218,7 @@ impl Drop for Listener {
 /// Connects to a [`Listener`].
 ///
 /// # Errors
-/// When nobody listens at `address`, or the secret is another.
+/// If no program listens at `address`, or the secret differs.
 pub fn connect(address: &str, secret: Secret) -> Result<NetworkLink> {
     let link = match Address::parse(address)? {
         Address::Tcp(host) => TcpStream::connect(host).map(NetworkLink::from),
