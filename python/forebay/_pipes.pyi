@@ -16,7 +16,7 @@ class Pipes:
     ) -> Dataset:
         """The stream as it is, if it has as many samples as it should.
 
-        count: How many samples there must be.
+        count: How many samples must come.
         """
 
     def bucket_by_length(
@@ -38,23 +38,23 @@ class Pipes:
     ) -> Dataset:
         """Batches of samples that are about equally long.
 
-        length: An expression for the length of a sample: a number, or something that has a length.
+        length: An expression for the length of a sample: a number, or a value that has a length.
 
-        boundaries: Where the next bucket begins: each length, in rising order, is the least of its bucket.
+        boundaries: The least length of each further bucket, in rising order.
 
-        sizes: Samples in a batch: one number for every bucket, or a list with one for each, which has one more than there are boundaries.
+        sizes: Samples in a batch: one number for all buckets, or a list with a number for each. There is one more bucket than boundaries.
 
-        pad_to_boundary: Pad to the greatest length of the bucket, which is one below its boundary. Samples for which there is no boundary are errors.
+        pad_to_boundary: Pad to the greatest length of the bucket: one below its boundary. A sample beyond the last boundary is an error.
 
-        multiple: What the length of the first axis, or of each of the first axes, is a multiple of, where it is that of the longest.
+        multiple: Round the padded length up to a multiple of this, for the first axis or for each of the first axes, unless `pad_to` sets it.
 
         fields: The fields to pad; null for all tensors with axes and all lists of numbers.
 
-        values: `field=number`: what fields are padded with; 0 for the others.
+        values: `field=number`: the number that pads a field; 0 for the others.
 
-        mask: `_mask` for new fields called that after each padded one, of its shape, true where something was; or `field=name`.
+        mask: Add a mask for each padded field, of its shape, true where a value was: `_mask` is added to the field's name, or give `field=name`.
 
-        lengths: `_length` for new fields called that after each padded one, with the lengths of the first axis before; or `field=name`.
+        lengths: Add the length of the first axis before padding for each padded field: `_length` is added to the field's name, or give `field=name`.
 
         drop_last: Leave out the batches at the end that are not full.
 
@@ -72,11 +72,11 @@ class Pipes:
     ) -> Dataset:
         """Keeps samples in memory or a folder, for later epochs and runs.
 
-        folder: A folder to keep samples in, for later runs too; none: in memory.
+        folder: A folder that keeps samples for later runs too; empty to keep them in memory.
 
-        limit: The most bytes that are kept, in a folder by all caches; 1 GiB in memory, 16 GiB in a folder. Of more the last are kept, and those before are read anew.
+        limit: The most bytes to keep, in a folder of all caches together; by default 1 GiB in memory and 16 GiB in a folder. Beyond that the last samples are kept, and the first are read anew.
 
-        identity: What the kept samples are known by in the folder. The loader puts before it what tells the graph before this and the files it reads from others: a change behind a URL it cannot see.
+        identity: A name for the kept samples in the folder. The loader adds the identity of the graph before the cache and of the files that it reads. It cannot see a change behind a URL.
         """
 
     def cast(
@@ -103,7 +103,7 @@ class Pipes:
 
         size: Height and width, or one number for both.
 
-        field: The field with the picture, decoded or not; null for the first that holds one.
+        field: The field with the picture, decoded or not; null for the first field that holds one.
         """
 
     def collate(
@@ -127,7 +127,7 @@ class Pipes:
     ) -> Dataset:
         """Holds a stream in memory, so that a sampler can draw from it.
 
-        limit: The most bytes that are held behind a sampler.
+        limit: The most bytes to hold behind a sampler.
         """
 
     def concat(
@@ -150,9 +150,9 @@ class Pipes:
     ) -> Dataset:
         """Records of CSV and TSV files to samples.
 
-        fields: The columns that become fields; none: all.
+        fields: The columns that become fields; empty for all.
 
-        types: What cells become: `text`, `auto`, `int`, `float` or `bool`; or an object with that for some columns, text for others.
+        types: The type of cells: `text`, `auto`, `int`, `float` or `bool`; or an object with a type for some columns, and text for the others.
 
         nulls: Cells with one of these texts are null.
 
@@ -175,15 +175,15 @@ class Pipes:
     ) -> Dataset:
         """Blocks of whole records out of CSV files.
 
-        separator: What stands between fields, one ASCII character. None: a tab in files called `.tsv` or `.tab`; else a comma, or, where the first record has none, the semicolon, tab or bar that it has.
+        separator: The character between fields, in ASCII. Empty: a tab in files called `.tsv` or `.tab`, else a comma; if the first record has no comma, the semicolon, tab or bar that it has.
 
-        quote: What stands around fields, one ASCII character; empty: nothing does.
+        quote: The character around fields, in ASCII; empty for none.
 
-        comment: What lines begin with that are skipped, one ASCII character; empty: none are.
+        comment: Skip lines that begin with this ASCII character; empty to skip none.
 
-        header: Whether the first record has the names of the columns.
+        header: The first record has the names of the columns.
 
-        names: The names of the columns, instead of those of the header. None and no header: `column_1` and so on.
+        names: The names of the columns, instead of those in the header. Without both they are `column_1` and so on.
 
         block: About how many bytes a block has.
 
@@ -205,9 +205,9 @@ class Pipes:
 
         fields: The fields to decode; null for all that hold bytes for which there is a decoder.
 
-        decoders: `field=decoder`, one for each field whose decoder is not to be chosen.
+        decoders: `field=decoder`, for each field whose decoder you choose yourself.
 
-        strict: Whether bytes that no decoder takes are an error; null for those in `fields` alone.
+        strict: Fail on bytes that no decoder takes; null fails for those in `fields` only.
         """
 
     def decode_frames(
@@ -221,9 +221,9 @@ class Pipes:
     ) -> Dataset:
         """Animations to a tensor of all frames.
 
-        field: The field with the animation's bytes; null for the first that begins as a picture does.
+        field: The field with the animation's bytes; null for the first field that begins like a picture.
 
-        delays: A new field for how many milliseconds each frame is shown, a float64 tensor [frames]; null for none.
+        delays: A new field for the milliseconds of each frame, a float64 tensor [frames]; null for none.
 
         most: The most frames to read, the first ones; null for all.
         """
@@ -240,13 +240,13 @@ class Pipes:
     ) -> Dataset:
         """Packed values to what is in them: gzip, zlib, zstd, xz, bzip2, lz4, compress.
 
-        fields: The fields to unpack; null for all whose names end as packed files' do, such as `json.gz`, or else `bytes`. For `bytes`, where a sample has none, the file that its `path` names is taken.
+        fields: The fields to unpack; null for all fields whose names end like those of packed files, such as `json.gz`, or else `bytes`. If a sample has no `bytes`, the file at its `path` is unpacked.
 
-        codec: What packed them: `auto` looks at the first bytes, and leaves values that are not packed as they are.
+        codec: The compression. `auto` looks at the first bytes, and leaves values that are not packed as they are.
 
-        rename: Take the endings of packing off the names of fields that are unpacked: `json.gz` becomes `json`.
+        rename: Take the extension of packing off the names of unpacked fields: `json.gz` becomes `json`.
 
-        first: Only so many bytes of what is inside, at most: to look at it, since no more of a file is unpacked than they take.
+        first: Unpack at most so many bytes, to look at them: no more of the file is read than they take.
         """
 
     def demux(
@@ -262,15 +262,15 @@ class Pipes:
     ) -> tuple[Dataset, ...]:
         """Each sample to one of several outputs.
 
-        field: The field that says which output a sample goes to; null deals them out in turn.
+        field: The field that chooses a sample's output; null to deal samples out in turn.
 
         count: How many outputs there are.
 
-        values: What the field holds for each output, in order; null for the numbers from 0.
+        values: The value of the field for each output, in order; null for the numbers from 0.
 
-        other: What becomes of a sample whose field holds something else.
+        other: What to do with a sample whose field has another value.
 
-        block: Samples for an output before it is the next one's turn, where there is no `field`.
+        block: Without `field`: how many samples an output gets before it is the next one's turn.
         """
 
     def distributed_sampler(
@@ -285,13 +285,13 @@ class Pipes:
     ) -> Dataset:
         """Each rank its share of a source with random access, all of one length.
 
-        shuffle: Random order, another one in each epoch.
+        shuffle: Draw in random order, another one in each epoch.
 
-        drop_last: Leave out the last samples rather than give some of the first ones again, so that all ranks get equally many.
+        drop_last: Leave out the last samples instead of repeating the first ones, so that all ranks get equally many.
 
-        repeat: The numbers of the samples that are given again where ranks lack one; none: the first ones of the order.
+        repeat: The numbers of the samples to repeat if ranks lack one; empty for the first ones of the order.
 
-        order: Whose random order: `forebay` needs no memory, `torch` is that of `torch.randperm`, at eight bytes a sample.
+        order: The random order: `forebay` needs no memory; `torch` is the order of `torch.randperm`, at eight bytes a sample.
         """
 
     def drop(
@@ -331,7 +331,7 @@ class Pipes:
     ) -> Dataset:
         """Pictures to the bytes of PNG files.
 
-        effort: How long to look for a smaller file.
+        effort: How much time to spend on a smaller file.
 
         field: The field with the picture; null for the first that holds one.
         """
@@ -377,13 +377,13 @@ class Pipes:
     ) -> Dataset:
         """The records of files in which all have the same length.
 
-        record_bytes: How many bytes a record has; null for as many as `dtype` says. Beside a `dtype` of fewer, the rest of each record is skipped.
+        record_bytes: The bytes of a record; null for the size of `dtype`. If `dtype` is smaller, the rest of each record is skipped.
 
-        dtype: What is in a record, as NumPy writes a dtype: `<f4`, or a list of fields, such as `[('label', 'u1'), ('image', 'u1', (3, 32, 32))]`; null for bytes.
+        dtype: The type of a record, as NumPy writes a dtype: `<f4`, or a list of fields, such as `[('label', 'u1'), ('image', 'u1', (3, 32, 32))]`; null for bytes.
 
-        header_bytes: How many bytes stand before the first record.
+        header_bytes: How many bytes precede the first record.
 
-        footer_bytes: How many bytes stand behind the last record.
+        footer_bytes: How many bytes follow the last record.
 
         interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
 
@@ -412,7 +412,7 @@ class Pipes:
     ) -> Dataset:
         """Mirrors a picture left to right, or leaves it, at random.
 
-        p: How likely a picture is mirrored.
+        p: The probability of mirroring a picture.
 
         field: The field with the picture; null for the first that holds one.
         """
@@ -439,9 +439,9 @@ class Pipes:
     ) -> Dataset:
         """Neighbouring files that belong together, as one sample.
 
-        packed: Extensions that stand behind another one, which then belongs to the field's name: `json.gz`.
+        packed: Extensions of packed files: the extension before them belongs to the field's name too, as in `json.gz`.
 
-        by: What the files of a sample share: `extension` for folder and name up to it, `folder`, or what stands for `{key}` in a path that ends as `{key}_{field}.png` does, or for the group `key` of a regular expression over the path: `(?<key>.*)-(?<field>[a-z]+)[.]png$`.
+        by: What the files of a sample share. `extension`: folder and name up to the extension. `folder`: the folder. A pattern for the end of the path, such as `{key}_{field}.png`: the text at `{key}`. A regular expression over the path, such as `(?<key>.*)-(?<field>[a-z]+)[.]png$`: its group `key`.
         """
 
     def group_by(
@@ -460,15 +460,15 @@ class Pipes:
 
         key: An expression that gives a sample's key.
 
-        size: Samples in a group, which is given as soon as it has so many; null for as many as there are.
+        size: The most samples in a group: a group with so many is complete. Null for no bound.
 
-        buffer: The most samples that wait, of all groups. When so many do, the largest group is given.
+        buffer: The most samples that wait, of all groups. If so many wait, the largest group is given as it is.
 
-        guaranteed: How many samples a group must have that is given because the buffer is full: it fails for a smaller one. Null for `size`, or one.
+        guaranteed: The fewest samples of a group that is given because the buffer is full; a smaller group is an error. Null for `size`, or one.
 
         drop_remaining: Leave out groups with fewer samples than guaranteed, at the end too.
 
-        consecutive: Whether a sample with another key ends the group before it, so that there is one group at a time.
+        consecutive: Let a sample with another key end the group before it, so that there is one group at a time.
         """
 
     def hdf5_pieces(
@@ -485,13 +485,13 @@ class Pipes:
     ) -> Dataset:
         """HDF5 files to pieces of rows, for hdf5_rows to read in parallel.
 
-        datasets: The datasets that are read, by path from `root`; all of them if none is named.
+        datasets: The datasets to read, by path from `root`; empty for all.
 
         root: The group where paths start.
 
-        by: What a sample is: `row` takes row after row of datasets that have equally many, `group` the datasets of each group in `root`; `auto` what the file's structure says.
+        by: What a sample is. `row`: a row of all datasets, which must have equally many. `group`: the datasets of one group in `root`. `auto`: as the file's structure suggests.
 
-        piece_bytes: About how many bytes the rows of a piece take; whole chunks, but at least one, unless its rows take more than 16 MiB.
+        piece_bytes: About how many bytes the rows of a piece take. A piece has whole chunks, at least one, unless a chunk's rows take more than 16 MiB.
 
         interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
 
@@ -529,15 +529,15 @@ class Pipes:
     ) -> Dataset:
         """The items of a JSON array to samples.
 
-        fields: The fields of a sample: keys, or pointers such as `/box/0`; what an item lacks is null. None: every key that an item has.
+        fields: The fields of a sample: keys, or pointers such as `/box/0`; a missing one is null. Empty for every key of an item.
 
-        at: The pointer to the array, such as `/data/rows`; empty when the document is one.
+        at: The pointer to the array, such as `/data/rows`; empty if the document is the array.
 
         duplicates: Of equal keys in an object, the value that counts; or that they are an error.
 
         invalid_utf8: Bytes that are not UTF-8 and halves of surrogate pairs: an error, or replaced by U+FFFD.
 
-        big_integers: Integers beyond 64 bits: the nearest float64, or their digits as text.
+        big_integers: What integers beyond 64 bits become: the nearest float64, or their digits as text.
 
         interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
 
@@ -556,13 +556,13 @@ class Pipes:
     ) -> Dataset:
         """A JSON document a line to samples.
 
-        fields: The fields of a sample: keys, or pointers such as `/box/0`; what a row lacks is null. None: every key that a row has.
+        fields: The fields of a sample: keys, or pointers such as `/box/0`; a missing one is null. Empty for every key of a row.
 
         duplicates: Of equal keys in an object, the value that counts; or that they are an error.
 
         invalid_utf8: Bytes that are not UTF-8 and halves of surrogate pairs: an error, or replaced by U+FFFD.
 
-        big_integers: Integers beyond 64 bits: the nearest float64, or their digits as text.
+        big_integers: What integers beyond 64 bits become: the nearest float64, or their digits as text.
         """
 
     def label(
@@ -577,9 +577,9 @@ class Pipes:
     ) -> Dataset:
         """Adds the class that a file's folder is named after, and its number.
 
-        classes: The names of the classes; the place of a name is its label. When none are given, they are the names of the folders in `root`, sorted, without those that begin with a dot.
+        classes: The names of the classes; the place of a name is its label. If you give none, the folders in `root` are the classes, sorted, except those that begin with a dot.
 
-        root: The folder that has a folder for each class; must be given when `classes` is not.
+        root: The folder with a folder for each class; required without `classes`.
 
         field: The field for the label, an int64.
 
@@ -599,11 +599,11 @@ class Pipes:
     ) -> Dataset:
         """Blocks of whole lines out of files.
 
-        block: About how many bytes a block has; of a file that is not on this machine at least 4 MiB.
+        block: About how many bytes a block has; at least 4 MiB for files on other machines.
 
-        rows: How many lines a block has, instead: 1 to shuffle lines themselves. The file is read once for it, before its first block.
+        rows: How many lines a block has, instead of bytes; 1 to shuffle single lines. The file is read once before its first block.
 
-        index: With `rows`, where to keep where the blocks of local files end: `beside` each, or a folder; null for nowhere.
+        index: With `rows`: where to keep an index of the blocks of local files: `beside` each file, or a folder; null for nowhere.
 
         interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
 
@@ -624,17 +624,17 @@ class Pipes:
     ) -> Dataset:
         """The fields of a table's row in each sample that has its key.
 
-        key: An expression that gives a key, over the samples of both inputs; null for the sample's name, or that of its file without folder and extension.
+        key: An expression for the key, for both inputs; null for the sample's name, or its file's name without folder and extension.
 
-        left: The same for the first input alone.
+        left: The expression for the first input only.
 
-        right: The same for the rows of the table alone.
+        right: The expression for rows of the table only.
 
-        join: What becomes of a sample whose key no row has: `strict` fails, `inner` leaves it out, `left` goes on with nulls.
+        join: What to do with a sample whose key no row has: `strict` fails, `inner` leaves it out, `left` keeps it with nulls.
 
-        limit: The most bytes of the table that are held.
+        limit: The most bytes of the table to hold.
 
-        prefix: What to put before the names of each input's fields, two texts; null when no name comes twice.
+        prefix: A prefix for the fields of each input, two texts; null if no name comes twice.
         """
 
     def max_tokens(
@@ -657,11 +657,11 @@ class Pipes:
     ) -> Dataset:
         """Batches with a bound on the sum of lengths.
 
-        length: An expression for the length of a sample: a number, or something that has a length.
+        length: An expression for the length of a sample: a number, or a value that has a length.
 
         most: The greatest sum of the lengths in a batch.
 
-        buffer: Samples that are sorted by their length, of which the shortest comes next.
+        buffer: How many samples wait in a buffer, from which the shortest is taken next.
 
         min: The least length; shorter samples are left out.
 
@@ -669,15 +669,15 @@ class Pipes:
 
         padding: Count each sample as long as the longest in its batch.
 
-        multiple: What the length of the first axis, or of each of the first axes, is a multiple of, where it is that of the longest.
+        multiple: Round the padded length up to a multiple of this, for the first axis or for each of the first axes, unless `pad_to` sets it.
 
         fields: The fields to pad; null for all tensors with axes and all lists of numbers.
 
-        values: `field=number`: what fields are padded with; 0 for the others.
+        values: `field=number`: the number that pads a field; 0 for the others.
 
-        mask: `_mask` for new fields called that after each padded one, of its shape, true where something was; or `field=name`.
+        mask: Add a mask for each padded field, of its shape, true where a value was: `_mask` is added to the field's name, or give `field=name`.
 
-        lengths: `_length` for new fields called that after each padded one, with the lengths of the first axis before; or `field=name`.
+        lengths: Add the length of the first axis before padding for each padded field: `_length` is added to the field's name, or give `field=name`.
 
         uids: A new field for the uids of the samples in a batch, in their order; null for none.
         """
@@ -697,19 +697,19 @@ class Pipes:
     ) -> Dataset:
         """Samples of several inputs, drawn by weight.
 
-        weights: How often each input is drawn, in proportion to the others, a number for each; null for all alike.
+        weights: How often to draw from each input, in proportion to the others: a number for each; null for all alike.
 
-        stop: When to stop: `cycle_until_all_exhausted` starts inputs that have ended over, until each has ended once; `all_exhausted` gives each sample once; `first_exhausted` stops with the first input that has ended; `cycle_forever` never does.
+        stop: When to stop. `cycle_until_all_exhausted` starts ended inputs over until each has ended once. `all_exhausted` gives each sample once. `first_exhausted` stops with the first input that ends. `cycle_forever` never stops.
 
-        tag: A new field that says which input a sample came from; null for none.
+        tag: A new field for the input that a sample came from; null for none.
 
-        names: What `tag` calls the inputs; null for their numbers, from 0.
+        names: The names of the inputs in `tag`; null for their numbers, from 0.
 
-        draw: How inputs are drawn: `sampled`, at random; `proportional`, in an order in which each has its share of the samples, rounded down or up, at every moment.
+        draw: How to draw. `sampled`: at random. `proportional`: in an order in which each input has its share at every moment, rounded down or up.
 
-        after: After how many samples other weights apply, rising: those in `then`.
+        after: The numbers of samples after which the weights in `then` apply, rising.
 
-        then: The weights that apply then, a number for each input, and that again for each number in `after`.
+        then: The weights after each number in `after`: a number for each input, for one number after the other.
         """
 
     def mux(
@@ -722,9 +722,9 @@ class Pipes:
     ) -> Dataset:
         """Samples of each input in turn.
 
-        stop: When to stop: `shortest` as soon as the input whose turn it is has ended, `longest` when all have, leaving out those that have.
+        stop: When to stop. `shortest`: as soon as the input whose turn it is has ended. `longest`: when all inputs have ended; ended inputs lose their turn.
 
-        block: Samples of an input before it is the next one's turn.
+        block: How many samples an input gives before it is the next one's turn.
         """
 
     def normalize(
@@ -738,9 +738,9 @@ class Pipes:
     ) -> Dataset:
         """Bytes [height, width, channels] to standardised float32 [channels, height, width].
 
-        mean: Mean of each channel, of 1; ImageNet's.
+        mean: The mean of each channel, from 0 to 1; by default ImageNet's.
 
-        std: Standard deviation of each channel, of 1; ImageNet's.
+        std: The standard deviation of each channel, from 0 to 1; by default ImageNet's.
 
         field: The field with the picture; null for the first that holds one.
         """
@@ -767,29 +767,29 @@ class Pipes:
     ) -> Dataset:
         """Sequences of any length side by side in rows of one length.
 
-        length: Items in a row: of each packed field that has no length of its own.
+        length: Items in a row, for each packed field without a length of its own.
 
-        method: The row for a sequence: `first_fit`, the oldest that has room; `best_fit`, the one that it leaves least room in; `concat`, all one after the other, cut where a row ends.
+        method: How a sequence finds its row. `first_fit`: the oldest row with room. `best_fit`: the row with the least room left over. `concat`: sequences follow each other and are cut at the end of a row.
 
-        bins: Rows that are filled at a time; `concat` has one.
+        bins: How many rows are filled at a time; `concat` fills one.
 
         fields: The fields to pack, each as `field` or `field=length`; null for all that hold tensors with axes or lists of numbers.
 
-        meta: The fields that are kept as a list, with a value for each segment; null for all that are not packed.
+        meta: The fields kept as a list with a value for each segment; null for all fields that are not packed.
 
-        segments: Add `FIELD_segment_ids`, int32: which sequence of the row an item is of, from 1; 0 where nothing is.
+        segments: Add `FIELD_segment_ids`, int32: the number of an item's sequence in its row, from 1; 0 for padding.
 
-        positions: Add `FIELD_positions`, int32: which item of its segment it is, from 0; 0 where nothing is.
+        positions: Add `FIELD_positions`, int32: the place of an item in its segment, from 0; 0 for padding.
 
-        pad: What fills the rest of a row: a number, or `field=number`, one or a list.
+        pad: The number that fills the rest of a row: a number, or `field=number`, one or a list.
 
-        bos: What to put before each sequence: a number, or `field=number`, one or a list; null for nothing.
+        bos: A token before each sequence: a number, or `field=number`, one or a list; null for none.
 
-        eos: What to put behind each sequence, likewise.
+        eos: A token after each sequence, given in the same way.
 
         max_per_bin: The most sequences in a row; null for any number.
 
-        too_long: What becomes of a sequence that is longer than a row, other than with `concat`: `split`, in as many pieces as it takes; `drop`; `truncate`, its end is cut off.
+        too_long: What to do with a sequence that is longer than a row, unless `method` is `concat`: `split` it into pieces, `drop` it, or `truncate` its end.
 
         drop_last: With `concat`: leave out the last row if it is not full.
 
@@ -810,11 +810,11 @@ class Pipes:
 
         count: How many samples to give at least.
 
-        multiple: And a multiple of this many.
+        multiple: Give a multiple of this many.
 
-        ranks: And that for each rank, so that all ranks get equally many, and batches too.
+        ranks: Count `count` and `multiple` for each rank, so that all ranks get equally many samples and batches.
 
-        field: The new field that is true of the samples that came, and false of those that were added.
+        field: A new field: true for samples that came, false for samples that were added.
         """
 
     def padded_batch(
@@ -836,17 +836,17 @@ class Pipes:
 
         size: Samples in one batch.
 
-        pad_to: The length of the first axis, or of each of the first axes; 0, null and axes beyond these for that of the longest in the batch.
+        pad_to: The padded length of the first axis, or of each of the first axes. 0, null and further axes take the longest in the batch.
 
-        multiple: What the length of the first axis, or of each of the first axes, is a multiple of, where it is that of the longest.
+        multiple: Round the padded length up to a multiple of this, for the first axis or for each of the first axes, unless `pad_to` sets it.
 
         fields: The fields to pad; null for all tensors with axes and all lists of numbers.
 
-        values: `field=number`: what fields are padded with; 0 for the others.
+        values: `field=number`: the number that pads a field; 0 for the others.
 
-        mask: `_mask` for new fields called that after each padded one, of its shape, true where something was; or `field=name`.
+        mask: Add a mask for each padded field, of its shape, true where a value was: `_mask` is added to the field's name, or give `field=name`.
 
-        lengths: `_length` for new fields called that after each padded one, with the lengths of the first axis before; or `field=name`.
+        lengths: Add the length of the first axis before padding for each padded field: `_length` is added to the field's name, or give `field=name`.
 
         drop_last: Leave out the last batch if it is shorter.
 
@@ -866,7 +866,7 @@ class Pipes:
 
         features: The features to give, in this order: `name`, `name=type` or `name=type[2,3]`; empty for all, sorted by name. Types are bytes, str, float32 and int64; `[]` is a single value.
 
-        field: The field with the message; it goes.
+        field: The field with the message; it is removed.
 
         sequence: The message is a `tf.train.SequenceExample`.
         """
@@ -882,9 +882,9 @@ class Pipes:
     ) -> Dataset:
         """Asks for remote files before they are read.
 
-        ahead: How many samples are held while their files are asked for.
+        ahead: How many samples wait while their files are fetched.
 
-        bytes: How many bytes of each, from its start; the store's bounds hold besides.
+        bytes: How many bytes to fetch of each file, from its start; the store has bounds of its own.
 
         field: The field with the file's URL.
         """
@@ -903,7 +903,7 @@ class Pipes:
 
         size: Samples in one batch.
 
-        fields: The fields that become ragged, in every batch; null for lists of numbers, and for tensors where their lengths differ.
+        fields: The fields that become ragged in every batch; null for lists of numbers and for tensors whose lengths differ.
 
         drop_last: Leave out the last batch if it is shorter.
 
@@ -925,13 +925,13 @@ class Pipes:
 
         size: Height and width, or one number for both.
 
-        scale: Least and greatest share of the picture's area.
+        scale: The least and greatest share of the picture's area.
 
-        ratio: Least and greatest width over height.
+        ratio: The least and greatest ratio of width to height.
 
-        filter: How the new pixels are made.
+        filter: How to compute the new pixels.
 
-        field: The field with the picture, decoded or not; null for the first that holds one.
+        field: The field with the picture, decoded or not; null for the first field that holds one.
         """
 
     def random_sampler(
@@ -944,9 +944,9 @@ class Pipes:
     ) -> Dataset:
         """The samples of a source with random access, in random order.
 
-        replacement: Draw each time from all, so that some come often and others never.
+        replacement: Draw each time from all samples, so some come often and others never.
 
-        num_samples: How many to draw; null for as many as there are. More than that without replacement begins another order of all.
+        num_samples: How many samples to draw; null for as many as there are. More than that, without replacement, begins another order of all.
         """
 
     def random_split(
@@ -961,13 +961,13 @@ class Pipes:
     ) -> Any:
         """The stream in parts, drawn by weight, each sample always in the same one.
 
-        weights: How large each part is, in proportion to the others: numbers above 0.
+        weights: The size of each part, in proportion to the others: numbers above 0.
 
-        take: Give this part alone, by its number from 0, or these parts as one stream; null to give all.
+        take: Give only this part, by its number from 0, or these parts as one stream; null to give all.
 
-        count: How many outputs there are: as many as parts, for all of them, or one, with `take`.
+        count: How many outputs there are: one for each part, or one in all with `take`.
 
-        seed: What the draws depend on, beside the sample; null for the run's seed.
+        seed: The seed of the draws; null for the run's seed.
         """
 
     def read(
@@ -982,7 +982,7 @@ class Pipes:
 
         field: The field with the path or URL of a file.
 
-        open: How to open: `mmap` shows the file without a copy, `read` takes it into memory, as both do what a URL names.
+        open: How to open a file: `mmap` maps it without a copy, `read` reads it into memory. Both read URLs into memory.
         """
 
     def read_columns(
@@ -997,7 +997,7 @@ class Pipes:
 
         size: The most rows in a batch. A batch ends where its piece does.
 
-        arrow: All columns are Arrow values, those of numbers too, so that their types stay as they are in the file.
+        arrow: Keep every column as an Arrow value, also numbers, so that types stay as they are in the file.
         """
 
     def read_rows(
@@ -1037,11 +1037,11 @@ class Pipes:
 
         field: The field that holds a sample's class.
 
-        target: How frequent each class is to be, in proportion to the others; 0 for none of it.
+        target: The wanted frequency of each class, in proportion to the others; 0 for none of it.
 
-        initial: How frequent each class is in what comes, in proportion to the others; null to count on the way.
+        initial: The frequency of each class in the input, in proportion to the others; null to count while reading.
 
-        values: What the field holds for each class, in order; null for the numbers from 0.
+        values: The value of the field for each class, in order; null for the numbers from 0.
         """
 
     def rename(
@@ -1054,9 +1054,9 @@ class Pipes:
     ) -> Dataset:
         """New names for fields.
 
-        fields: `old=new`, one for each field to rename; all at once, so that two can change places. With `;` between several old names, as in `jpg;png=image`, the first of them that a sample has gets the new name.
+        fields: `old=new`, for each field to rename; all at once, so two fields can swap names. In `jpg;png=image` the first of the old names that a sample has gets the new one.
 
-        missing: What becomes of a sample that has none of the old names: `fail` is an error, `keep` leaves its names as they are.
+        missing: What to do with a sample that has none of the old names: `fail`, or `keep` its names as they are.
         """
 
     def repeat(
@@ -1068,7 +1068,7 @@ class Pipes:
     ) -> Dataset:
         """The whole stream several times.
 
-        count: How often to give the whole stream; null without end.
+        count: How often to give the whole stream; null for no end.
         """
 
     def repeat_each(
@@ -1103,11 +1103,11 @@ class Pipes:
 
         size: Height and width, or one number for both.
 
-        filter: How the new pixels are made.
+        filter: How to compute the new pixels.
 
-        shorter: Keep the shape, and make the shorter side `size`, which is one number then.
+        shorter: Keep the aspect ratio, and make the shorter side `size`, which must be one number.
 
-        field: The field with the picture, decoded or not; null for the first that holds one.
+        field: The field with the picture, decoded or not; null for the first field that holds one.
         """
 
     def row_groups(
@@ -1123,7 +1123,7 @@ class Pipes:
     ) -> Dataset:
         """Parquet and Arrow files to the pieces they are read in.
 
-        columns: The columns to read, all when empty; `a.b` is `b` within `a`.
+        columns: The columns to read; empty for all. `a.b` is `b` within `a`.
 
         filter: The rows to read: comparisons joined by `and`, such as `label == 3 and split != 'test'`.
 
@@ -1144,9 +1144,9 @@ class Pipes:
     ) -> Dataset:
         """Fields that expressions give of a sample and of what they gave before it.
 
-        fields: `name=expression`, one for each value that is carried on: `total=total + value`. All see the sample, and under their names what they gave for the one before.
+        fields: `name=expression`, for each value to carry on: `total=total + value`. Expressions see the sample, and under their names the values for the sample before.
 
-        init: `name=expression`, what each of them is before the first sample: `total=0`.
+        init: `name=expression`, the value of each before the first sample: `total=0`.
         """
 
     def select(
@@ -1178,7 +1178,7 @@ class Pipes:
     ) -> Dataset:
         """Each rank its share of the samples.
 
-        drop_last: Leave out the last round if it has no sample for some rank, so that all ranks get equally many.
+        drop_last: Leave out the last round if it lacks a sample for some rank, so that all ranks get equally many.
         """
 
     def shuffle(
@@ -1191,9 +1191,9 @@ class Pipes:
     ) -> Dataset:
         """Random order within a buffer.
 
-        size: Samples in the buffer; one keeps the order, as many as there are gives every order alike.
+        size: Samples in the buffer. 1 keeps the order; as many as there are samples makes every order equally likely.
 
-        initial: Samples in the buffer before the first one is given; null for `size`. Then two are taken for each that is given, until it is full.
+        initial: Samples in the buffer before the first one is given; null for `size`. After that the buffer takes two for each that it gives, until it is full.
         """
 
     def skip(
@@ -1217,7 +1217,7 @@ class Pipes:
     ) -> Dataset:
         """Leaves out the first samples, as long as an expression holds.
 
-        predicate: An expression that is true of the samples to leave out: `step < 1000`. From the first on of which it is false all are given.
+        predicate: An expression such as `step < 1000`. Samples are left out until it is false for the first time.
         """
 
     def slice(
@@ -1233,9 +1233,9 @@ class Pipes:
 
         start: The first sample to give, from 0; a negative number counts from the end; null for the first of all.
 
-        stop: The first sample that is not given any more; a negative number counts from the end; null for none.
+        stop: The sample to stop before; a negative number counts from the end; null for none.
 
-        step: From one sample to the next, from 1.
+        step: The step from one sample to the next.
         """
 
     def sort(
@@ -1252,11 +1252,11 @@ class Pipes:
 
         by: What to sort by: an expression that gives numbers, text, bytes, truth values or null.
 
-        size: How many samples are held at most.
+        size: The most samples to hold.
 
-        reverse: The greatest first.
+        reverse: Give the greatest first.
 
-        mode: `buffer` gives the first of `size` samples and takes the next, again and again; `window` sorts each `size` samples by themselves.
+        mode: `buffer` holds `size` samples and always gives the first in order; `window` sorts each `size` samples by themselves.
         """
 
     def split_idx(
@@ -1270,7 +1270,7 @@ class Pipes:
     ) -> Dataset:
         """The pictures and labels of IDX files, as MNIST's, one a sample.
 
-        alone: Give the labels in a file of labels by themselves, although the pictures that they belong to lie beside it.
+        alone: Give the labels of a label file by themselves, even if the file with their pictures is beside it.
 
         interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
 
@@ -1308,9 +1308,9 @@ class Pipes:
 
         keep: The probability with which each sample is kept, from 0 to 1.
 
-        epochs: Whether the choice is the `same` in every epoch, or made `anew` for each epoch and pass.
+        epochs: Make the `same` choice in every epoch, or choose `anew` for each epoch and pass.
 
-        seed: What a choice that stays the same depends on, beside the sample; null for the run's seed.
+        seed: The seed of a choice that stays the same; null for the run's seed.
         """
 
     def subset_sampler(
@@ -1326,15 +1326,15 @@ class Pipes:
     ) -> Dataset:
         """Some samples of a source with random access, by number.
 
-        indices: The numbers of the samples, in their order; null for those that a slice gives.
+        indices: The numbers of the samples, in their order; null to take a slice.
 
-        start: Where the slice begins, as in Python: from the end where it is negative; null for the first.
+        start: The start of the slice, as in Python; a negative number counts from the end; null for the first.
 
-        stop: Where it ends, before that one; null for after the last.
+        stop: The sample to stop before, as in Python; null for the end.
 
-        step: From one to the next; negative ones go backwards, not zero.
+        step: The step of the slice; negative goes backwards; not zero.
 
-        shuffle: Draw them in random order.
+        shuffle: Draw the samples in random order.
         """
 
     def take(
@@ -1358,7 +1358,7 @@ class Pipes:
     ) -> Dataset:
         """The first samples, as long as an expression holds.
 
-        predicate: An expression that is true of the samples to give: `step < 1000`. The first of which it is false ends the stream.
+        predicate: An expression such as `step < 1000`. The first sample for which it is false ends the stream.
         """
 
     def tar_pieces(
@@ -1378,7 +1378,7 @@ class Pipes:
 
         group: Which members make a sample, as for `untar`.
 
-        index: Where to keep what was found of local files: `beside` each, or a folder; null for nowhere.
+        index: Where to keep an index of local files: `beside` each file, or a folder; null for nowhere.
 
         interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
 
@@ -1398,7 +1398,7 @@ class Pipes:
 
         field: The field that holds the line.
 
-        skip_blank: Leave out lines with nothing but white space.
+        skip_blank: Leave out lines of white space only.
 
         invalid_utf8: Bytes that are not UTF-8: an error, or replaced by U+FFFD.
         """
@@ -1414,7 +1414,7 @@ class Pipes:
     ) -> Dataset:
         """The records of TFRecord files, one a sample, without a copy.
 
-        check: Check the checksum of each record's data. That of its length is always checked.
+        check: Verify the checksum of each record's data. The checksum of its length is always verified.
 
         interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
 
@@ -1432,7 +1432,7 @@ class Pipes:
     ) -> Dataset:
         """A batch back into its samples.
 
-        level: How many batches within each other come apart; -1 for as many as every field can.
+        level: How many levels of batches to take apart; -1 for as many as every field has.
 
         interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
 
@@ -1449,9 +1449,9 @@ class Pipes:
     ) -> Dataset:
         """Leaves out samples that came before, by their fields or by expressions.
 
-        by: What tells samples apart: an expression, or a list of them: `url`, `lowerAscii(text)`; null for all fields.
+        by: One expression or several that tell samples apart: `url`, `lowerAscii(text)`; null for all fields.
 
-        most: How many different samples are remembered at most, about 40 bytes each; another one beyond is an error.
+        most: The most different samples to remember, at about 40 bytes each; one more is an error.
         """
 
     def untar(
@@ -1469,9 +1469,9 @@ class Pipes:
 
         group: Which members make a sample: `webdataset` joins neighbours that share their name up to the first dot, `none` gives each file as a sample of its own.
 
-        links: What a hard link gives: nothing (`skip`), or the contents of the earlier file that it names (`follow`).
+        links: What to do with a hard link: `skip` it, or `follow` it to the earlier file that it names.
 
-        concatenated: Go on behind the end of an archive, where another one may follow.
+        concatenated: Go on after the end of an archive, if another archive follows.
 
         interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
 
@@ -1515,11 +1515,11 @@ class Pipes:
     ) -> Dataset:
         """Samples of a source with random access, drawn by weight.
 
-        weights: How likely each sample is, a list of numbers from 0 up, one for each; they need not sum to anything.
+        weights: The weight of each sample: a number from 0 up for each, with any sum.
 
-        num_samples: How many to draw; null for as many as there are.
+        num_samples: How many samples to draw; null for as many as there are.
 
-        replacement: Draw each time from all; otherwise each sample comes once at most, the heavy ones sooner.
+        replacement: Draw each time from all samples; otherwise each comes at most once, heavy ones sooner.
         """
 
     def window(
@@ -1536,9 +1536,9 @@ class Pipes:
 
         size: Samples in one window.
 
-        shift: How many samples further each window begins; null for `size`.
+        shift: How far each window begins behind the one before; null for `size`.
 
-        stride: From one sample of a window to the next.
+        stride: The step from one sample of a window to the next.
 
         drop_last: Leave out windows at the end that are shorter.
         """
@@ -1553,9 +1553,9 @@ class Pipes:
     ) -> Dataset:
         """Random order within windows of consecutive samples.
 
-        window_size: Samples in a window, at most; one keeps the order.
+        window_size: The most samples in a window; 1 keeps the order.
 
-        within: An expression: a window ends where what it gives changes. Null for windows that end when they are full.
+        within: An expression: a window ends when its value changes. Null for windows that end when they are full.
         """
 
     def write_csv(
@@ -1575,11 +1575,11 @@ class Pipes:
 
         shard_size: The most samples in a file.
 
-        shard_bytes: A file is full with so many bytes; 1 GiB unless one of both is given.
+        shard_bytes: About how many bytes a file holds; 1 GiB if neither limit is given.
 
-        overwrite: Replace files that are there already.
+        overwrite: Replace existing files.
 
-        separator: What stands between fields.
+        separator: The character between fields.
         """
 
     def write_ipc(
@@ -1598,9 +1598,9 @@ class Pipes:
 
         shard_size: The most samples in a file.
 
-        shard_bytes: A file is full with about so many bytes; 1 GiB unless one of both is given.
+        shard_bytes: About how many bytes a file holds; 1 GiB if neither limit is given.
 
-        overwrite: Replace files that are there already.
+        overwrite: Replace existing files.
         """
 
     def write_jsonl(
@@ -1619,9 +1619,9 @@ class Pipes:
 
         shard_size: The most samples in a file.
 
-        shard_bytes: A file is full with so many bytes; 1 GiB unless one of both is given.
+        shard_bytes: About how many bytes a file holds; 1 GiB if neither limit is given.
 
-        overwrite: Replace files that are there already.
+        overwrite: Replace existing files.
         """
 
     def write_parquet(
@@ -1641,11 +1641,11 @@ class Pipes:
 
         shard_size: The most samples in a file.
 
-        shard_bytes: A file is full with about so many bytes; 1 GiB unless one of both is given.
+        shard_bytes: About how many bytes a file holds; 1 GiB if neither limit is given.
 
-        overwrite: Replace files that are there already.
+        overwrite: Replace existing files.
 
-        compression: How pages are packed.
+        compression: The compression of pages.
         """
 
     def write_tar(
@@ -1665,11 +1665,11 @@ class Pipes:
 
         shard_size: The most samples in a file.
 
-        shard_bytes: A file is full with so many bytes; 1 GiB unless one of both is given.
+        shard_bytes: About how many bytes a file holds; 1 GiB if neither limit is given.
 
-        overwrite: Replace files that are there already.
+        overwrite: Replace existing files.
 
-        keys: What members are called: as the sample where it came from, or by its number in the file.
+        keys: The names of members: the sample's own name, or its number in the file.
         """
 
     def zip(
@@ -1683,11 +1683,11 @@ class Pipes:
     ) -> Dataset:
         """The fields of one sample of each input in one sample.
 
-        mode: For inputs that are not equally long: `shortest` ends with the first that ends, `strict` fails, `longest` goes on with `fill` in their place.
+        mode: What to do if inputs are not equally long: `shortest` ends with the first, `strict` fails, `longest` goes on and takes `fill` for ended inputs.
 
-        prefix: What to put before the names of each input's fields, one text for each input; null when no name comes twice.
+        prefix: A prefix for the fields of each input, one text for each; null if no name comes twice.
 
-        fill: What `longest` gives for each field of an input that has ended: null, a truth value, a number or a text.
+        fill: The value that `longest` takes for each field of an ended input: null, a truth value, a number or a text.
         """
 
     def zip_by_key(
@@ -1705,19 +1705,19 @@ class Pipes:
     ) -> Dataset:
         """The fields of two samples with one key in one sample.
 
-        key: An expression that gives a sample's key, over those of both inputs; null for the sample's name, or that of its file without folder and extension.
+        key: An expression for a sample's key, for both inputs; null for the sample's name, or its file's name without folder and extension.
 
-        left: The same for the first input alone.
+        left: The expression for the first input only.
 
-        right: The same for the second input alone.
+        right: The expression for the second input only.
 
-        join: What becomes of a sample without a partner: `strict` fails, `inner` leaves it out, `left` goes on with nulls for one of the first input, `outer` for one of either.
+        join: What to do with a sample without a partner: `strict` fails, `inner` leaves it out, `left` keeps samples of the first input and `outer` those of both, with nulls for the partner.
 
         buffer: The most samples of the second input that wait for their partners.
 
-        on_full: When as many wait and the partner is not among them: `fail`, or `drop_oldest`, which takes the oldest for one without a partner.
+        on_full: What to do if the buffer is full without the partner: `fail`, or `drop_oldest`, which treats the oldest as a sample without a partner.
 
-        prefix: What to put before the names of each input's fields, two texts; null when no name comes twice.
+        prefix: A prefix for the fields of each input, two texts; null if no name comes twice.
         """
 
 def range(
@@ -1731,11 +1731,11 @@ def range(
 ) -> Dataset:
     """Integers from start to before stop, one a sample.
 
-    stop: Where to stop: the first integer that is not given.
+    stop: The integer to stop before.
 
     start: The first integer.
 
-    step: From one integer to the next; may be negative, not zero.
+    step: The step from one integer to the next; negative or positive, not zero.
 
     field: The name of the only field.
     """
@@ -1762,17 +1762,17 @@ def lookup(
 ) -> Dataset:
     """The fields of a table's row in each sample that has its key.
 
-    key: An expression that gives a key, over the samples of both inputs; null for the sample's name, or that of its file without folder and extension.
+    key: An expression for the key, for both inputs; null for the sample's name, or its file's name without folder and extension.
 
-    left: The same for the first input alone.
+    left: The expression for the first input only.
 
-    right: The same for the rows of the table alone.
+    right: The expression for rows of the table only.
 
-    join: What becomes of a sample whose key no row has: `strict` fails, `inner` leaves it out, `left` goes on with nulls.
+    join: What to do with a sample whose key no row has: `strict` fails, `inner` leaves it out, `left` keeps it with nulls.
 
-    limit: The most bytes of the table that are held.
+    limit: The most bytes of the table to hold.
 
-    prefix: What to put before the names of each input's fields, two texts; null when no name comes twice.
+    prefix: A prefix for the fields of each input, two texts; null if no name comes twice.
     """
 
 def mix(
@@ -1790,19 +1790,19 @@ def mix(
 ) -> Dataset:
     """Samples of several inputs, drawn by weight.
 
-    weights: How often each input is drawn, in proportion to the others, a number for each; null for all alike.
+    weights: How often to draw from each input, in proportion to the others: a number for each; null for all alike.
 
-    stop: When to stop: `cycle_until_all_exhausted` starts inputs that have ended over, until each has ended once; `all_exhausted` gives each sample once; `first_exhausted` stops with the first input that has ended; `cycle_forever` never does.
+    stop: When to stop. `cycle_until_all_exhausted` starts ended inputs over until each has ended once. `all_exhausted` gives each sample once. `first_exhausted` stops with the first input that ends. `cycle_forever` never stops.
 
-    tag: A new field that says which input a sample came from; null for none.
+    tag: A new field for the input that a sample came from; null for none.
 
-    names: What `tag` calls the inputs; null for their numbers, from 0.
+    names: The names of the inputs in `tag`; null for their numbers, from 0.
 
-    draw: How inputs are drawn: `sampled`, at random; `proportional`, in an order in which each has its share of the samples, rounded down or up, at every moment.
+    draw: How to draw. `sampled`: at random. `proportional`: in an order in which each input has its share at every moment, rounded down or up.
 
-    after: After how many samples other weights apply, rising: those in `then`.
+    after: The numbers of samples after which the weights in `then` apply, rising.
 
-    then: The weights that apply then, a number for each input, and that again for each number in `after`.
+    then: The weights after each number in `after`: a number for each input, for one number after the other.
     """
 
 def mux(
@@ -1815,9 +1815,9 @@ def mux(
 ) -> Dataset:
     """Samples of each input in turn.
 
-    stop: When to stop: `shortest` as soon as the input whose turn it is has ended, `longest` when all have, leaving out those that have.
+    stop: When to stop. `shortest`: as soon as the input whose turn it is has ended. `longest`: when all inputs have ended; ended inputs lose their turn.
 
-    block: Samples of an input before it is the next one's turn.
+    block: How many samples an input gives before it is the next one's turn.
     """
 
 def zip(
@@ -1831,11 +1831,11 @@ def zip(
 ) -> Dataset:
     """The fields of one sample of each input in one sample.
 
-    mode: For inputs that are not equally long: `shortest` ends with the first that ends, `strict` fails, `longest` goes on with `fill` in their place.
+    mode: What to do if inputs are not equally long: `shortest` ends with the first, `strict` fails, `longest` goes on and takes `fill` for ended inputs.
 
-    prefix: What to put before the names of each input's fields, one text for each input; null when no name comes twice.
+    prefix: A prefix for the fields of each input, one text for each; null if no name comes twice.
 
-    fill: What `longest` gives for each field of an input that has ended: null, a truth value, a number or a text.
+    fill: The value that `longest` takes for each field of an ended input: null, a truth value, a number or a text.
     """
 
 def zip_by_key(
@@ -1853,17 +1853,17 @@ def zip_by_key(
 ) -> Dataset:
     """The fields of two samples with one key in one sample.
 
-    key: An expression that gives a sample's key, over those of both inputs; null for the sample's name, or that of its file without folder and extension.
+    key: An expression for a sample's key, for both inputs; null for the sample's name, or its file's name without folder and extension.
 
-    left: The same for the first input alone.
+    left: The expression for the first input only.
 
-    right: The same for the second input alone.
+    right: The expression for the second input only.
 
-    join: What becomes of a sample without a partner: `strict` fails, `inner` leaves it out, `left` goes on with nulls for one of the first input, `outer` for one of either.
+    join: What to do with a sample without a partner: `strict` fails, `inner` leaves it out, `left` keeps samples of the first input and `outer` those of both, with nulls for the partner.
 
     buffer: The most samples of the second input that wait for their partners.
 
-    on_full: When as many wait and the partner is not among them: `fail`, or `drop_oldest`, which takes the oldest for one without a partner.
+    on_full: What to do if the buffer is full without the partner: `fail`, or `drop_oldest`, which treats the oldest as a sample without a partner.
 
-    prefix: What to put before the names of each input's fields, two texts; null when no name comes twice.
+    prefix: A prefix for the fields of each input, two texts; null if no name comes twice.
     """
