@@ -40,6 +40,15 @@ fn is_mapped(file: &Path) -> bool {
 }
 
 #[test]
+fn a_registry_without_plugins_says_how_to_name_some() {
+    let empty = tempfile::tempdir().unwrap();
+    assert!(
+        look(empty.path()).looked_at().contains("name the folder of their libraries in FOREBAY_PLUGIN_PATH")
+    );
+    assert!(!look(&plugins()).looked_at().contains("FOREBAY_PLUGIN_PATH"));
+}
+
+#[test]
 fn all_plugins_of_the_workspace_are_next_to_the_tests() {
     let found = look(&plugins());
     for name in PLUGINS {

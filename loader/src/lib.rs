@@ -22,8 +22,8 @@ mod quality;
 pub mod text;
 
 pub use forebay_core::{
-    Buffer, DType, Element, Error, ErrorKind, FailedPlugin, Key, Limits, Ragged, Registrar, Result, Rng,
-    Sample, SampleExt, Schema, Str, Struct, Tensor, TensorView, Value, View, nearest, without_secrets,
+    Buffer, Context, DType, Element, Error, ErrorKind, FailedPlugin, Key, Limits, Ragged, Registrar, Result,
+    Rng, Sample, SampleExt, Schema, Str, Struct, Tensor, TensorView, Value, View, nearest, without_secrets,
 };
 pub use forebay_graph::{self as graph, Graph};
 pub use forebay_queue as queue;

@@ -327,6 +327,12 @@ impl Registry {
         for line in lines {
             let _ = write!(text, "\n  {line}");
         }
+        if self.plugins().is_empty() {
+            text.push_str(
+                "\n  found no plugin: name the folder of their libraries in FOREBAY_PLUGIN_PATH, or build with the \
+                 feature `bundled`",
+            );
+        }
         text
     }
 }
