@@ -1,4 +1,4 @@
-//! Bytes that lie in memory or in some store, read piece by piece.
+//! Bytes in memory or in a store, read piece by piece.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use forebay_abi::{
 
 use crate::{Context, Error, Result, shim::check, shim::services, shown};
 
-/// A store of some plugin, chosen by the host. Cheap to clone, safe to call from many threads.
+/// A store of some plugin, chosen by the host. It is cheap to clone, and safe to call from many threads.
 #[derive(Clone)]
 pub struct AnyStore(abi::Store);
 
@@ -26,17 +26,17 @@ impl AnyStore {
         self.0
     }
 
-    /// What is directly under `path`, sorted: whole paths, and whether each is a folder.
+    /// The entries directly below `path`, sorted: the whole path of each, and whether it is a folder.
     ///
     /// # Errors
-    /// The store's own, and `Panic`, here and below.
+    /// Those of the store, and `Panic`, here and below.
     pub fn list(&self, path: &str) -> Result<Vec<(String, bool)>> {
         let mut entries = RVec::new();
         check(services::list(&self.0, path.into(), &mut entries))?;
         Ok(entries.into_iter().map(|entry| (entry.path.into(), entry.folder)).collect())
     }
 
-    /// How many bytes `path` has.
+    /// The size of `path` in bytes.
     ///
     /// # Errors
     /// As above.
@@ -56,7 +56,7 @@ impl AnyStore {
         Ok(bytes)
     }
 
-    /// The bytes of `path` where they lie, without reading them; `None` when the store has them elsewhere.
+    /// The bytes of `path` in memory, without reading them; `None` if the store has them elsewhere.
     ///
     /// # Errors
     /// As above.
@@ -67,13 +67,14 @@ impl AnyStore {
     }
 }
 
-/// What [`Store::size`](crate::Store::size) gives for a pipe and its like: nobody knows before it ends, and its bytes come once.
+/// The size that [`Store::size`](crate::Store::size) returns for a pipe or a similar stream: it is known only at
+/// the end, and the bytes come once.
 pub const ENDLESS: u64 = u64::MAX;
 
-/// The bytes of one file or object: in memory, shown by a map, or in a store that is asked for each piece.
+/// The bytes of one file or object: in memory, in a map, or in a store that is asked for each piece.
 ///
-/// Formats with an index read through it, so that only the needed pieces of a remote file are fetched. A pipe
-/// is a *stream*: only [`ahead`](Blob::ahead) reads it, from front to back.
+/// Formats with an index read through it, so that only the needed pieces of a remote file are fetched. A pipe is a
+/// *stream*: only [`ahead`](Blob::ahead) reads it, from front to back.
 ///
 /// ```
 /// use forebay_core::{Blob, Buffer};
@@ -96,10 +97,10 @@ enum Place {
 }
 
 impl Blob {
-    /// What a sample is about: its field `bytes`, or else the file that its field `path` names, a path or a URL.
+    /// The bytes of a sample: its field `bytes`, or else the file that its field `path` names, as a path or URL.
     ///
     /// # Errors
-    /// `Invalid` when it has neither; as [`open`](Blob::open).
+    /// `Invalid` if it has neither; as [`open`](Blob::open).
     pub fn of(sample: &Sample, cx: &Context<'_>) -> Result<Self> {
         if let Some(View::Bytes(bytes)) = sample.get("bytes").map(Value::view) {
             return Ok(bytes.clone().into());
@@ -114,12 +115,12 @@ impl Blob {
         }
     }
 
-    /// The file at `path`, a path or a URL; of a local one the bytes are mapped.
+    /// The file at `path`, a path or URL. A local file is mapped.
     ///
-    /// Cost: of one that cannot be mapped, one call for its size.
+    /// Cost: for a file that cannot be mapped, one call for its size.
     ///
     /// # Errors
-    /// `Unsupported` when no plugin serves the URL's scheme; the store's own.
+    /// `Unsupported` if no plugin serves the URL's scheme; those of the store.
     pub fn open(path: &str, cx: &Context<'_>) -> Result<Self> {
         let store = cx.store(scheme_of(path))?;
         if let Some(bytes) = store.map(path)? {
@@ -128,7 +129,7 @@ impl Blob {
         Ok(Self(Place::Stored { len: store.size(path)?, path: path.into(), store }))
     }
 
-    /// How many bytes there are; of a stream [`ENDLESS`].
+    /// The number of bytes; [`ENDLESS`] for a stream.
     #[must_use]
     pub fn len(&self) -> u64 {
         match &self.0 {
@@ -137,32 +138,33 @@ impl Blob {
         }
     }
 
-    /// Whether it is a pipe or its like, which tells no length and gives its bytes once, from front to back.
+    /// Whether it is a pipe or a similar stream, which has no known length and gives its bytes once, from front to
+    /// back.
     #[must_use]
     pub fn is_stream(&self) -> bool {
         self.len() == ENDLESS
     }
 
-    /// Whether there are none.
+    /// Whether it has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes in `range`: shared where they lie in memory or in a map, else fetched, in one call.
+    /// The bytes in `range`: shared if they are in memory or in a map, else fetched in one call.
     ///
     /// # Errors
-    /// `Corrupt` when the range does not lie within the bytes, or the store has fewer than it said; `Unsupported` for a stream; the
-    /// store's own.
+    /// `Corrupt` if the range exceeds the bytes, or if the store has fewer than it said; `Unsupported` for a
+    /// stream; those of the store.
     pub fn read(&self, range: Range<u64>) -> Result<Buffer> {
         let len = self.len();
         if let (ENDLESS, Place::Stored { path, .. }) = (len, &self.0) {
-            let error = "a pipe is read once, from front to back, and this wants a place in it: save it to a file first";
+            let error = "found a pipe, which is read once from front to back, expected a file; save it to a file first";
             return Err(Error::unsupported(error).context("path", shown(path)));
         }
         let short = |len: u64| {
             let Range { start, end } = &range;
-            Err(Error::corrupt(format!("expected bytes {start} to {end}, and there are {len}")))
+            Err(Error::corrupt(format!("expected bytes {start} to {end}, but there are {len}")))
         };
         if range.start > range.end || range.end > len {
             return short(len);
@@ -184,10 +186,11 @@ impl Blob {
         }
     }
 
-    /// The bytes from `at` on, at most `most`; fewer at the end. Of a stream those that have come, once some have; none at its end.
+    /// The bytes from `at` on, at most `most`; fewer at the end. For a stream, the bytes that have arrived, as
+    /// soon as there are some; empty at its end.
     ///
     /// # Errors
-    /// The store's own; of a stream also `Unsupported`, for bytes that were read before.
+    /// Those of the store; for a stream also `Unsupported`, for bytes that were read before.
     pub fn ahead(&self, at: u64, most: u64) -> Result<Buffer> {
         match &self.0 {
             Place::Stored { store, path, len: ENDLESS } => store.read(path, at, most),
@@ -201,7 +204,7 @@ impl Blob {
     /// All bytes, if there are at most `limit`.
     ///
     /// # Errors
-    /// `Limit` when there are more; as [`read`](Blob::read) and [`ahead`](Blob::ahead).
+    /// `Limit` if there are more; as [`read`](Blob::read) and [`ahead`](Blob::ahead).
     pub fn whole(&self, limit: u64) -> Result<Buffer> {
         let len = self.len();
         if !self.is_stream() {
@@ -223,7 +226,7 @@ impl Blob {
         }
     }
 
-    /// All bytes, where they lie in memory or in a map.
+    /// All bytes, if they are in memory or in a map.
     #[must_use]
     pub fn in_memory(&self) -> Option<&Buffer> {
         match &self.0 {
@@ -239,7 +242,7 @@ impl From<Buffer> for Blob {
     }
 }
 
-/// The scheme of the store that has what is at `path`: that of a URL, else `file`.
+/// The scheme of the store for `path`: the scheme of a URL, else `file`.
 ///
 /// ```
 /// use forebay_core::scheme_of;

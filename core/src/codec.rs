@@ -1,4 +1,4 @@
-//! A chunk as flat bytes and a list of large buffers, and back. Both are judged as if a stranger had made them.
+//! Encodes a chunk as flat bytes and a list of large buffers, and decodes it. Both are checked as untrusted input.
 //!
 //! Numbers are little-endian. The flat bytes hold the number of samples, then each one: uid, key, schema, and a
 //! value for each of the schema's names. A value is a byte that says its kind, and what the kind asks for. Origins and
@@ -10,7 +10,7 @@ mod encode;
 
 pub use self::{decode::Decoder, encode::Encoder};
 
-/// Buffers from this length on are not copied into the flat bytes.
+/// Buffers of at least this length are not copied into the flat bytes.
 pub const LARGE: usize = 2048;
 /// The most lists and structures inside one another.
 const DEPTH: usize = 64;

@@ -1,4 +1,4 @@
-//! What a pipe, decoder or store is given with every call.
+//! The context that a pipe, decoder or store gets with every call.
 
 use forebay_abi::{
     self as abi, Buffer, BufferMut, DType, Limits, Tensor, Value, Waker,
@@ -22,7 +22,7 @@ pub enum Level {
     Warning = 2,
     /// Something worth knowing.
     Info = 3,
-    /// Details, for somebody who searches for a cause.
+    /// Details, to search for a cause.
     Detail = 4,
 }
 
@@ -37,31 +37,31 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Wraps what the host gave.
+    /// Wraps the host's context.
     #[must_use]
     #[inline]
     pub fn new(raw: &'a abi::Context) -> Self {
         Self { raw, rngs: Rngs::new(mix(&[raw.seed, raw.epoch, raw.pass, raw.node])), note: Note::NONE }
     }
 
-    /// `len` bytes of output memory, with anything in them; the host recycles it.
+    /// `len` bytes of output memory, with arbitrary contents. The host recycles it.
     ///
     /// Cost: no system call and no page fault once the pool is warm.
     ///
     /// # Errors
-    /// `Limit` when the host gives no more.
+    /// `Limit` if the host gives no more.
     pub fn alloc(&self, len: usize) -> Result<BufferMut> {
         let mut memory = ROption::RNone;
         check(crate::shim::services::alloc(self.raw, len, &mut memory))?;
         memory.into_option().ok_or_else(|| Error::bug("the host gave no memory and no reason"))
     }
 
-    /// A row-major tensor, whose elements `fill` is given to write, with anything in them.
+    /// A row-major tensor. `fill` writes its elements; before, their contents are arbitrary.
     ///
-    /// Cost: none of an allocation's for up to [`Value::SMALL`] bytes; that of [`alloc`](Context::alloc) for more.
+    /// Cost: no allocation for up to [`Value::SMALL`] bytes; that of [`alloc`](Context::alloc) for more.
     ///
     /// # Errors
-    /// `Invalid` for more axes than a tensor has; `Limit` for more bytes than one value may have.
+    /// `Invalid` for more axes than a tensor can have; `Limit` for more bytes than one value can have.
     #[inline]
     pub fn tensor(&self, dtype: DType, shape: &[usize], fill: impl FnOnce(&mut [u8])) -> Result<Value> {
         Value::small_tensor(dtype, shape, fill).or_else(|fill| self.large_tensor(dtype, shape, fill))
@@ -85,26 +85,26 @@ impl<'a> Context<'a> {
         self.rngs().of(uid)
     }
 
-    /// As [`rng`](Context::rng), for many samples: what is the same for all is worked out once.
+    /// As [`rng`](Context::rng), for many samples: the common part is computed once.
     #[must_use]
     #[inline]
     pub fn rngs(&self) -> Rngs {
         self.rngs
     }
 
-    /// The uid of a sample that this node makes of the sample with the uid `uid`. It is for pipes that give
-    /// one sample several times, or samples of several inputs, whose uids may be equal.
+    /// The uid of a sample that this node makes from the sample with the uid `uid`. It is for pipes that give one
+    /// sample several times, or samples of several inputs, whose uids can be equal.
     ///
-    /// `numbers` tell apart the samples that are made of one: copy, row, input and pass, or anything else
-    /// that counts. The first, for which all numbers are 0, keeps the uid, so a pipe that makes one sample of
-    /// each changes nothing. The others get uids that no other node makes.
+    /// `numbers` distinguish the samples that are made from one: copy, row, input and pass, or any other count.
+    /// The first, for which all numbers are 0, keeps the uid, so a pipe that makes one sample of each changes
+    /// nothing. The others get uids that no other node makes.
     #[must_use]
     #[inline]
     pub fn uid_of<const N: usize>(&self, uid: u64, numbers: [u64; N]) -> u64 {
         uid_of(self.raw.node, uid, numbers)
     }
 
-    /// What may be taken; to be checked before memory is asked for.
+    /// The limits. Check them before you ask for memory.
     #[must_use]
     pub fn limits(&self) -> &'a Limits {
         &self.raw.limits
@@ -122,40 +122,42 @@ impl<'a> Context<'a> {
         self.raw.epoch
     }
 
-    /// Which pass of the epoch this is for this node: 0 for the first; another number for each time it was started over.
+    /// The pass of the epoch for this node: 0 for the first, another number each time the node is started over.
     #[must_use]
     pub fn pass(&self) -> u64 {
         self.raw.pass
     }
 
-    /// This process among those that share the data, from 0: see [`world_size`](Context::world_size).
+    /// The number of this process among those that share the data, from 0: see
+    /// [`world_size`](Context::world_size).
     #[must_use]
     pub fn rank(&self) -> u32 {
         self.raw.rank
     }
 
-    /// How many processes share the data, each with a loader of its own. No pipe needs it for correct shares: the
-    /// loader deals the samples out.
+    /// How many processes share the data, each with its own loader. No pipe needs it for correct shares, because
+    /// the loader assigns samples to ranks.
     #[must_use]
     pub fn world_size(&self) -> u32 {
         self.raw.world_size.max(1)
     }
 
-    /// Which of the loader's worker processes this is, from 0, and how many there are; none in the loader's own process, on
-    /// whatever thread. For log lines, files to write to and devices to choose: what a pipe gives must not depend on it.
+    /// The number of this worker process of the loader, from 0, and how many there are; `None` in the loader's own
+    /// process, on every thread. It is for log lines, file names and the choice of devices. The output of a pipe
+    /// must not depend on it.
     #[must_use]
     pub fn worker(&self) -> Option<(u32, u32)> {
         (self.raw.workers > 0).then_some((self.raw.worker, self.raw.workers))
     }
 
-    /// The number by which a program tells its loaders apart. Pipes that are linked into the program look up
-    /// by it what belongs to their loader. It is 0 if the program gave none, and in worker processes.
+    /// The number that tells the loaders of a program apart. Linked pipes use it to find the data of their loader.
+    /// It is 0 if the program set none, and in worker processes.
     #[must_use]
     pub fn tag(&self) -> u64 {
         self.raw.reserved[abi::Context::TAG]
     }
 
-    /// Whether the run was stopped: a long call looks now and then, and returns any error.
+    /// Whether the run was stopped. A long call must look now and then, and return any error.
     #[must_use]
     pub fn cancelled(&self) -> bool {
         crate::shim::services::cancelled(self.raw)
@@ -163,23 +165,24 @@ impl<'a> Context<'a> {
 
     /// Writes a line to the host's log.
     ///
-    /// An [`Info`](Level::Info) line with more lines below it is counted: the first line says what, the rest says why. The host tells it once, at the end of the
-    /// run, with the number of times.
+    /// An [`Info`](Level::Info) line with more lines below it is counted: the first line says what happened, the
+    /// rest says why. The host prints it once, at the end of the run, with the count.
     pub fn log(&self, level: Level, line: &str) {
         crate::shim::services::log(self.raw, level as u32, RStr::from(line));
     }
 
-    /// The waker to call when a pipe that answered [`Step::Pending`](crate::Step::Pending) has something.
+    /// The waker for a pipe that returned [`Step::Pending`](crate::Step::Pending): call it when there is
+    /// something.
     #[must_use]
     pub fn waker(&self) -> Option<Waker> {
         crate::shim::services::waker(self.raw)
     }
 
-    /// The decoder of highest rank, in any plugin, for bytes that begin with `head` and came under a
-    /// name with this extension; `name` pins the choice.
+    /// The best decoder of any plugin for bytes that begin with `head` and came under a name with this extension.
+    /// `name` pins the choice.
     ///
     /// # Errors
-    /// `Unsupported` when there is none, with the reason each candidate was refused.
+    /// `Unsupported` if there is none, with the reason why each candidate was refused.
     pub fn decoder(&self, extension: &str, head: &[u8], name: Option<&str>) -> Result<AnyDecoder> {
         let mut found = ROption::RNone;
         let name = RStr::from(name.unwrap_or_default());
@@ -190,10 +193,10 @@ impl<'a> Context<'a> {
         Ok(AnyDecoder(found))
     }
 
-    /// The store, in any plugin, that serves URLs of this scheme; `file` for local paths.
+    /// The store of any plugin that serves URLs of this scheme; `file` for local paths.
     ///
     /// # Errors
-    /// `Unsupported` when there is none, naming the scheme.
+    /// `Unsupported` if there is none, with the scheme.
     pub fn store(&self, scheme: &str) -> Result<AnyStore> {
         let mut found = ROption::RNone;
         check(crate::shim::services::store(self.raw, RStr::from(scheme), &mut found))?;
@@ -202,7 +205,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A decoder of some plugin, chosen by the host. Cheap to clone, safe to call from many threads.
+/// A decoder of some plugin, chosen by the host. It is cheap to clone, and safe to call from many threads.
 #[derive(Clone)]
 pub struct AnyDecoder(pub(crate) abi::Decoder);
 
@@ -222,7 +225,7 @@ impl AnyDecoder {
     /// How sure the decoder is, from 0 to 255, that bytes with this head are its own.
     ///
     /// # Errors
-    /// The decoder's own, and `Panic`.
+    /// Those of the decoder, and `Panic`.
     pub fn probe(&self, head: &[u8], extension: &str) -> Result<u8> {
         let outcome = crate::shim::services::probe(&self.0, RSlice::from(head), RStr::from(extension));
         check(outcome).map(|detail| u8::try_from(detail).unwrap_or(u8::MAX))
@@ -231,7 +234,7 @@ impl AnyDecoder {
     /// Decodes `bytes`.
     ///
     /// # Errors
-    /// The decoder's own, and `Panic`.
+    /// Those of the decoder, and `Panic`.
     #[inline]
     pub fn decode(&self, bytes: &Buffer, wanted: &Wanted<'_>, cx: &Context<'_>) -> Result<Value> {
         let mut value = Value::NULL;
@@ -241,12 +244,12 @@ impl AnyDecoder {
     }
 }
 
-/// What the caller of a decoder wishes for.
+/// What the caller of a decoder wants.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// The element type of a tensor; [`DType::ANY`] for the one the decoder gives by itself.
+    /// The element type of a tensor; [`DType::ANY`] for the decoder's default.
     pub dtype: DType,
-    /// The extension of the name the bytes came under, without the dot; may be empty.
+    /// The extension of the name of the bytes, without the dot. It can be empty.
     pub extension: &'a str,
 }
 

@@ -1,4 +1,4 @@
-//! What the author of a Decoder or a Store implements.
+//! The traits for authors of a Decoder or a Store.
 
 use forebay_abi::{Buffer, Value};
 
@@ -8,7 +8,7 @@ use crate::{Context, DecoderInfo, Options, Result, StoreInfo, Wanted};
 ///
 /// Stateless; one instance is shared by many threads.
 pub trait Decoder: Send + Sync + Sized + 'static {
-    /// Name, priority, extensions, media types and magic bytes: enough to choose it without running it.
+    /// Name, priority, extensions, media types and magic bytes: enough to choose it before it runs.
     const INFO: DecoderInfo;
 
     /// The options, made by [`options!`](crate::options!); [`NoOptions`](crate::NoOptions) for none.
@@ -17,25 +17,25 @@ pub trait Decoder: Send + Sync + Sized + 'static {
     /// Makes the decoder.
     ///
     /// # Errors
-    /// `Invalid`, when the options do not go together.
+    /// `Invalid` if the options contradict each other.
     fn new(options: Self::Options) -> Result<Self>;
 
-    /// How sure it is, from 0 (no) to 255, that bytes that begin with `head` (at most 4 KiB) are its own.
+    /// How sure the decoder is, from 0 (no) to 255, that bytes that begin with `head` (at most 4 KiB) are its own.
     ///
-    /// The extension is a hint and may be wrong. Asked only when a magic or the extension matched;
-    /// the default trusts them.
+    /// The extension is a hint and can be wrong. The host asks only if magic bytes or the extension match. The
+    /// default trusts them.
     fn probe(&self, _head: &[u8], _extension: &str) -> u8 {
         128
     }
 
-    /// Decodes `bytes`. Output memory comes from [`Context::alloc`], limits are checked before it is asked for.
+    /// Decodes `bytes`. Take output memory from [`Context::alloc`], and check limits before that.
     ///
     /// # Errors
     /// `Corrupt` with the place, `Unsupported`, `Limit`.
     fn decode(&self, bytes: &Buffer, wanted: &Wanted, cx: &Context) -> Result<Value>;
 }
 
-/// Where bytes are: lists and reads paths of its URL schemes. Shared by many threads; may block.
+/// Lists and reads the paths of its URL schemes. Many threads share it; calls can block.
 pub trait Store: Send + Sync + Sized + 'static {
     /// Name and URL schemes.
     const INFO: StoreInfo;
@@ -46,32 +46,33 @@ pub trait Store: Send + Sync + Sized + 'static {
     /// Makes the store, without connecting.
     ///
     /// # Errors
-    /// `Invalid`, when the options do not go together.
+    /// `Invalid` if the options contradict each other.
     fn new(options: Self::Options) -> Result<Self>;
 
-    /// What is directly under `path`, sorted: whole paths, and whether each is a folder.
+    /// The entries directly below `path`, sorted: the whole path of each, and whether it is a folder.
     ///
     /// # Errors
-    /// `Io`, naming the path.
+    /// `Io`, with the path.
     fn list(&self, path: &str) -> Result<Vec<(String, bool)>>;
 
-    /// How many bytes `path` has; [`ENDLESS`](crate::ENDLESS) where only its end tells, and it can be read just once.
+    /// The size of `path` in bytes; [`ENDLESS`](crate::ENDLESS) if the size is known only at the end and the bytes
+    /// can be read only once.
     ///
     /// # Errors
-    /// `Io`, naming the path.
+    /// `Io`, with the path.
     fn size(&self, path: &str) -> Result<u64>;
 
-    /// The bytes of `path` from `offset` on, at most `len`; fewer at the end. Of what has no size those that have come, once some have;
-    /// none at its end.
+    /// The bytes of `path` from `offset` on, at most `len`; fewer at the end. For a path without a size, the bytes
+    /// that have arrived, as soon as there are some; empty at its end.
     ///
     /// # Errors
-    /// `Io`, naming the path; `Unsupported` for what was read before and cannot be again.
+    /// `Io`, with the path; `Unsupported` for bytes that were read before and cannot be read again.
     fn read_range(&self, path: &str, offset: u64, len: u64) -> Result<Buffer>;
 
-    /// The bytes of `path` where they lie, without reading them; `None` from a store that has them on another machine.
+    /// The bytes of `path` in memory, without reading them; `None` if the store has them on another machine.
     ///
     /// # Errors
-    /// `Io`, naming the path.
+    /// `Io`, with the path.
     fn map(&self, _path: &str) -> Result<Option<Buffer>> {
         Ok(None)
     }

@@ -1,4 +1,4 @@
-//! What a plugin says of itself, as constants that the export macro writes into the library.
+//! Descriptors: what a plugin declares, as constants that the export macro writes into the library.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,27 +7,28 @@ use crate::PipeInfo;
 /// Bytes that files of one kind have at one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Magic {
-    /// Where, from the start.
+    /// The offset from the start.
     pub offset: u32,
-    /// Which.
+    /// The bytes.
     pub bytes: &'static [u8],
 }
 
-/// What a Decoder says of itself.
+/// What a Decoder declares.
 #[derive(Debug, Clone, Copy)]
 pub struct DecoderInfo {
-    /// The name that pins it.
+    /// The name, which also pins it.
     pub name: &'static str,
     /// One sentence for people.
     pub summary: &'static str,
-    /// Among decoders that are equally sure the higher one wins: 64 marginal, 128 usual, 256 primary.
+    /// Among decoders that are equally sure, the one with the higher priority wins: 64 marginal, 128 usual, 256
+    /// primary.
     pub priority: u32,
     /// Extensions in lower case, without the dot: a hint.
     pub extensions: &'static [&'static str],
     /// Media types: a hint.
     pub media_types: &'static [&'static str],
-    /// Any of these makes it a candidate, whatever the extension. Bytes that begin with none are not its own, whatever their extension;
-    /// an empty one says that they may be.
+    /// Each of these makes it a candidate, whatever the extension. Bytes that begin with none of them are refused,
+    /// whatever their extension, unless one of these is empty.
     pub magic: &'static [Magic],
 }
 
@@ -37,14 +38,14 @@ impl DecoderInfo {
         Self { name: "", summary: "", priority: 128, extensions: &[], media_types: &[], magic: &[] };
 }
 
-/// What a Store says of itself.
+/// What a Store declares.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreInfo {
     /// Its name.
     pub name: &'static str,
     /// One sentence for people.
     pub summary: &'static str,
-    /// URL schemes it serves, without `://`.
+    /// The URL schemes that it serves, without `://`.
     pub schemes: &'static [&'static str],
 }
 
@@ -57,13 +58,13 @@ impl StoreInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// No input.
+    /// It has no input.
     Source,
-    /// Stateless, sample by sample, shared by threads.
+    /// It has no state, changes sample by sample, and is shared by threads.
     Map,
-    /// Stateless, one sample to a stream.
+    /// It has no state, and makes a stream of each sample.
     FlatMap,
-    /// Stateful, in order.
+    /// It has state, and sees samples in order.
     Stream,
 }
 
@@ -80,7 +81,7 @@ impl Class {
     }
 }
 
-/// What kind of value an option takes.
+/// The kind of value that an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionKind {
     /// `bool`, `int`, `uint`, `float`, `str` or `any`.
@@ -119,20 +120,20 @@ pub struct OptionSpec {
     pub max: &'static str,
     /// The only values, if not empty.
     pub choices: &'static [&'static str],
-    /// For people.
+    /// Documentation, for people.
     pub doc: &'static str,
 }
 
-/// A thing with its options' schema.
+/// A descriptor with the schema of its options.
 #[derive(Debug, Clone, Copy)]
 pub struct Described<T: 'static> {
-    /// What it says of itself.
+    /// The descriptor.
     pub info: T,
     /// Its options; the first may be given by position.
     pub options: &'static [OptionSpec],
 }
 
-/// All that a manifest says.
+/// The contents of a manifest.
 #[derive(Debug, Clone, Copy)]
 pub struct PluginInfo {
     /// The crate's name.
@@ -147,8 +148,8 @@ pub struct PluginInfo {
     pub entry: &'static str,
     /// CPU features that the plugin was compiled to need.
     pub cpu: &'static [&'static str],
-    /// The version of what its pipes save and give: builds that say the same number go on from each other's snapshots. Without one
-    /// only the same file does.
+    /// The version of the states of its pipes. Builds with the same version can resume each other's snapshots.
+    /// Without a version, only the same file can.
     pub state_version: Option<u32>,
     /// DataPipes.
     pub pipes: &'static [(Class, Described<PipeInfo>)],

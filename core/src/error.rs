@@ -1,4 +1,4 @@
-//! The one error type: what went wrong, where, why, and what its reader can do about it.
+//! The one error type: what went wrong, where, why, and what to do.
 
 use std::{
     borrow::Cow,
@@ -11,24 +11,24 @@ use forebay_abi::{Fault, Key, abi_stable::std_types::Tuple2};
 
 use crate::without_secrets;
 
-/// What the reader of an [`Error`] can do about it.
+/// The kind of an [`Error`]: what you can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u32)]
 pub enum ErrorKind {
-    /// The system could not read or write; trying again may help.
+    /// The system could not read or write. Trying again can help.
     Io = 1,
-    /// The bytes break their format's rules; mend or leave out the file.
+    /// The bytes break the rules of their format. Repair the file, or leave it out.
     Corrupt = 2,
     /// The bytes are right, but this feature of the format is not handled.
     Unsupported = 3,
     /// The graph, an option or an argument is wrong.
     Invalid = 4,
-    /// A limit was met before memory was taken; raise it if the input is trusted.
+    /// A limit was reached before memory was taken. Raise it if you trust the input.
     Limit = 5,
     /// The plugin does not fit this host; rebuild it.
     Abi = 6,
-    /// The plugin's code panicked; what it remembers is lost, so a pipe with state takes no more calls.
+    /// The plugin's code panicked. Its state is lost, so a pipe with state takes no more calls.
     Panic = 7,
     /// A worker died.
     Worker = 8,
@@ -135,21 +135,22 @@ impl RefUnwindSafe for Source {}
 const COOKIE: &str = "\0cookie";
 
 impl Error {
-    /// Makes an error of `kind` that says `message`. URLs in it lose their secrets, as in every [`context`](Error::context):
-    /// see [`without_secrets`].
+    /// Makes an error of `kind` with this `message`. URLs in it lose their secrets, as in every
+    /// [`context`](Error::context): see [`without_secrets`].
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = clean(message.into());
         Self(Box::new(Inner { kind, message, context: Vec::new(), cookie: None, source: Source::default() }))
     }
 
-    /// Makes an error of any other error, so that a closure or a pipe may fail with that of another library by `?`
+    /// Makes an error of any other error, so that a closure or pipe can return errors of other libraries, by `?`
     /// and `map_err(Error::other)`.
     ///
-    /// The message is that of the error and of its [sources](std::error::Error::source), with `: ` between them. The kind is
-    /// [`ErrorKind::Io`] for an error of [`std::io`], and [`ErrorKind::Invalid`] for others. An [`Error`] stays what it is.
+    /// The message joins the texts of the error and its [sources](std::error::Error::source), with `: ` between
+    /// them. The kind is [`ErrorKind::Io`] for an error of [`std::io`], and [`ErrorKind::Invalid`] for others. An
+    /// [`Error`] stays as it is.
     ///
-    /// [`source`](std::error::Error::source) gives the error back, in the library that made it: what crosses to the
-    /// host or to another process is the text. [`with_cookie`](Error::with_cookie) is for those who need more.
+    /// [`source`](std::error::Error::source) returns the original error, in the library that made it. The host and
+    /// other processes get only the text. If you need more, use [`with_cookie`](Error::with_cookie).
     ///
     /// ```
     /// use std::error::Error as _;
@@ -211,7 +212,7 @@ impl Error {
 
     /// Adds where it happened: a `name` such as `file`, `member` or `pipe`, and its `value`.
     ///
-    /// A name that is there already is kept, since the inner layer knew better.
+    /// If the name exists, the old value is kept, because the inner layer knew better.
     #[must_use]
     pub fn context(mut self, name: &str, value: impl fmt::Display) -> Self {
         if self.get(name).is_none() {
@@ -220,7 +221,7 @@ impl Error {
         self
     }
 
-    /// Adds which sample it happened to: its key, and of a member of a file the `file` and the `member` apart.
+    /// Adds the key of the sample. If the sample is a member of a file, it adds `file` and `member` too.
     #[must_use]
     pub fn of_sample(self, key: &Key) -> Self {
         let error = self.context("sample", key);
@@ -230,8 +231,8 @@ impl Error {
         }
     }
 
-    /// With a number by which its maker finds its cause, such as an exception of Python's. The number stays
-    /// through every [`context`](Error::context), plugin and worker process, and is not printed.
+    /// Adds a number by which the code that made the error finds its cause, such as a Python exception. The number
+    /// passes through every [`context`](Error::context), plugin and worker process, and is not printed.
     ///
     /// ```
     /// use forebay_core::Error;
@@ -251,7 +252,7 @@ impl Error {
         self.0.cookie
     }
 
-    /// What the reader can do about it.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -348,7 +349,7 @@ impl fmt::Debug for Error {
 }
 
 impl error::Error for Error {
-    /// What [`other`](Error::other) made it of, in the library that did; the message has its text already.
+    /// The error that [`other`](Error::other) was called with, in the same library. Its text is in the message.
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         let source = self.0.source.0.as_ref()?;
         Some(&**source)

@@ -1,4 +1,4 @@
-//! `export_plugin!`: what turns a crate into a plugin, loaded at run time or linked in.
+//! `export_plugin!`: makes a crate a plugin, loaded at run time or linked in.
 
 use forebay_abi::{
     Decoder as RawDecoder, Outcome, Pipe as RawPipe, Store as RawStore,
@@ -21,7 +21,7 @@ pub type Make<T> = fn(&str, &'static str) -> Result<T>;
 pub struct PipeEntry {
     /// Its class.
     pub class: Class,
-    /// What it says of itself.
+    /// Its description.
     pub described: Described<PipeInfo>,
     /// Makes one from its options.
     pub make: Make<RawPipe>,
@@ -29,34 +29,34 @@ pub struct PipeEntry {
 
 /// A Decoder that a plugin can make.
 pub struct DecoderEntry {
-    /// What it says of itself.
+    /// Its description.
     pub described: Described<DecoderInfo>,
-    /// Makes one from its options.
+    /// Its description.
     pub make: Make<RawDecoder>,
 }
 
 /// A Store that a plugin can make.
 pub struct StoreEntry {
-    /// What it says of itself.
+    /// Its description.
     pub described: Described<StoreInfo>,
     /// Makes one from its options.
     pub make: Make<RawStore>,
 }
 
-/// A plugin that is linked into the program: the same manifest and the same entry that a file would have.
+/// A plugin that is linked into the program, with the same manifest and entry as a file.
 pub struct StaticPlugin {
     /// The manifest's bytes.
     pub manifest: Vec<u8>,
-    /// What the entry symbol would name.
+    /// The header that the entry symbol would name.
     pub header: &'static LibHeader,
 }
 
-/// Takes plugins that are linked in: the loader's registry.
+/// Receives linked plugins; the loader's registry implements it.
 pub trait Registrar {
     /// Adds a plugin.
     ///
     /// # Errors
-    /// `Abi`, when it does not fit.
+    /// `Abi` if it does not fit.
     fn add(&mut self, plugin: StaticPlugin) -> Result<()>;
 }
 
@@ -100,13 +100,15 @@ pub const fn declared(version: &[u32]) -> Option<u32> {
 
 /// Makes this crate a plugin that offers these types.
 ///
-/// `state_version: 1` comes first, if at all. It promises: any build that declares this number reads the states that another such build
-/// saved, and makes the same samples of the same input. Then a snapshot goes on after the plugin was built anew or updated. Count it up when
-/// a state's form or the samples change. Without it a snapshot goes on with the very file that it was taken with.
+/// `state_version: 1` comes first, if you give it. It is a promise: any build that declares this number reads the
+/// states that another such build saved, and makes the same samples from the same input. So a snapshot can be
+/// resumed after the plugin was rebuilt or updated. Raise the number if the format of a state or the samples
+/// change. Without it, a snapshot can be resumed only with the same file.
 ///
-/// Lists, each optional, in this order: `sources`, `indexed` (sources with [random access](crate::Indexed), which are not listed among the
-/// others again), `maps`, `flat_maps`, `streams`, `decoders`, `stores`. The crate needs `crate-type = ["cdylib", "rlib"]`. It writes the manifest into the section `.forebay`, one
-/// exported symbol with the crate's name, and `register`, which gives the same plugin to a
+/// Then come lists, each optional, in this order: `sources`, `indexed`, `maps`, `flat_maps`, `streams`,
+/// `decoders`, `stores`. `indexed` has sources with [random access](crate::Indexed); do not list them under
+/// `sources` too. The crate needs `crate-type = ["cdylib", "rlib"]`. The macro writes the manifest into the
+/// section `.forebay`, one exported symbol with the crate's name, and `register`, which gives the same plugin to a
 /// program that links the crate. See the [crate's page](crate) for a whole plugin.
 #[macro_export]
 macro_rules! export_plugin {

@@ -6,9 +6,10 @@ use forebay_abi::{Element, Sample, Struct, Tensor, Value, View};
 
 use crate::{Error, Result, nearest};
 
-/// Reading the fields of a [`Sample`] or a batch, for programs that know what they hold.
+/// Reads the fields of a [`Sample`] or a batch, for programs that know their types.
 ///
-/// An error names the field, what was found, what was expected, and the sample. If there is no such field, it has the nearest name.
+/// An error names the field, what was found, what was expected, and the sample. If there is no such field, it
+/// suggests the nearest name.
 ///
 /// ```
 /// use forebay_core::{Key, Sample, SampleExt as _, Tensor, Value};
@@ -30,22 +31,23 @@ pub trait SampleExt {
     /// The texts of a batch, one for each sample in it: the field is a list of texts.
     ///
     /// # Errors
-    /// `Invalid`, if there is no such field, or it is no list, or holds anything but texts.
+    /// `Invalid` if there is no such field, if it is no list, or if it holds anything but texts.
     fn texts(&self, name: &str) -> Result<Vec<&str>>;
 
     /// The tensor in a field, as numbers of type `T`.
     ///
     /// # Errors
-    /// `Invalid`, if there is no such field, it is no tensor, its elements are of another type, or its bytes are not aligned for
-    /// `T`.
+    /// `Invalid` if there is no such field, if it is no tensor, if its elements have another type, or if its bytes
+    /// are not aligned for `T`.
     fn tensor<T: Element>(&self, name: &str) -> Result<TensorView<'_, T>>;
 
-    /// Rows of different lengths, as `ragged_batch` puts them end to end: the field is a struct of the tensors `values` and `offsets`.
-    /// A tensor with two axes or more is taken too, since `ragged_batch` gives one if all rows have the same length.
+    /// Rows of different lengths, as `ragged_batch` puts them end to end: the field is a struct of the tensors
+    /// `values` and `offsets`. It can also be a tensor with two axes or more, because `ragged_batch` gives one if
+    /// all rows have the same length.
     ///
     /// # Errors
-    /// `Invalid`, if there is no such field, it is neither, its elements are of another type, or its offsets do not go from 0
-    /// to the end of the values.
+    /// `Invalid` if there is no such field, if it is neither, if its elements have another type, or if its offsets
+    /// do not go from 0 to the end of the values.
     fn ragged<T: Element>(&self, name: &str) -> Result<Ragged<'_, T>>;
 }
 
@@ -116,7 +118,7 @@ impl<'a, T> Ragged<'a, T> {
         self.offsets.len() - 1
     }
 
-    /// Whether there is none.
+    /// Whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

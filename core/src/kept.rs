@@ -1,4 +1,4 @@
-//! Numbers found in a file, kept on disk until that file changes: what an index is made of.
+//! Keeps numbers about a file, such as an index, on disk until that file changes.
 
 use std::{
     fs, io,
@@ -40,7 +40,7 @@ pub enum Keep {
     Folder(PathBuf),
 }
 
-/// What a local file was when numbers were found in it.
+/// The state of a local file when numbers were found in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// Its size in bytes.
@@ -50,7 +50,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// That of the local file at `path`, if there is one.
+    /// The stamp of the local file at `path`, if there is one.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
@@ -60,14 +60,14 @@ impl Stamp {
 }
 
 impl Keep {
-    /// What an option says: `beside`, or else a folder.
+    /// Reads the value of an option: `beside`, or else a folder.
     #[must_use]
     pub fn of(place: &str) -> Self {
         if place == "beside" { Self::Beside } else { Self::Folder(place.into()) }
     }
 
-    /// The numbers of this kind that were kept of the file at `path` as it is now, at most `most`; `None` if there are none, or they
-    /// are damaged.
+    /// The numbers of this kind that were kept for the file at `path` as it is now, at most `most`. `None` if
+    /// there are none, or if they are damaged.
     #[must_use]
     pub fn load(&self, path: &Path, kind: &str, stamp: Stamp, most: u64) -> Option<Vec<u64>> {
         let file = self.file(path);
@@ -84,10 +84,11 @@ impl Keep {
         (is_this && is_whole).then(|| numbers.to_vec())
     }
 
-    /// Keeps numbers of this kind about the file at `path`; written whole or not at all, as several may write them at once.
+    /// Keeps numbers of this kind for the file at `path`. They are written whole or not at all, because several
+    /// programs can write them at once.
     ///
     /// # Errors
-    /// Those of writing. What is lost is time, so most callers go on.
+    /// Those of writing. A failure costs only time, so most callers ignore it.
     pub fn save(&self, path: &Path, kind: &str, stamp: Stamp, numbers: &[u64]) -> io::Result<()> {
         let file = self.file(path);
         let head = Self::head(kind, stamp, numbers);
@@ -122,7 +123,7 @@ impl Keep {
     }
 }
 
-/// The path in a URL of a local file; of any other one no file's path.
+/// The path in a URL of a local file. For any other URL, a path that is no file.
 #[must_use]
 pub fn local_path(path: &str) -> &Path {
     Path::new(path.strip_prefix("file://").unwrap_or(path))

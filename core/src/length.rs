@@ -1,12 +1,12 @@
-//! How many samples there are, as pipes work it out before any is read.
+//! The number of samples, as pipes compute it before any sample is read.
 
 use std::fmt;
 
 use forebay_abi::length::{ENDLESS, UNKNOWN};
 
-/// How many samples an epoch has: a number, or no end of them.
+/// How many samples an epoch has: a number, or endless.
 ///
-/// Those without end are more than any number. Where nobody knows there is none: `Option<Length>`.
+/// Endless is greater than any number. An unknown length is `None` in `Option<Length>`.
 ///
 /// ```
 /// use forebay_core::Length;
@@ -20,52 +20,52 @@ use forebay_abi::length::{ENDLESS, UNKNOWN};
 pub struct Length(u64);
 
 impl Length {
-    /// No end of samples.
+    /// Endless.
     pub const ENDLESS: Self = Self(ENDLESS);
 
-    /// This many samples. A count that is too large for a number is without end.
+    /// This many samples. A count that is too large for a number is endless.
     #[must_use]
     pub fn new(count: u64) -> Self {
         Self(if count == UNKNOWN { ENDLESS } else { count })
     }
 
-    /// How many, where there is an end.
+    /// The number of samples; `None` if endless.
     #[must_use]
     pub fn count(self) -> Option<u64> {
         (self != Self::ENDLESS).then_some(self.0)
     }
 
-    /// What becomes of a number; those without end stay so.
+    /// Applies a function to the number; endless stays endless.
     #[must_use]
     pub fn map(self, change: impl FnOnce(u64) -> u64) -> Self {
         self.count().map_or(self, |count| Self::new(change(count)))
     }
 
-    /// All of both.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self::new(self.0.saturating_add(other.0))
     }
 
-    /// All of all, where they are known.
+    /// The sum of all; `None` if one is unknown.
     #[must_use]
     pub fn sum(lengths: &[Option<Self>]) -> Option<Self> {
         lengths.iter().try_fold(Self(0), |sum, &length| Some(sum.plus(length?)))
     }
 
-    /// This length `times` times. Nothing stays nothing.
+    /// This length `times` times. Zero stays zero.
     #[must_use]
     pub fn times(self, times: Self) -> Self {
         Self::new(self.0.saturating_mul(times.0))
     }
 
-    /// As it crosses to the other side of the ABI; for hosts.
+    /// The number that crosses the ABI; for hosts.
     #[must_use]
     pub fn word(length: Option<Self>) -> u64 {
         length.map_or(UNKNOWN, |length| length.0)
     }
 
-    /// What came from there.
+    /// The length for a number that crossed the ABI.
     #[must_use]
     pub fn of_word(word: u64) -> Option<Self> {
         (word != UNKNOWN).then_some(Self(word))

@@ -1,4 +1,4 @@
-//! What a Forebay plugin author compiles against.
+//! The crate for authors of Forebay plugins.
 //!
 //! A plugin is a crate with one dependency, this one, and no unsafe code:
 //!
@@ -32,7 +32,7 @@
 //! # fn main() {}
 //! ```
 //!
-//! `cargo build` gives one file; dropped into a plugin folder, it decodes every field called `….shout`.
+//! `cargo build` gives one file. Put it into a plugin folder, and it decodes every field called `….shout`.
 //! A [`Source`], [`Map`], [`FlatMap`] or [`Stream`] is a pipe of a graph; a [`Store`] serves URL schemes.
 
 mod blob;

@@ -1,4 +1,4 @@
-//! The manifest: plain bytes in a section of their own, which a host reads before any code of the plugin runs.
+//! The manifest: plain bytes in their own section, which a host reads before any code of the plugin runs.
 //!
 //! A fixed head, then JSON made from [`PluginInfo`] while the plugin is compiled. The test below holds the head's layout.
 
@@ -13,7 +13,7 @@ use crate::descriptor::PluginInfo;
 pub const MAGIC: [u8; 8] = *b"FOREBAY\0";
 /// The version of the head; a host refuses another.
 pub const VERSION: u32 = 1;
-/// What this crate was compiled for; plugin and host must agree.
+/// The target that this crate was compiled for. Plugin and host must agree.
 pub const TARGET: &str = env!("FOREBAY_TARGET");
 /// The compiler's version; for people.
 pub const RUSTC: &str = env!("FOREBAY_RUSTC");

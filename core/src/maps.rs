@@ -1,4 +1,4 @@
-//! Maps of files, which the host watches: another program may cut a file short while it is mapped.
+//! Maps of files that the host watches, because another program can cut a file short while it is mapped.
 
 use std::sync::OnceLock;
 
@@ -12,10 +12,11 @@ pub extern "C" fn attach(host: MapsRef) {
     let _ = HOST.set(host); // It is the same one again.
 }
 
-/// A map of a file that the host watches, until this is dropped; to be dropped before the map goes.
+/// A map of a file that the host watches until this is dropped. Drop it before the map.
 ///
-/// If another program cuts the file short, touching the bytes that are gone would end the process by SIGBUS. The host then shows zeros in
-/// their place, and the run fails with an error that names the file. Without a host, as in tests of a plugin alone, nobody watches.
+/// If another program cuts the file short, a read of the missing bytes would end the process by SIGBUS. The host
+/// then shows zeros instead, and the run fails with an error that names the file. Without a host, as in unit tests
+/// of a plugin, nothing watches the map.
 ///
 /// ```
 /// let bytes = [7; 64]; // A map, in a plugin.
@@ -29,14 +30,15 @@ pub struct WatchedMap {
 }
 
 impl WatchedMap {
-    /// Has the host watch a map for reading, which shows the file at `path`.
+    /// Lets the host watch a read-only map of the file at `path`.
     #[must_use]
     pub fn new(map: &[u8], path: &str) -> Self {
         let begin = |host: &MapsRef| host.begin()(map.as_ptr().addr(), map.len(), RStr::from(path));
         Self { number: HOST.get().map(begin), now: u64::MAX }
     }
 
-    /// Ends, and says how many bytes the file has now: bytes behind its end in its last page show as zeros without a signal.
+    /// Ends the watch, and tells the host the current size of the file. In the last page, bytes behind the end of
+    /// the file read as zeros without a signal.
     pub fn ends_with_file_of(mut self, now: u64) {
         self.now = now;
     }
@@ -50,8 +52,8 @@ impl Drop for WatchedMap {
     }
 }
 
-/// How many maps of this process were cut short so far. If the number grew while a pipe wrote something that stays, such as a file, what it
-/// wrote may hold zeros and must not be kept.
+/// How many maps of this process were cut short so far. If the number grew while a pipe wrote something that
+/// stays, such as a file, the output can hold zeros and must not be kept.
 ///
 /// Cost: one call.
 #[must_use]

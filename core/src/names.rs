@@ -1,4 +1,4 @@
-//! Which members of an archive belong to one sample: the WebDataset rule. Names only; no bytes of an archive.
+//! The WebDataset rule for the members of an archive that belong to one sample. It looks only at names.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ fn is_meta(name: &[u8]) -> bool {
     first.len() >= 4 && first.ends_with(b"__")
 }
 
-/// The field's name: the extension in lower case; what is not UTF-8 in it becomes U+FFFD.
+/// The name of the field: the extension in lower case. Bytes that are not UTF-8 become U+FFFD.
 ///
 /// ```
 /// assert_eq!(forebay_core::names::field_name(b"Seg.PNG"), "seg.png");

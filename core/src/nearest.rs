@@ -1,4 +1,4 @@
-//! Which of the names that exist somebody probably meant, for the errors that name them; and which files.
+//! The names or files that somebody probably meant, for errors about unknown names.
 
 use std::{
     fs, io,
@@ -13,7 +13,7 @@ const TOLD: usize = 4;
 /// Names longer than this are never a slip of the finger, and comparing them would cost.
 const LONGEST: usize = 64;
 
-/// Up to three of `names` that are near to `word`, the nearest first.
+/// Up to three of `names` that are similar to `word`, the nearest first.
 ///
 /// ```
 /// assert_eq!(forebay_core::nearest::nearest("shufle", ["batch", "shuffle"]), ["shuffle"]);
@@ -40,7 +40,7 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<
     near.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// The hint that follows "unknown …": a question when something is near, otherwise nothing.
+/// The hint after "unknown …": a question if a name is near, otherwise nothing.
 pub fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     match nearest(word, names).as_slice() {
         [] => String::new(),
@@ -54,8 +54,8 @@ pub fn quoted(names: &[&str], between: &str) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(between)
 }
 
-/// For an error about a path that is not there: the first part of it that is missing, and what may have been meant, or what there is. None for a path that
-/// is there.
+/// For an error about a missing path: the first missing part of it, and what may have been meant, or what is
+/// there. `None` for a path that exists.
 ///
 /// ```
 /// let hint = forebay_core::nearest::beside("src/nearst.rs".as_ref());
@@ -91,7 +91,7 @@ pub fn beside(path: &Path) -> Option<String> {
     Some(format!("no `{missing}` in {folder}{has}"))
 }
 
-/// What is in a folder, in a few words; none for what cannot be listed.
+/// The contents of a folder in a few words; `None` if it cannot be listed.
 #[must_use]
 pub fn inside(folder: &Path) -> Option<String> {
     names(folder, false).map(|names| few(&names))

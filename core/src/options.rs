@@ -11,7 +11,7 @@ use crate::{
     texts::Given,
 };
 
-/// A set of options that can be read from a JSON object. Made by [`options!`](crate::options!).
+/// A set of options that can be read from a JSON object. [`options!`](crate::options!) makes it.
 pub trait Options: Sized {
     /// The schema, in order; the first option may be given by position.
     const SPECS: &'static [OptionSpec];
@@ -19,7 +19,7 @@ pub trait Options: Sized {
     /// Reads the options; missing ones take their defaults.
     ///
     /// # Errors
-    /// `Invalid`, naming the option: unknown, of the wrong type, out of range, or missing.
+    /// `Invalid`, with the option: unknown, of the wrong type, out of range, or missing.
     fn read(reader: &mut Reader) -> Result<Self>;
 
     /// Reads the options from JSON text.
@@ -31,7 +31,7 @@ pub trait Options: Sized {
     }
 }
 
-/// The options of what has none.
+/// For a pipe, decoder or store without options.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoOptions;
 
@@ -136,7 +136,7 @@ impl Reader {
     /// Takes one option, or its default.
     ///
     /// # Errors
-    /// `Invalid`, naming the option.
+    /// `Invalid`, with the option.
     pub fn option<T: OptionType>(&mut self, name: &str) -> Result<T> {
         let spec = self.specs.iter().find(|spec| spec.name == name);
         let spec = spec.ok_or_else(|| Error::bug("an option without a schema").context("option", name))?;
@@ -184,16 +184,16 @@ fn check_choice(spec: &OptionSpec, text: &str) -> Result<(), String> {
 
 /// A type that an option can have.
 pub trait OptionType: Sized {
-    /// What it takes.
+    /// The kind of value.
     const KIND: OptionKind;
 
-    /// Reads a value: what it holds is moved, not copied.
+    /// Reads a value. Its contents are moved, not copied.
     ///
     /// # Errors
-    /// The value, or the part of it that is of another kind or does not fit.
+    /// The value, or the part of it that has another kind or does not fit.
     fn read(value: Json) -> Result<Self, Json>;
 
-    /// Reads a list of nothing but texts, which may be long.
+    /// Reads a list of only texts, which can be long.
     ///
     /// # Errors
     /// As [`read`](OptionType::read).
@@ -287,7 +287,7 @@ impl<T: OptionType> OptionType for OneOrMany<T> {
     }
 }
 
-/// Any JSON, for a pipe that knows better.
+/// Any JSON, which the pipe checks itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Any(pub Json);
 

@@ -1,8 +1,8 @@
-//! The fields of a file's sample that go on with each sample in it.
+//! The fields that each sample in a file gets from the file's sample.
 
 use forebay_abi::{Sample, Schema, Str, Value};
 
-/// What the samples in a file have of the one that the file is, beside their own fields: all but its `path` and `bytes`.
+/// The fields of a file's sample that the samples in the file get too: all but its `path` and `bytes`.
 ///
 /// ```
 /// use forebay_core::{Key, Others, Sample, Schema, Value};
@@ -29,7 +29,7 @@ struct Wider {
 }
 
 impl Others {
-    /// The fields of a file's sample but its path, its bytes, and these.
+    /// The fields of a file's sample without its path, its bytes, and these.
     #[must_use]
     pub fn of(sample: &Sample, but: &[&str]) -> Self {
         let goes_on = |name: &str| !matches!(name, "path" | "bytes") && !but.contains(&name);
@@ -43,7 +43,7 @@ impl Others {
         &self.fields
     }
 
-    /// Adds those that a sample with this schema has not to its values; gives the schema with them.
+    /// Adds the fields that a sample with this schema lacks to its values, and returns the new schema.
     #[must_use]
     pub fn join(&mut self, schema: Schema, values: &mut Vec<Value>) -> Schema {
         if self.fields.is_empty() {

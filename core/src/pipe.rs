@@ -1,10 +1,10 @@
-//! What the author of a DataPipe implements: one of four small traits.
+//! The traits for authors of a pipe: implement one of four small traits.
 
 use forebay_abi::{Chunk, Port, Sample, Schema, State, Value};
 
 use crate::{Context, Error, Length, Options, PipeInfo, Result};
 
-/// What every DataPipe says of itself, and how one is made.
+/// What every pipe declares, and how one is made.
 ///
 /// `new` must not open anything: a graph is built, checked and explained without touching its data.
 pub trait DataPipe: Send + Sized + 'static {
@@ -17,21 +17,22 @@ pub trait DataPipe: Send + Sized + 'static {
     /// Makes the pipe, without opening anything.
     ///
     /// # Errors
-    /// `Invalid`, when the options do not go together.
+    /// `Invalid` if the options contradict each other.
     fn new(options: Self::Options) -> Result<Self>;
 
-    /// How sure it is, from 0 (no) to 255, that a file that begins with `head` (at most 4 KiB) is one for it to open.
+    /// How sure the pipe is, from 0 (no) to 255, that it can open a file that begins with `head` (at most 4 KiB).
     ///
-    /// Of a map or flat map that [opens](PipeInfo::opens) files, or follows one that does. The extension is a hint and may be wrong.
-    /// Asked only when a magic or the extension of the former matched; the default trusts them.
+    /// It is for a map or flat map that [opens](PipeInfo::opens) files, or follows one that does. The extension is
+    /// a hint and can be wrong. The host asks only if a magic or the extension of the first of these pipes
+    /// matches. The default trusts them.
     fn probe(_head: &[u8], _extension: &str) -> u8 {
         128
     }
 }
 
-/// A DataPipe without inputs: where samples come from.
+/// A pipe without inputs, from which samples come.
 ///
-/// Calls: `reset`, then `next` until it gives `None`, then `reset` for another epoch. It may block.
+/// The host calls `reset`, then `next` until it returns `None`, then `reset` for another epoch. Calls can block.
 #[expect(clippy::len_without_is_empty, reason = "the length may be unknown")]
 pub trait Source: DataPipe {
     /// Goes to the first sample of an epoch.
@@ -43,12 +44,12 @@ pub trait Source: DataPipe {
     /// The next sample; `None` at the end.
     ///
     /// # Errors
-    /// Any; a later call goes on after the place that failed.
+    /// Any; a later call goes on behind the place that failed.
     fn next(&mut self, cx: &Context) -> Result<Option<Sample>>;
 
-    /// Adds samples to `out` until it has no room; says whether there may be more.
+    /// Adds samples to `out` until it has no room, and returns whether there can be more.
     ///
-    /// Sources of small samples write their own, which saves an allocation a sample.
+    /// Write it for a source of small samples: it saves an allocation a sample.
     ///
     /// # Errors
     /// As [`next`](Source::next); what was added before is delivered first.
@@ -56,15 +57,15 @@ pub trait Source: DataPipe {
         out.fill_with(|sample| Ok(self.next(cx)?.map(|next| *sample = next).is_some()))
     }
 
-    /// How many samples an epoch has, where that costs nothing to know.
+    /// How many samples an epoch has, if that costs nothing to know.
     fn len(&self) -> Option<u64> {
         None
     }
 
-    /// The position: what [`restore`](Source::restore) needs to go on with the next sample.
+    /// The position, from which [`restore`](Source::restore) goes on with the next sample.
     ///
     /// # Errors
-    /// `Unsupported` when the source does not save its position.
+    /// `Unsupported` if the source does not save its position.
     fn state(&self) -> Result<State> {
         Err(Error::unsupported("this source does not save its position"))
     }
@@ -72,17 +73,18 @@ pub trait Source: DataPipe {
     /// Goes to a saved position; called after `reset`.
     ///
     /// # Errors
-    /// `Invalid` when the state is not of a source like this one.
+    /// `Invalid` if the state is not from a source like this one.
     fn restore(&mut self, _state: &State, _cx: &Context) -> Result<()> {
         Err(Error::unsupported("this source does not save its position"))
     }
 }
 
-/// A source with random access: any of its samples can be asked for by number, in any order and from many threads.
+/// A source with random access: the host can ask for any of its samples by number, in any order and from many
+/// threads.
 ///
-/// In a graph, a sampler behind it chooses the samples, and only those are read from the source. The host
-/// then makes three pipes of it: one that counts, the sampler, and a flat map that gets samples, on all
-/// threads or in all workers. Each has an instance of its own, which is never [reset](Source::reset).
+/// In a graph, a sampler behind it chooses the samples, and only those are read from the source. The host then
+/// makes three pipes of it: one that counts, the sampler, and a flat map that gets samples, on all threads or in
+/// all workers. Each has its own instance, which is never [reset](Source::reset).
 pub trait Indexed: Source + Sync {
     /// How many samples there are; the same until the end of the run.
     ///
@@ -90,8 +92,9 @@ pub trait Indexed: Source + Sync {
     /// Any; the run ends with it.
     fn count(&self, cx: &Context) -> Result<u64>;
 
-    /// A number that changes when numbers come to mean other samples, such as a hash of the names of files. A snapshot keeps it and the count: a
-    /// resume among other samples is refused, since some would come twice and others never. The options are compared anyway.
+    /// A number that changes if the numbers come to mean other samples, such as a hash of the names of files. A
+    /// snapshot keeps it and the count. A resume among other samples is refused, because some would come twice and
+    /// others never. Options are compared anyway.
     ///
     /// # Errors
     /// As [`count`](Indexed::count).
@@ -102,13 +105,14 @@ pub trait Indexed: Source + Sync {
     /// Adds the samples with these numbers, in this order: each as an epoch would give it, with its uid and key.
     ///
     /// # Errors
-    /// Any, of the first sample that was not added; those behind it are asked for again. `Invalid` for a number that is not below the count.
+    /// Any, for the first sample that was not added; the host asks for those behind it again. `Invalid` for a
+    /// number that is not below the count.
     fn get(&self, keys: &[u64], out: &mut Output, cx: &Context) -> Result<()>;
 }
 
-/// A stateless DataPipe that changes one sample at a time. One instance is shared by many threads.
+/// A stateless pipe that changes one sample at a time. Many threads share one instance.
 ///
-/// Random draws come from [`Context::rng`] with the sample's uid, in a fixed order.
+/// Draw random numbers from [`Context::rng`] with the sample's uid, in a fixed order.
 pub trait Map: DataPipe + Sync {
     /// Changes `sample` in place.
     ///
@@ -116,21 +120,23 @@ pub trait Map: DataPipe + Sync {
     /// Any; the sample's key is added by the caller.
     fn map(&self, sample: &mut Sample, cx: &Context) -> Result<()>;
 
-    /// Does `work`, which maps some samples that were passed together. A pipe that takes a lock for each sample writes its own, and takes it once.
+    /// Runs `work`, which maps some samples that were passed together. Write it for a pipe that takes a lock for
+    /// each sample, to take the lock only once.
     fn around(&self, work: &mut dyn FnMut()) {
         work();
     }
 }
 
-/// A stateless DataPipe that turns each sample into a lazy stream of samples.
+/// A stateless pipe that turns each sample into a lazy stream of samples.
 ///
-/// One that says `parallel` of itself ([`PipeInfo::parallel`]) is called for several samples at once, on threads or in worker
-/// processes, and each stream is run to its end.
+/// If it declares `parallel` ([`PipeInfo::parallel`]), the host calls it for several samples at once, on threads
+/// or in worker processes, and runs each stream to its end.
 pub trait FlatMap: DataPipe + Sync {
     /// The stream that one sample becomes.
     type Items: Items;
 
-    /// How many samples it gives in an epoch for so many, where that costs nothing to know and does not depend on what is in them.
+    /// How many samples it gives in an epoch for this many, if that costs nothing to know and does not depend on
+    /// the data.
     fn length(&self, _input: Length) -> Option<Length> {
         None
     }
@@ -141,8 +147,8 @@ pub trait FlatMap: DataPipe + Sync {
     /// Any; the sample's key is added by the caller.
     fn open(&self, sample: Sample, cx: &Context) -> Result<Self::Items>;
 
-    /// Does `work`, which opens and reads the streams of some samples that were passed together: as for a [`Map`](Map::around). Called only where it is
-    /// [parallel](PipeInfo::parallel).
+    /// Runs `work`, which opens and reads the streams of some samples that were passed together, as for a
+    /// [`Map`](Map::around). The host calls it only if the pipe is [parallel](PipeInfo::parallel).
     fn around(&self, work: &mut dyn FnMut()) {
         work();
     }
@@ -156,10 +162,10 @@ pub trait Items: Send {
     /// Any.
     fn next(&mut self, cx: &Context) -> Result<Option<Sample>>;
 
-    /// Adds samples to `out` until it has no room; says whether there may be more.
+    /// Adds samples to `out` until it has no room, and returns whether there can be more.
     ///
-    /// Streams of many small samples write their own, which saves an allocation a sample. It gives what so many calls of
-    /// [`next`](Items::next) do, and what follows does not depend on which of both was called.
+    /// Write it for streams of many small samples: it saves an allocation a sample. It must give the same as
+    /// repeated calls of [`next`](Items::next), and calls of both can be mixed.
     ///
     /// # Errors
     /// As [`next`](Items::next); what was added before is delivered first.
@@ -167,16 +173,17 @@ pub trait Items: Send {
         out.fill_with(|sample| Ok(self.next(cx)?.map(|next| *sample = next).is_some()))
     }
 
-    /// Whether the calls after an error give what lies behind it, or the end. Otherwise the rest of the stream is lost with it.
+    /// Whether calls after an error give what lies behind it, or the end. If false, an error loses the rest of the
+    /// stream.
     fn goes_on(&self) -> bool {
         false
     }
 
-    /// The position: what [`restore`](Items::restore) needs to go on with the next sample. Without it, a restored
+    /// The position, from which [`restore`](Items::restore) goes on with the next sample. Without it, a restored
     /// stream is read again from its start.
     ///
     /// # Errors
-    /// `Unsupported` when the stream does not save its position.
+    /// `Unsupported` if the stream does not save its position.
     fn state(&self) -> Result<State> {
         Err(Error::unsupported("this stream does not save its position"))
     }
@@ -184,42 +191,43 @@ pub trait Items: Send {
     /// Goes to a saved position; called on a stream that was just opened.
     ///
     /// # Errors
-    /// `Invalid` when the state is not of a stream like this one.
+    /// `Invalid` if the state is not from a stream like this one.
     fn restore(&mut self, _state: &State, _cx: &Context) -> Result<()> {
         Err(Error::unsupported("this stream does not save its position"))
     }
 }
 
-/// A DataPipe with inputs and state, whose samples come in order: shuffle, batch, zip.
+/// A pipe with inputs and state, whose samples come in order: shuffle, batch, zip.
 ///
-/// It never calls its inputs: it takes what waits in [`Io`], and says with a [`Step`] what it needs
-/// to go on. What it gives must not depend on how many samples wait or how much room there is.
+/// It never calls its inputs. It takes the samples that wait in [`Io`], and returns a [`Step`] that says what it
+/// needs to go on. Its output must not depend on how many samples wait or how much room there is.
 pub trait Stream: DataPipe {
-    /// Starts an epoch or a pass: forgets all samples held.
+    /// Starts an epoch or a pass: drops all samples that it holds.
     ///
     /// # Errors
     /// Any.
     fn reset(&mut self, cx: &Context) -> Result<()>;
 
-    /// Takes samples from the inputs and adds some to the outputs, until one of [`Step`] holds.
+    /// Takes samples from the inputs and adds samples to the outputs, until one of [`Step`] holds.
     ///
     /// # Errors
     /// Any; what was added before is delivered first.
     fn poll(&mut self, io: &mut Io, cx: &Context) -> Result<Step>;
 
-    /// How many samples each of its outputs gives in an epoch, for the given numbers of samples of its
-    /// inputs, as if none failed. It is known only if it costs nothing and does not depend on the data. A
-    /// sampler's input is the source that it draws from. Called without a reset before.
+    /// How many samples each of its outputs gives in an epoch, for these numbers of samples of its inputs, if none
+    /// fails. It is known only if it costs nothing and does not depend on the data. For a sampler, the input is
+    /// the source that it draws from. Called without a reset before.
     fn length(&self, _inputs: &[Option<Length>], _cx: &Context) -> Option<Length> {
         None
     }
 
-    /// The position, beside the inputs' own. A pipe that holds samples does not save them, but asks for them
-    /// [again](crate::StateExt::again). It gives the same whether it was restored or never stopped, and does
-    /// not fail again on samples on which it failed before.
+    /// The position, without that of the inputs. A pipe that holds samples does not save them, but asks for them
+    /// [again](crate::StateExt::again). Its output must be the same whether it was restored or never stopped. It
+    /// must not fail again on samples on which it failed before.
     ///
     /// # Errors
-    /// `Unsupported` when the pipe does not save its position: then it is run again from the start of its pass.
+    /// `Unsupported` if the pipe does not save its position. Then the host runs it again from the start of its
+    /// pass.
     fn state(&self) -> Result<State> {
         Err(Error::unsupported("this pipe does not save its position"))
     }
@@ -227,24 +235,24 @@ pub trait Stream: DataPipe {
     /// Goes to a saved position; called after `reset`.
     ///
     /// # Errors
-    /// `Invalid` when the state is not of a pipe like this one.
+    /// `Invalid` if the state is not from a pipe like this one.
     fn restore(&mut self, _state: &State, _cx: &Context) -> Result<()> {
         Err(Error::unsupported("this pipe does not save its position"))
     }
 }
 
-/// How a [`Stream`] left off.
+/// Where a [`Stream`] stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Ask again: there is no room left, or enough was done for one call.
+    /// Call again: there is no room left, or the call did enough.
     Ready,
-    /// Cannot go on before this input has samples or has ended.
+    /// It cannot go on until this input has samples or has ended.
     NeedInput(usize),
-    /// Nothing now; [`Context::waker`] was cloned and will be called.
+    /// Nothing now. It has cloned [`Context::waker`] and will call it.
     Pending,
-    /// Nothing any more.
+    /// No more samples.
     End,
-    /// Wants this input, which has ended, to start over.
+    /// This input has ended, and must start over.
     Rewind(usize),
 }
 
@@ -279,13 +287,13 @@ impl<'a> Io<'a> {
         self.ports.get_mut(input)?.chunk.pop()
     }
 
-    /// Moves the next sample of an input into `sample`, whose memory is used again; says whether one waited.
+    /// Moves the next sample of an input into `sample`, whose memory is reused, and returns whether there was one.
     #[inline]
     pub fn pop_into(&mut self, input: usize, sample: &mut Sample) -> bool {
         self.ports.get_mut(input).is_some_and(|port| port.chunk.pop_into(sample))
     }
 
-    /// The samples that wait at an input, to be looked at or taken one by one.
+    /// The samples that wait at an input, to look at or to take one by one.
     pub fn input(&mut self, input: usize) -> Option<&mut Chunk> {
         self.ports.get_mut(input).map(|port| &mut port.chunk)
     }
@@ -305,7 +313,7 @@ impl<'a> Io<'a> {
         Some(filled)
     }
 
-    /// An input beside the first output, for samples that go from one into the other without lying anywhere between.
+    /// An input and the first output, to move samples from one to the other without a place between.
     #[inline]
     pub fn through<T>(&mut self, input: usize, give: impl FnOnce(&mut Chunk, &mut Output) -> T) -> Option<T> {
         let input = &mut self.ports.get_mut(input)?.chunk;
@@ -370,7 +378,8 @@ impl<'a> Io<'a> {
         moved
     }
 
-    /// Moves up to `count` samples from an input to the first output, and copies, which share their values, to all others.
+    /// Moves up to `count` samples from an input to the first output, and copies of them, which share their
+    /// values, to all others.
     pub fn forward_to_all(&mut self, input: usize, count: usize) -> usize {
         let (Some(port), Some((_, others))) = (self.ports.get_mut(input), self.outs.split_first_mut()) else {
             return 0;
@@ -382,7 +391,7 @@ impl<'a> Io<'a> {
     }
 }
 
-/// Where a [`Source`], or a stream of [`Items`], adds its samples.
+/// The place where a [`Source`], or a stream of [`Items`], adds its samples.
 pub struct Output<'a> {
     out: &'a mut Chunk,
     room: usize,
@@ -420,7 +429,7 @@ impl<'a> Output<'a> {
         self.room = self.room.saturating_sub(1);
     }
 
-    /// As [`push_row`](Output::push_row), for values that may not be there: at the first that is not, nothing is added.
+    /// As [`push_row`](Output::push_row), for values that can be errors. At the first error, nothing is added.
     ///
     /// # Errors
     /// That of the value.
@@ -437,8 +446,8 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Adds the samples that `next` puts into the one it is given, until there is no room or `next` says that there was none; says
-    /// whether there may be more.
+    /// Calls `next` with a sample to fill, until there is no room or `next` returns that it has no more. Returns
+    /// whether there can be more.
     ///
     /// # Errors
     /// That of `next`; what was added before stays.
@@ -453,7 +462,7 @@ impl<'a> Output<'a> {
         Ok(true)
     }
 
-    /// The one sample that `fill` adds, for who writes `fill` alone; `None` when it adds none.
+    /// The one sample that `fill` adds, for pipes that implement only `fill`; `None` if it adds none.
     ///
     /// # Errors
     /// That of `fill`.

@@ -1,4 +1,4 @@
-//! Random numbers without a generator's state: Philox 4x32-10, keyed by who draws and for what.
+//! Random numbers without generator state: Philox 4x32-10, keyed by the node and the sample.
 //!
 //! Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 
@@ -6,7 +6,7 @@ const ROUNDS: usize = 10;
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
-/// A stream of random numbers that depends on its key and stream number alone.
+/// A stream of random numbers that depends only on its key and stream number.
 ///
 /// A pipe gets one from [`Context::rng`](crate::Context::rng), keyed by (seed, epoch, pass, node), with the
 /// sample's uid as the stream. So the numbers do not depend on workers, on order or on a resume.
@@ -49,7 +49,7 @@ impl Rng {
         u64::from(self.u32()) | u64::from(self.u32()) << 32
     }
 
-    /// A uniform number in `0..bound`, without bias; 0 when the bound is 0.
+    /// A uniform number in `0..bound`, without bias; 0 if the bound is 0.
     ///
     /// Source: Lemire, "Fast random integer generation in an interval", 2019.
     #[must_use]
@@ -90,7 +90,8 @@ impl Rng {
     }
 }
 
-/// The random numbers of all samples at one node: what [`Context::rng`](crate::Context::rng) gives, for who draws for many in one call.
+/// The random numbers of all samples at one node, as [`Context::rng`](crate::Context::rng) gives them. Use it to
+/// draw for many samples in one call.
 #[derive(Debug, Clone, Copy)]
 pub struct Rngs(u64);
 
@@ -99,7 +100,7 @@ impl Rngs {
         Self(key)
     }
 
-    /// Those of the sample with this uid.
+    /// The random numbers of the sample with this uid.
     #[must_use]
     #[inline]
     pub fn of(&self, uid: u64) -> Rng {
@@ -107,7 +108,7 @@ impl Rngs {
     }
 }
 
-/// Mixes several numbers into one, so that a change of any bit of any of them changes half of the result's.
+/// Mixes several numbers into one. A change of any input bit changes half of the bits of the result.
 ///
 /// Each step is the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 #[must_use]
@@ -126,7 +127,7 @@ fn step(state: u64, part: u64) -> u64 {
     word ^ word >> 31
 }
 
-/// What [`Context::uid_of`](crate::Context::uid_of) gives at the node whose name has this hash.
+/// The result of [`Context::uid_of`](crate::Context::uid_of) at the node whose name has this hash.
 #[must_use]
 #[inline]
 pub fn uid_of<const N: usize>(node: u64, uid: u64, numbers: [u64; N]) -> u64 {

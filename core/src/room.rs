@@ -1,17 +1,18 @@
-//! Memory that is asked for before it is used. If the system has no more, that is an error of the sample and
-//! not the end of the program.
+//! Memory that is asked for before it is used. If the system has no more, the sample fails, and the program goes
+//! on.
 
 use crate::{Error, Result};
 
 /// Below this nobody asks: the system has so much, or nothing goes on.
 const LARGE: u64 = 1 << 20;
 
-/// Asks the system whether it would give `len` bytes now, for code that takes them by itself and cannot fail, such as a library's.
+/// Asks the system whether it would give `len` bytes now. It is for code that allocates by itself and cannot fail,
+/// such as a library.
 ///
-/// Cost: two calls of the system for a MiB and more, none for less.
+/// Cost: two system calls for 1 MiB and more, none for less.
 ///
 /// # Errors
-/// `Limit`, when it would not.
+/// `Limit` if it would not.
 pub fn room_for(len: u64) -> Result<()> {
     if len < LARGE {
         return Ok(());
@@ -23,7 +24,7 @@ pub fn room_for(len: u64) -> Result<()> {
 /// This many zeros. Unlike `vec![0; len]`, it does not end the program if the system has no more memory.
 ///
 /// # Errors
-/// `Limit`, when the system does not give them.
+/// `Limit` if the system does not give them.
 pub fn zeroed(len: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len).map_err(|_| refused(len as u64))?;
@@ -32,7 +33,7 @@ pub fn zeroed(len: usize) -> Result<Vec<u8>> {
 }
 
 fn refused(len: u64) -> Error {
-    Error::limit(format!("the system has no {len} bytes for a sample: give it more memory, or fewer threads"))
+    Error::limit(format!("the system has no {len} bytes left for a sample: add memory, or use fewer threads"))
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ const CLOSING: [char; 8] = [')', ']', '}', ',', ';', '.', ':', '\''];
 /// Names in a query of a store that is not http, which say that it is signed; no name of a file goes on so.
 const SIGNED: [&str; 4] = ["sig=", "signature=", "token=", "credential="];
 
-/// A path or URL as errors, logs and snapshots may show it.
+/// A path or URL as errors, logs and snapshots can show it.
 ///
-/// A URL of http loses its user, its password and its query, since the query may hold a signature. A URL of another store loses a user
-/// with a password, and a query that is signed. If a password has a `/`, `?` or `#` in it, nothing tells where it ends. Then only the
-/// scheme is shown.
+/// An http URL loses its user, its password and its query, because the query can hold a signature. A URL of
+/// another store loses a user with a password, and a signed query. If a password contains `/`, `?` or `#`, its end
+/// is unknown, so only the scheme is shown.
 ///
 /// ```
 /// use forebay_core::shown;
@@ -49,7 +49,7 @@ pub fn shown(path: &str) -> Cow<'_, str> {
     }
 }
 
-/// A path without what it asks of a web server: its end says what kind of file it is.
+/// A path without the query of a web URL, so that its end shows the kind of file.
 ///
 /// ```
 /// use forebay_core::without_query;

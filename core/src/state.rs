@@ -1,4 +1,4 @@
-//! Conveniences on the plain types of the ABI.
+//! Helpers for the plain types of the ABI.
 
 use forebay_abi::{Buffer, DType, State, Tensor, abi_stable::std_types::RVec};
 use serde::{Serialize, de::DeserializeOwned};
@@ -7,20 +7,21 @@ use crate::{Error, Result};
 
 /// Reading and writing a [`State`] as JSON.
 pub trait StateExt: Sized {
-    /// A state that holds `value` as JSON, in the form with this version.
+    /// A state that holds `value` as JSON, with this version of the format.
     ///
     /// # Errors
-    /// `Bug`, when `value` has no JSON form.
+    /// `Bug` if `value` has no JSON form.
     fn json(version: u32, value: &impl Serialize) -> Result<Self>;
 
-    /// This state, for a pipe that holds samples: after a restore the last `count` samples taken from `input` come again.
+    /// Marks this state for a pipe that holds samples: after a restore, the pipe gets the last `count` samples of
+    /// `input` again.
     #[must_use]
     fn again(self, input: usize, count: u64) -> Self;
 
-    /// The value in a state of this version.
+    /// Reads the value from a state of this version.
     ///
     /// # Errors
-    /// `Invalid`, when the state is of another version or of another shape.
+    /// `Invalid` if the state has another version or another shape.
     fn parse<T: DeserializeOwned>(&self, version: u32) -> Result<T>;
 }
 
@@ -48,12 +49,12 @@ impl StateExt for State {
     }
 }
 
-/// Making a [`Tensor`] with this crate's error.
+/// Makes a [`Tensor`] with this crate's error.
 pub trait TensorExt: Sized {
     /// A row-major tensor over `data`, whose length must be exactly that of the shape.
     ///
     /// # Errors
-    /// `Invalid`, when the length does not fit or there are too many axes.
+    /// `Invalid` if the length does not fit, or if there are too many axes.
     fn new(dtype: DType, shape: &[usize], data: Buffer) -> Result<Self>;
 }
 

@@ -20,8 +20,8 @@ const DEPTH: usize = 512;
 /// ```
 ///
 /// # Errors
-/// `Unsupported` for what has no form in JSON: NaN and infinities, values of other plugins, columns; `Limit` for values within each
-/// other deeper than 512.
+/// `Unsupported` for values without a JSON form: NaN, infinities, values of other plugins, columns. `Limit` for
+/// values that nest deeper than 512.
 pub fn write_json(value: &Value, out: &mut Vec<u8>) -> Result<()> {
     write(value, DEPTH, out)
 }

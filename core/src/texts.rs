@@ -1,4 +1,4 @@
-//! Many texts in one memory: what an option with a list of a million paths is read into.
+//! Many texts in one block of memory, for options with a list of up to a million paths.
 
 use std::fmt;
 
@@ -10,9 +10,10 @@ use serde_json::Value as Json;
 
 use crate::{OptionType, descriptor::OptionKind, options::OneOrMany};
 
-/// A list of texts in one memory, as an option one text or a list of them: for lists that may be long.
+/// A list of texts in one block of memory. As an option, it takes one text or a list of texts. Use it for lists
+/// that can be long.
 ///
-/// Cost: the texts' bytes and eight more for each; none is allocated by itself.
+/// Cost: the bytes of the texts, and eight more for each. No text is allocated by itself.
 ///
 /// ```
 /// use forebay_core::{Options, Texts, options};
@@ -37,13 +38,13 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// How many there are.
+    /// How many texts there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no texts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()

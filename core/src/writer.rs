@@ -22,9 +22,9 @@ const PACKED: [&str; 7] = ["gz", "tgz", "zst", "xz", "bz2", "lz4", "zip"];
 /// So much is collected before it is written.
 const BLOCK: usize = 1 << 20;
 
-/// The format of a [`Writer`]: samples to the bytes of a file.
+/// The format of a [`Writer`]: turns samples into the bytes of a file.
 ///
-/// The bytes of a file must follow from its samples alone, so that a resumed run writes the same.
+/// The bytes of a file must depend on its samples alone, so that a resumed run writes the same.
 pub trait Encode: Send + Sized + 'static {
     /// The pipe's name and summary; [`Writer`] sets the rest.
     const INFO: PipeInfo;
@@ -32,25 +32,25 @@ pub trait Encode: Send + Sized + 'static {
     /// The options of the pipe.
     type Options: Options;
 
-    /// The format, and the files it is for.
+    /// The format, and the files that it writes.
     ///
     /// # Errors
-    /// `Invalid`, when the options do not go together.
+    /// `Invalid` if the options contradict each other.
     fn new(options: Self::Options) -> Result<(Self, Files)>;
 
-    /// Begins a file, whatever became of the one before.
+    /// Begins a file, also after a file that failed.
     ///
     /// # Errors
     /// Any.
     fn begin(&mut self, out: &mut Vec<u8>) -> Result<()>;
 
-    /// Adds a sample to the file. What it added to `out` before an error is taken back.
+    /// Adds a sample to the file. On an error, the host removes what the call added to `out`.
     ///
     /// # Errors
-    /// Any; the sample is left out, and the file goes on without it.
+    /// Any; the sample is left out, and the file continues without it.
     fn sample(&mut self, sample: &Sample, out: &mut Vec<u8>) -> Result<()>;
 
-    /// How many bytes it holds back that will come to the file.
+    /// How many bytes it holds back that it will add to the file later.
     fn held(&self) -> u64 {
         0
     }
@@ -72,7 +72,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// Files by a pattern such as `out-{:05}.tar`, each with at most `samples` samples, and full once it has `bytes` bytes.
+    /// Files by a pattern such as `out-{:05}.tar`. A file is full when it has `samples` samples, or as soon as it
+    /// has `bytes` bytes.
     ///
     /// # Errors
     /// `Unsupported` for a URL, and for the extension of a packed file. `Invalid` for a pattern that cannot
@@ -96,7 +97,7 @@ impl Files {
 fn writable(pattern: &str) -> Result<()> {
     if pattern.contains("://") {
         return Err(Error::unsupported(
-            "found a URL, expected a path: files are written to a folder, and brought elsewhere from there",
+            "found a URL, expected a path; write to a folder, and copy the files from there",
         ));
     }
     let packed = Path::new(pattern).extension().and_then(|extension| extension.to_str());
@@ -163,14 +164,14 @@ impl Pattern {
     }
 }
 
-/// A pipe that writes its samples to files by some [format](Encode), and gives a sample for each finished
-/// file: `path`, `samples` and `bytes`.
+/// A pipe that writes its samples to files in some [format](Encode). For each finished file it gives a sample with
+/// `path`, `samples` and `bytes`.
 ///
 /// A file is written under another name in the same folder (`.NAME.part`), flushed to the disk, and only then
-/// renamed. That name is locked, so of two runs that write the same file at once the second is refused. If a
-/// file exists and holds the same bytes, it counts as written, so that a run after a crash goes on. If its
-/// bytes differ, that is an error, unless it may be overwritten. State: the number of files; after a resume,
-/// the samples of the unfinished file come again.
+/// renamed. The other name is locked, so if two runs write the same file at once, the second is refused. If a file
+/// exists and holds the same bytes, it counts as written, so that a run can go on after a crash. If its bytes
+/// differ, that is an error, unless it may be overwritten. State: the number of files; after a resume, the samples
+/// of the unfinished file come again.
 #[derive(Debug)]
 pub struct Writer<E> {
     format: E,
@@ -363,7 +364,7 @@ impl Open {
     /// Brings the file to the disk, and gives it its name.
     fn publish(&mut self, overwrite: bool) -> Result<()> {
         if maps_cut() != self.cut {
-            let error = "a file was cut short while it was read, so what is to be written may hold zeros";
+            let error = "a file was cut short while it was read, so the new file may hold zeros";
             return Err(Error::new(crate::ErrorKind::Io, error));
         }
         self.file.sync_all()?;
@@ -374,8 +375,7 @@ impl Open {
             match error.kind() {
                 io::ErrorKind::AlreadyExists if alike(&self.part, &self.path)? => {}
                 io::ErrorKind::AlreadyExists => {
-                    let error =
-                        "a file of this name is there, with other contents; overwrite=true replaces it";
+                    let error = "found a file of this name with other contents; overwrite=true replaces it";
                     return Err(Error::invalid(error));
                 }
                 // Some file systems have no links.

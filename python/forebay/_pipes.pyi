@@ -187,9 +187,9 @@ class Pipes:
 
         block: About how many bytes a block has.
 
-        interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
+        interleave: How many samples are open at a time, each giving a block in its turn; with 1, they come one after the other.
 
-        interleave_block: How many samples come of one before it is the next one's turn.
+        interleave_block: How many samples one gives before it is the next one's turn.
         """
 
     def decode(
@@ -385,9 +385,9 @@ class Pipes:
 
         footer_bytes: How many bytes follow the last record.
 
-        interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
+        interleave: How many samples are open at a time, each giving a block in its turn; with 1, they come one after the other.
 
-        interleave_block: How many samples come of one before it is the next one's turn.
+        interleave_block: How many samples one gives before it is the next one's turn.
         """
 
     def flatten(
@@ -493,9 +493,9 @@ class Pipes:
 
         piece_bytes: About how many bytes the rows of a piece take. A piece has whole chunks, at least one, unless a chunk's rows take more than 16 MiB.
 
-        interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
+        interleave: How many samples are open at a time, each giving a block in its turn; with 1, they come one after the other.
 
-        interleave_block: How many samples come of one before it is the next one's turn.
+        interleave_block: How many samples one gives before it is the next one's turn.
         """
 
     def hdf5_rows(
@@ -539,9 +539,9 @@ class Pipes:
 
         big_integers: What integers beyond 64 bits become: the nearest float64, or their digits as text.
 
-        interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
+        interleave: How many samples are open at a time, each giving a block in its turn; with 1, they come one after the other.
 
-        interleave_block: How many samples come of one before it is the next one's turn.
+        interleave_block: How many samples one gives before it is the next one's turn.
         """
 
     def json_lines(
@@ -605,9 +605,9 @@ class Pipes:
 
         index: With `rows`: where to keep an index of the blocks of local files: `beside` each file, or a folder; null for nowhere.
 
-        interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
+        interleave: How many samples are open at a time, each giving a block in its turn; with 1, they come one after the other.
 
-        interleave_block: How many samples come of one before it is the next one's turn.
+        interleave_block: How many samples one gives before it is the next one's turn.
         """
 
     def lookup(
@@ -1084,9 +1084,9 @@ class Pipes:
 
         count: How often each sample is given, from 1.
 
-        interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
+        interleave: How many samples are open at a time, each giving a block in its turn; with 1, they come one after the other.
 
-        interleave_block: How many samples come of one before it is the next one's turn.
+        interleave_block: How many samples one gives before it is the next one's turn.
         """
 
     def resize(
@@ -1129,9 +1129,9 @@ class Pipes:
 
         hive: Folders called `name=value` in the path are fields.
 
-        interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
+        interleave: How many samples are open at a time, each giving a block in its turn; with 1, they come one after the other.
 
-        interleave_block: How many samples come of one before it is the next one's turn.
+        interleave_block: How many samples one gives before it is the next one's turn.
         """
 
     def scan(
@@ -1272,9 +1272,9 @@ class Pipes:
 
         alone: Give the labels of a label file by themselves, even if the file with their pictures is beside it.
 
-        interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
+        interleave: How many samples are open at a time, each giving a block in its turn; with 1, they come one after the other.
 
-        interleave_block: How many samples come of one before it is the next one's turn.
+        interleave_block: How many samples one gives before it is the next one's turn.
         """
 
     def split_safetensors(
@@ -1290,9 +1290,9 @@ class Pipes:
 
         names: The tensors to give, by name; null for all.
 
-        interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
+        interleave: How many samples are open at a time, each giving a block in its turn; with 1, they come one after the other.
 
-        interleave_block: How many samples come of one before it is the next one's turn.
+        interleave_block: How many samples one gives before it is the next one's turn.
         """
 
     def subsample(
@@ -1380,9 +1380,9 @@ class Pipes:
 
         index: Where to keep an index of local files: `beside` each file, or a folder; null for nowhere.
 
-        interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
+        interleave: How many samples are open at a time, each giving a block in its turn; with 1, they come one after the other.
 
-        interleave_block: How many samples come of one before it is the next one's turn.
+        interleave_block: How many samples one gives before it is the next one's turn.
         """
 
     def text_lines(
@@ -1416,9 +1416,9 @@ class Pipes:
 
         check: Verify the checksum of each record's data. The checksum of its length is always verified.
 
-        interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
+        interleave: How many samples are open at a time, each giving a block in its turn; with 1, they come one after the other.
 
-        interleave_block: How many samples come of one before it is the next one's turn.
+        interleave_block: How many samples one gives before it is the next one's turn.
         """
 
     def unbatch(
@@ -1434,9 +1434,9 @@ class Pipes:
 
         level: How many levels of batches to take apart; -1 for as many as every field has.
 
-        interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
+        interleave: How many samples are open at a time, each giving a block in its turn; with 1, they come one after the other.
 
-        interleave_block: How many samples come of one before it is the next one's turn.
+        interleave_block: How many samples one gives before it is the next one's turn.
         """
 
     def unique(
@@ -1473,9 +1473,9 @@ class Pipes:
 
         concatenated: Go on after the end of an archive, if another archive follows.
 
-        interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
+        interleave: How many samples are open at a time, each giving a block in its turn; with 1, they come one after the other.
 
-        interleave_block: How many samples come of one before it is the next one's turn.
+        interleave_block: How many samples one gives before it is the next one's turn.
         """
 
     def untar_pieces(
@@ -1499,9 +1499,9 @@ class Pipes:
 
         group: Which members make a sample: `webdataset` joins those that share their name up to the first dot, `none` gives each file as a sample of its own.
 
-        interleave: How many samples are opened at a time, each giving a block in its turn; one: one after the other.
+        interleave: How many samples are open at a time, each giving a block in its turn; with 1, they come one after the other.
 
-        interleave_block: How many samples come of one before it is the next one's turn.
+        interleave_block: How many samples one gives before it is the next one's turn.
         """
 
     def weighted_sampler(

@@ -1,4 +1,4 @@
-//! Bytes to chunks. Nothing here trusts a number that it reads: what is allocated follows what is there.
+//! Decodes bytes to chunks. No number is trusted: memory is allocated only for bytes that are there.
 
 use forebay_abi::MAX_DIMS;
 
@@ -8,7 +8,7 @@ use crate::{Buffer, Chunk, DType, Error, Key, Result, Schema, Str, Tensor, Value
 /// The most schemas that are remembered from message to message.
 const REMEMBERED: usize = 16;
 
-/// Reads chunks; remembers schemas, so that those of one stream stay the same object.
+/// Decodes chunks. It remembers schemas, so that the chunks of one stream share them.
 #[derive(Default)]
 pub struct Decoder {
     /// By the bytes that they were written as.
@@ -30,7 +30,7 @@ impl Decoder {
     /// The chunk that was written as `flat` and `parts`.
     ///
     /// # Errors
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) for anything that an encoder does not write.
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) for bytes that no encoder writes.
     pub fn decode(&mut self, flat: &[u8], parts: &[Buffer]) -> Result<Chunk> {
         if u32::try_from(flat.len()).is_err() {
             return Err(Error::corrupt("a chunk's flat bytes are 4 GiB or more"));

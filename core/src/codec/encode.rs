@@ -1,9 +1,9 @@
-//! Chunks to bytes.
+//! Encodes chunks as bytes.
 
 use super::{DEPTH, LARGE, PART, arrow, kind};
 use crate::{Buffer, Chunk, DType, Error, Key, Result, Schema, Str, Tensor, Value, View};
 
-/// Writes chunks; its memory is used again for each.
+/// Encodes chunks, and reuses its memory for each.
 ///
 /// ```
 /// use forebay_core::{Chunk, Key, Sample, codec::{Decoder, Encoder}};
@@ -54,10 +54,10 @@ impl Refusal {
 }
 
 impl Encoder {
-    /// Writes `chunk` to `flat` and `parts`, which are its until [`forget`](Encoder::forget).
+    /// Writes `chunk` to `flat` and `parts`. They keep it until [`forget`](Encoder::forget).
     ///
     /// # Errors
-    /// When a value cannot cross, with its sample and field; nothing is written then.
+    /// If a value cannot be sent, with its sample and field. Nothing is written then.
     pub fn encode(&mut self, chunk: &Chunk) -> Result<()> {
         self.forget();
         put_len(&mut self.flat, chunk.len())?;
@@ -71,7 +71,7 @@ impl Encoder {
         result
     }
 
-    /// Lets the last chunk go.
+    /// Drops the last chunk.
     pub fn forget(&mut self) {
         self.flat.clear();
         self.parts.clear();

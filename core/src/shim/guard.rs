@@ -125,5 +125,5 @@ impl<T> Instance<T> {
 
 #[cold]
 fn poisoned() -> Error {
-    Error::new(ErrorKind::Panic, "takes no calls since it panicked")
+    Error::new(ErrorKind::Panic, "it panicked before, so it takes no more calls")
 }

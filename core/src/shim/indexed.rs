@@ -128,11 +128,11 @@ impl<T: Indexed> Calls for CountOf<T> {
             return Ok(());
         }
         let found = match now.0 == count {
-            true => format!("found {count} samples, and other ones"),
+            true => format!("found {count} other samples"),
             false => format!("found {} samples", now.0),
         };
-        let error = Error::invalid(format!("{found}, the saved position is among {count}"));
-        Err(error.context("next", "resume on the same data, or begin anew without the snapshot"))
+        let error = Error::invalid(format!("{found}, but the saved position is among {count}"));
+        Err(error.context("next", "resume on the same data, or start again without the snapshot"))
     }
 }
 

@@ -46,13 +46,9 @@ const TURNS: [OptionSpec; 2] = [
     number(
         "interleave",
         "65536",
-        " How many samples are opened at a time, each giving a block in its turn; one: one after the other.",
+        " How many samples are open at a time, each giving a block in its turn; with 1, they come one after the other.",
     ),
-    number(
-        "interleave_block",
-        "1000000000",
-        " How many samples come of one before it is the next one's turn.",
-    ),
+    number("interleave_block", "1000000000", " How many samples one gives before it is the next one's turn."),
 ];
 
 /// The most options that a flat map has.

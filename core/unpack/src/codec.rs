@@ -1,4 +1,4 @@
-//! Which codec packed some bytes, by their first ones.
+//! Finds the codec of packed bytes by their first bytes.
 
 /// A way of packing bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,10 +25,10 @@ impl Codec {
     pub const ALL: [Self; 7] =
         [Self::Gzip, Self::Zlib, Self::Zstd, Self::Xz, Self::Bzip2, Self::Lz4, Self::Compress];
 
-    /// As many first bytes as [`of`](Codec::of) looks at.
+    /// How many first bytes [`of`](Codec::of) looks at.
     pub const HEAD: usize = 10;
 
-    /// The codec of bytes that begin so; none for bytes that are not packed.
+    /// The codec of bytes with these first bytes; `None` if they are not packed.
     ///
     /// ```
     /// use forebay_unpack::Codec;

@@ -1,4 +1,4 @@
-//! What is in packed bytes, read forwards: parts of any length, which may be looked at before they are taken.
+//! Unpacked bytes, read forwards: you can look at a part of any length before you take it.
 
 use std::io::{self, BufReader, Read};
 
@@ -11,9 +11,10 @@ const LEAST: usize = 64 << 10;
 /// As much memory is asked for at first for a longer part, and more as that fills.
 const FIRST: usize = 1 << 20;
 
-/// What is beneath all packing of a [`Blob`], from its start on, without going back.
+/// The contents of a [`Blob`] beneath all layers of packing, read from the start without going back.
 ///
-/// Memory: what is looked at ahead, and a few hundred KiB; it grows with what arrives, not with what is asked for.
+/// Memory: the bytes that you look at ahead, and a few hundred KiB. It grows with the bytes that arrive, not with
+/// the length that you ask for.
 ///
 /// ```
 /// use forebay_core::{Blob, Buffer, BufferMut};
@@ -40,7 +41,7 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// What is in `blob`; none when it is not packed, and can be read in other ways: a stream cannot.
+    /// The contents of `blob`. `None` if it is not packed and can be read in other ways; a stream cannot.
     ///
     /// # Errors
     /// As [`Unpacked::open`].
@@ -49,14 +50,14 @@ impl Forward {
         Ok(reader.map(|reader| Self { reader, held: Buffer::EMPTY, at: 0, end: None }))
     }
 
-    /// What is in `blob` as it is, whatever it begins with.
+    /// The bytes of `blob` as they are, without unpacking.
     #[must_use]
     pub fn plain(blob: &Blob) -> Self {
         let reader = BufReader::new(Unpacked::plain(Box::new(Input::new(blob.clone(), 0))));
         Self { reader, held: Buffer::EMPTY, at: 0, end: None }
     }
 
-    /// What `codec` packed in `blob`, and no layer beneath that.
+    /// The bytes that `codec` packed in `blob`, one layer only.
     ///
     /// # Errors
     /// As [`Unpacked::new`].
@@ -65,24 +66,24 @@ impl Forward {
         Ok(Self { reader, held: Buffer::EMPTY, at: 0, end: None })
     }
 
-    /// How many layers of packing lie above it.
+    /// How many layers of packing were removed.
     #[must_use]
     pub fn layers(&self) -> usize {
         self.reader.get_ref().layers()
     }
 
-    /// How many bytes were taken or passed.
+    /// How many bytes were taken or skipped.
     #[must_use]
     pub fn at(&self) -> u64 {
         self.at
     }
 
-    /// Passes over all bytes before byte `at`.
+    /// Skips all bytes before byte `at`.
     ///
     /// Cost: all of them are unpacked.
     ///
     /// # Errors
-    /// `Invalid` when it lies before what was taken, or behind the end; those of the packed bytes.
+    /// `Invalid` if it lies before the bytes that were taken, or behind the end; those of the packed bytes.
     pub fn go_to(&mut self, at: u64) -> Result<()> {
         if let Some(wanted) = at.checked_sub(self.at)
             && self.pass(wanted)? == wanted
@@ -92,7 +93,7 @@ impl Forward {
         Err(Error::invalid(format!("the saved place is byte {at}, found byte {}", self.at)))
     }
 
-    /// Passes over `len` bytes, or those there are, and gives how many.
+    /// Skips `len` bytes, or as many as there are, and returns how many.
     ///
     /// # Errors
     /// Those of the packed bytes.
@@ -100,8 +101,8 @@ impl Forward {
         io::copy(&mut self.by_ref().take(len), &mut io::sink()).map_err(error_of)
     }
 
-    /// What follows, without taking it: at least `len` bytes, or all there are before the end or the damage that
-    /// [`ended`](Self::ended) tells of.
+    /// The next bytes, without taking them: at least `len`, or all there are before the end or before damage,
+    /// which [`ended`](Self::ended) reports.
     ///
     /// # Errors
     /// Those of `alloc`.
@@ -136,10 +137,11 @@ impl Forward {
         Ok(self.held.clone())
     }
 
-    /// The next `len` bytes, or those there are. A small part of what was looked at is a copy, so that it keeps no more than itself.
+    /// The next `len` bytes, or as many as there are. A small part of the bytes held is copied, so that it does
+    /// not keep the rest in memory.
     ///
     /// # Errors
-    /// Those of the packed bytes, if they break off before so many; those of `alloc`.
+    /// Those of the packed bytes, if they end too early; those of `alloc`.
     pub fn part(&mut self, len: usize, alloc: &mut dyn FnMut(usize) -> Result<BufferMut>) -> Result<Buffer> {
         let held = self.ahead(len, alloc)?;
         if held.len() < len {
@@ -158,10 +160,10 @@ impl Forward {
         Ok(part)
     }
 
-    /// Whether the packed bytes have ended, behind what [`ahead`](Self::ahead) gives.
+    /// Whether the packed bytes end behind what [`ahead`](Self::ahead) gives.
     ///
     /// # Errors
-    /// When they have not ended as they should.
+    /// If they did not end as they should.
     pub fn ended(&self) -> Result<bool> {
         self.end.clone().map_or(Ok(false), |end| end.map(|()| true))
     }
@@ -190,9 +192,11 @@ impl Read for Forward {
     }
 }
 
-/// What a packed file begins with, up to `most` bytes, as far as its own first bytes give it; none when they are not packed.
+/// The first bytes of the contents of a packed file, up to `most`, as far as its own first bytes give them. `None`
+/// if they are not packed.
 ///
-/// For those who judge a file by its head. Of codecs that pack in blocks it is often nothing: a block has up to some MB.
+/// Use it to choose a reader by the head of a file. For codecs that pack in blocks the result is often empty,
+/// because a block can have several MB.
 #[must_use]
 pub fn peek(head: &[u8], most: usize) -> Option<Vec<u8>> {
     Codec::of(head)?;

@@ -1,4 +1,4 @@
-//! A blob as a stream of bytes, read a window at a time where it lies far away.
+//! A blob as a stream of bytes. Remote blobs are read a window at a time.
 
 use std::io::{self, BufRead, Read};
 
@@ -7,7 +7,8 @@ use forebay_core::{Blob, Buffer, Result};
 /// How much of a blob far away is fetched at once.
 const WINDOW: u64 = 1 << 20;
 
-/// The bytes of a [`Blob`] from some byte on, in order: shown where they lie in memory, else fetched 1 MiB at a time.
+/// The bytes of a [`Blob`] from some byte on, in order: shared if they are in memory, else fetched 1 MiB at a
+/// time.
 pub struct Input {
     blob: Blob,
     /// Where the first byte that was not taken lies.

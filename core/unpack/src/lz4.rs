@@ -208,7 +208,7 @@ fn check(what: &str, stated: u32, found: u32) -> io::Result<()> {
     if stated == found {
         return Ok(());
     }
-    Err(broken(format!("the sum of {what} is {found:08x}, stated is {stated:08x}")))
+    Err(broken(format!("the checksum of {what} is {found:08x}, expected {stated:08x}")))
 }
 
 fn broken(message: String) -> io::Error {

@@ -139,7 +139,7 @@ impl Table {
         // The code that is about to be made: what the last one stands for, and its first byte again.
         let next = u32::from(code) == self.free;
         if u32::from(code) > self.free {
-            return Err(broken(format!("code {code} before it was made; {} are known", self.free)));
+            return Err(broken(format!("found code {code}, but only {} codes are known", self.free)));
         }
         let start = text.len();
         let mut at = if next { last } else { code };

@@ -1,4 +1,4 @@
-//! Packed bytes unpacked as they are read.
+//! Unpacks bytes as they are read.
 
 use std::{
     io::{self, BufRead, BufReader, Read},
@@ -20,7 +20,7 @@ use crate::{
     members::{Members, Single},
 };
 
-/// The most layers of packing, one within the other: some bytes unpack to themselves, for ever.
+/// The most layers of packing. A limit is needed because some bytes unpack to themselves.
 pub const LAYERS: usize = 4;
 
 /// The most memory that an xz dictionary may take; its presets take 64 MiB at most.
@@ -65,10 +65,10 @@ enum Decoder {
 }
 
 impl Unpacked {
-    /// The bytes that `source` has, packed by `codec`.
+    /// Unpacks the bytes of `source`, packed by `codec`.
     ///
     /// # Errors
-    /// `Limit` when the system gives no memory for a decoder.
+    /// `Limit` if the system gives no memory for a decoder.
     pub fn new(codec: Codec, source: Box<dyn BufRead + Send>) -> Result<Self> {
         let taken = Arc::new(AtomicU64::new(0));
         let source = Counted { source, count: taken.clone() };
@@ -92,7 +92,7 @@ impl Unpacked {
         Ok(Self { codec: Some(codec), layers: 1, taken, given: 0, decoder })
     }
 
-    /// The bytes that `source` has, as they are.
+    /// The bytes of `source` as they are.
     #[must_use]
     pub fn plain(source: Box<dyn BufRead + Send>) -> Self {
         let taken = Arc::new(AtomicU64::new(0));
@@ -100,7 +100,8 @@ impl Unpacked {
         Self { codec: None, layers: 0, taken, given: 0, decoder: Decoder::Plain(source) }
     }
 
-    /// What is in `blob` beneath all layers of packing; none when it is not packed at all, unless it is a stream, which can only be read so.
+    /// The contents of `blob` beneath all layers of packing. `None` if it is not packed, unless it is a stream,
+    /// which can be read only in this way.
     ///
     /// # Errors
     /// Those of the blob and of reading; `Limit` for more than [`LAYERS`] layers.
@@ -123,7 +124,7 @@ impl Unpacked {
         }
     }
 
-    /// How many layers of packing it takes off: 0 of what is plain, 1, or as many as [`open`](Self::open) has found.
+    /// How many layers of packing it removes: 0 for plain bytes, 1, or as many as [`open`](Self::open) found.
     #[must_use]
     pub fn layers(&self) -> usize {
         self.layers
@@ -173,7 +174,7 @@ fn buffered(unpacked: Unpacked) -> BufReader<Unpacked> {
     BufReader::with_capacity(64 << 10, unpacked)
 }
 
-/// The [`Error`] that an error of reading [`Unpacked`] carries; for any other one of the kind `Io`.
+/// The [`Error`] inside an error of reading [`Unpacked`]; any other error becomes the kind `Io`.
 #[must_use]
 pub fn error_of(error: io::Error) -> Error {
     match error.downcast::<Error>() {

@@ -1,4 +1,4 @@
-//! Packed bytes unpacked at once, into memory that the caller gives.
+//! Unpacks bytes at once, into memory that the caller gives.
 
 use std::io::Read;
 
@@ -10,10 +10,11 @@ use crate::{Codec, Input, Unpacked, stream::error_of};
 /// How much is asked for at first where nothing says how much it will be, at least.
 const FIRST: u64 = 16 << 10;
 
-/// What `bytes`, packed by `codec`, hold: at most `limit` bytes, in memory from `alloc`.
+/// Unpacks `bytes`, packed by `codec`, to at most `limit` bytes, in memory from `alloc`.
 ///
-/// Cost: where the packed bytes tell their length, as gzip, zstd and lz4 mostly do, one piece of memory; else each piece is twice
-/// the one before. gzip and zlib of one member are unpacked at once, at about twice the speed of a stream.
+/// Cost: one block of memory if the packed bytes tell their length, as gzip, zstd and lz4 mostly do. Otherwise
+/// each block is twice as large as the one before. gzip and zlib of one member are unpacked at once, at about
+/// twice the speed of a stream.
 ///
 /// ```
 /// use forebay_core::BufferMut;
@@ -66,9 +67,9 @@ pub fn unpack(
     Ok(memory.freeze())
 }
 
-/// What `bytes` hold, which are deflated without any header, and must be exactly `size` bytes (RFC 1951).
+/// Unpacks deflated bytes without a header (RFC 1951), which must give exactly `size` bytes.
 ///
-/// Who calls it checks `size` against a limit, and what comes out against a sum.
+/// Check `size` against a limit before, and the result against a checksum.
 ///
 /// # Errors
 /// `Corrupt` for broken bytes or another number of them; those of `alloc`.

@@ -224,7 +224,7 @@ impl Pool {
 /// The error of memory that the system did not give, while so many bytes are in use.
 fn no_memory(len: usize, live: usize) -> Error {
     Error::limit(format!(
-        "the system has no {len} bytes for a sample, while samples use {live}: give it more memory, or fewer threads"
+        "the system has no {len} bytes left for a sample, while samples use {live}: add memory, or use fewer threads"
     ))
 }
 
