@@ -1,4 +1,4 @@
-"""Whether every sample came exactly once, over all ranks and runs."""
+"""Audits: whether every sample came exactly once, over all ranks and runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from forebay import _native
 
 
 class EpochAudit:
-    """What an audit found of one epoch. ``print`` it."""
+    """The result of an audit for one epoch. ``print`` it."""
 
     __slots__ = ("_found", "_text")
 
@@ -26,42 +26,42 @@ class EpochAudit:
 
     @property
     def judged(self) -> bool:
-        """Whether it could be judged; ``unfinished`` says what is needed where it could not."""
+        """Whether the epoch could be judged. If not, ``unfinished`` says what is needed."""
         return bool(self._found["judged"])
 
     @property
     def exactly_once(self) -> bool:
-        """Whether all is known, and every sample came exactly once."""
+        """Whether everything is known, and every sample came exactly once."""
         return bool(self._found["exactly_once"])
 
     @property
     def given(self) -> int:
-        """How many samples the graph gave, over all ranks each counted once."""
+        """How many samples the graph gave, over all ranks; each counts once."""
         return int(self._found["given"])
 
     @property
     def delivered(self) -> int:
-        """How many samples were delivered, those in batches one by one."""
+        """How many samples were delivered; those in batches count one by one."""
         return int(self._found["delivered"])
 
     @property
     def left_out(self) -> list[dict[str, Any]]:
-        """What nodes left out as they were told to: ``node``, ``samples``, and whether it ``failed`` on them."""
+        """Samples that nodes left out on purpose: ``node``, ``samples``, and whether they ``failed``."""
         return list(self._found["left_out"])
 
     @property
     def unfinished(self) -> list[str]:
-        """Why not all is known: a run that did not end, or a rank or an earlier run whose file is not here."""
+        """Why not everything is known: a run did not end, or the file of a rank or an earlier run is missing."""
         return list(self._found["unfinished"])
 
     @property
     def offences(self) -> list[dict[str, Any]]:
-        """What went wrong: ``what`` it is, the ``node`` that did it, how many ``samples``, and the first of them, ``named`` by uid and key."""
+        """The problems: ``what`` happened, the ``node``, how many ``samples``, and the first of them, ``named`` by uid and key."""
         return list(self._found["offences"])
 
     @property
     def missing(self) -> int:
-        """How many samples were given and not delivered."""
+        """How many samples were given but not delivered."""
         return self._count("missing")
 
     @property
@@ -77,7 +77,7 @@ class EpochAudit:
 
 
 class Audit:
-    """What an audit found. It is true if every sample of every epoch came exactly once; ``print`` it to see what did not."""
+    """The result of an audit. It is true if every sample of every epoch came exactly once. ``print`` it to see the problems."""
 
     __slots__ = ("epochs",)
 
@@ -101,7 +101,7 @@ class Audit:
 
     @property
     def missing(self) -> int:
-        """How many samples were given and not delivered."""
+        """How many samples were given but not delivered."""
         return sum(epoch.missing for epoch in self.epochs)
 
     @property
@@ -120,10 +120,11 @@ class Audit:
 
 
 def audit(*files: str | os.PathLike[str]) -> Audit:
-    """Whether every sample came exactly once, by the files that loaders with ``audit=`` wrote: of all ranks, and of all runs that went on after one
-    another. It is the check of ``forebay audit``.
+    """Checks whether every sample came exactly once, as ``forebay audit`` does.
 
-    Close the loaders before, or end their epochs: what they keep back is written then.
+    files: the files that loaders with ``audit=`` wrote, of all ranks and of all resumed runs.
+
+    Close the loaders first, or read their epochs to the end: only then the files are complete.
     """
     found = _native.audit([os.fspath(file) for file in files])
     return Audit([EpochAudit(json.loads(document), text) for document, text in found])

@@ -99,7 +99,7 @@ def find(tag: int, called: str) -> Any:
         return _sent.find(called)
     if found is None:
         raise InvalidError(
-            f"found no function {called.split('@')[0]!r}: a saved graph names functions of Python's and does not hold them; "
+            f"found no function {called.split('@')[0]!r}: a saved graph stores only the names of Python functions; "
             "build the dataset in Python"
         )
     return found
@@ -191,7 +191,7 @@ def run_main(main: str) -> None:
                 spawn._fixup_main_from_path(main)  # type: ignore[attr-defined]
             except SystemExit as end:
                 _ran[main] = InvalidError(
-                    f"the script ended with {end.code!r} as a worker process ran it again: put what it does below {GUARD}"
+                    f"the script ended with {end.code!r} when a worker process ran it again; put its code below {GUARD}"
                 )
             except BaseException as error:
                 _ran[main] = error
@@ -208,7 +208,7 @@ GUARD = "if __name__ == '__main__':"
 def refuse_in_main() -> None:
     """Refuses what a script does only where it was started, while a worker runs it again."""
     if _main_runs:
-        raise InvalidError(f"a worker process runs the script again, and it makes a loader: put that below {GUARD}")
+        raise InvalidError(f"a worker process ran the script again, and the script made a loader; put that code below {GUARD}")
 
 
 def dump(called: str, function: Any, also: Mapping[type, Callable[[Any], Any]] | None = None) -> bytes:
@@ -228,7 +228,7 @@ def dump(called: str, function: Any, also: Mapping[type, Callable[[Any], Any]] |
         type("Sender", (Pickler,), {"dispatch_table": ChainMap(table, also or {})})(file, protocol=5).dump(function)  # type: ignore[arg-type]
         return file.getvalue()
     except Exception as error:
-        hint = "" if Pickler is not pickle.Pickler else "; cloudpickle, once installed, sends functions that no module has"
+        hint = "" if Pickler is not pickle.Pickler else "; install cloudpickle to send functions that are in no module"
         shown = called.split("@")[0]
         raise InvalidError(f"{shown} cannot be sent to worker processes: {error}{hint}") from error
 
@@ -403,7 +403,7 @@ def rng(low: int, high: int) -> Any:
     try:
         import numpy
     except ImportError as error:
-        raise InvalidError("random_map hands numpy.random.Generator to its function: install numpy") from error
+        raise InvalidError("random_map needs numpy, for numpy.random.Generator; install numpy") from error
     return numpy.random.Generator(numpy.random.Philox(key=low | high << 64))
 
 

@@ -24,10 +24,10 @@ else:
 
 
 class Dataset(Pipes):
-    """What is read, and what is done with it: a graph of pipes.
+    """A graph of pipes: what is read, and what is done with it.
 
-    It is a value: each method gives another one. Every pipe of every plugin is a method: ``dir(ds)`` lists them, and
-    ``help(ds.shuffle)`` shows the options of one. Nothing is read before a loader is iterated.
+    It is a value: each method returns another dataset. Every pipe of every plugin is a method. ``dir(ds)`` lists
+    them, and ``help(ds.shuffle)`` shows the options of one. Nothing is read before you iterate over a loader.
 
     >>> import forebay as fb
     >>> fb.range(10).shuffle(4).batch(5).to_line()
@@ -60,22 +60,22 @@ class Dataset(Pipes):
 
     @classmethod
     def from_line(cls, line: str) -> Dataset:
-        """The graph in one line, as ``files 'a/*.tar' | untar | batch 8``."""
+        """The dataset of a graph in one line, such as ``files 'a/*.tar' | untar | batch 8``."""
         return cls._of(Graph.read("line", line))
 
     @classmethod
     def from_toml(cls, text: str) -> Dataset:
-        """The graph in TOML."""
+        """The dataset of a graph in TOML."""
         return cls._of(Graph.read("toml", text))
 
     @classmethod
     def from_json(cls, text: str) -> Dataset:
-        """The graph in JSON."""
+        """The dataset of a graph in JSON."""
         return cls._of(Graph.read("json", text))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dataset:
-        """The graph in a file: TOML, or JSON if that is its name's end."""
+        """The dataset of a graph file: JSON if its name ends in ``.json``, else TOML."""
         with open(path, encoding="utf-8") as file:
             text = file.read()
         return cls.from_json(text) if os.fspath(path).endswith(".json") else cls.from_toml(text)
@@ -102,18 +102,20 @@ class Dataset(Pipes):
         return self._graph().to_line(plugins.registry())
 
     def fingerprint(self) -> str:
-        """What tells this graph from every other, in hex digits. It is checked first."""
+        """A hash that identifies this graph, in hex digits. The graph is checked first."""
         return self._graph().fingerprint(plugins.registry())
 
     def check(self) -> None:
-        """Raise :class:`InvalidError` with all that is wrong with the graph."""
+        """Raises :class:`InvalidError` with all problems of the graph."""
         self._graph().check(plugins.registry())
 
     def explain(
         self, *, num_workers: int | None = None, executor: str | None = None, ranks: tuple[int, int] | str | None = None
     ) -> Explanation:
-        """What a loader with these settings would do: each node with its options, where it runs, how many samples it gives as far as that is
-        known, and what may not be meant. No data is opened. It is the text of ``forebay explain``.
+        """Explains what a loader with these settings would do.
+
+        It lists each node with its options, where it runs, how many samples it gives if that is known, and lints. No
+        data is opened. The text is that of ``forebay explain``.
 
         >>> import forebay as fb
         >>> fb.range(9).batch(3).shuffle(2).explain(executor="inline").lints[0].node
@@ -145,9 +147,10 @@ class Dataset(Pipes):
     # Pipes.
 
     def pipe(self, name: str, /, *values: Any, **options: Any) -> Any:
-        """The pipe called ``name`` behind this: what ``ds.NAME(...)`` does, for names that are no method's.
+        """Adds the pipe called ``name``, as ``ds.NAME(...)`` does. Use it if a method has the name of the pipe.
 
-        A pipe with several outputs, such as ``fork``, gives a dataset for each. What stands before it is read once for all of them.
+        A pipe with several outputs, such as ``fork``, returns a dataset for each. The nodes before it run once for
+        all of them.
         """
         made = behind((self,), name, values, options)
         return made if outputs(made._nodes[-1]) == 1 else _split(made)
@@ -162,14 +165,16 @@ class Dataset(Pipes):
         version: str | None = None,
         **options: Any,
     ) -> Dataset:
-        """What ``function`` makes of each sample: it is given a ``dict`` of the fields, and gives one.
+        """Applies ``function`` to each sample. It takes a ``dict`` of the fields, and returns one.
 
-        batched: it is given a ``dict`` of lists, of ``batch_size`` samples, and gives such a one, of as many rows as it likes.
-        version: what tells it from an earlier one, in place of a hash of its code: a resume with another version is refused.
-        on: ``"process"`` or ``"threads"``. Unless given, functions run in processes where the interpreter has a lock.
+        batched: the function takes a ``dict`` of lists, of ``batch_size`` samples, and returns one with any number of
+        rows.
+        version: identifies the function instead of a hash of its code; a resume with another version is refused.
+        on: ``"process"`` or ``"threads"``. Unless given, functions run in processes if the interpreter has a lock.
 
-        A function gives what becomes the sample: a ``tuple`` makes fields ``0``, ``1`` and so on, anything else the field ``value``.
-        In place of a function, the pipe ``map`` takes expressions, which need no interpreter: ``ds.map("area=width * height")``.
+        The return value becomes the sample: a ``tuple`` makes fields ``0``, ``1`` and so on, anything else the field
+        ``value``. The pipe ``map`` also takes expressions instead of a function, which need no interpreter:
+        ``ds.map("area=width * height")``.
 
         >>> import forebay as fb
         >>> [s["value"] for s in fb.range(3).map(lambda s: {"value": s["value"] * 2}).loader(executor="inline")]
@@ -185,16 +190,17 @@ class Dataset(Pipes):
     def random_map(
         self, function: Callable[[dict[str, Any], Any], Any], /, *, version: str | None = None, **options: Any
     ) -> Dataset:
-        """As :meth:`map`, for a function that is given random numbers too, as a ``numpy.random.Generator``.
+        """As :meth:`map`, for a function that also takes random numbers, as a ``numpy.random.Generator``.
 
-        They depend on the seed, the epoch and the sample alone: they are the same with every executor and after a resume.
+        The numbers depend only on the seed, the epoch and the sample. They are the same with every executor and after
+        a resume.
         """
         return self._calling("py_map", function, version, {**options, "takes": "random"})
 
     def filter(
         self, condition: Callable[[dict[str, Any]], Any] | str, /, *values: Any, version: str | None = None, **options: Any
     ) -> Dataset:
-        """The samples of which ``condition``, a function or an expression, is true.
+        """Keeps the samples for which ``condition``, a function or an expression, is true.
 
         >>> import forebay as fb
         >>> [s["value"] for s in fb.range(5).filter("value % 2 == 0").loader(executor="inline")]
@@ -207,7 +213,7 @@ class Dataset(Pipes):
     def flat_map(
         self, function: Callable[[dict[str, Any]], Iterable[Any]] | str, /, *values: Any, version: str | None = None, **options: Any
     ) -> Dataset:
-        """The samples that ``function``, a generator for example, makes of each."""
+        """Replaces each sample by the samples that ``function`` returns for it. The function can be a generator."""
         if not callable(function):
             return behind((self,), "flat_map", (function, *values), options)
         return self._calling("py_flat_map", function, version, options)
@@ -221,9 +227,9 @@ class Dataset(Pipes):
         version: str | None = None,
         **options: Any,
     ) -> Dataset:
-        """So many samples in one: arrays are stacked, text and bytes become lists.
+        """Joins ``size`` samples into one: arrays are stacked, text and bytes become lists.
 
-        collate_fn: makes the batch, of a list of samples, in place of that.
+        collate_fn: a function that makes the batch from a list of samples instead.
         drop_last: leave out the last batch if it is shorter.
         """
         if collate_fn is None:
@@ -232,10 +238,12 @@ class Dataset(Pipes):
         return lists._calling("py_map", collate_fn, version, {**options, "takes": "samples"})
 
     def sample(self, sampler: Iterable[int], *, version: str | None = None, **options: Any) -> Dataset:
-        """The samples of a source with random access that ``sampler`` draws: an object that iterates over their numbers, anew in each epoch.
+        """Reads the samples that ``sampler`` draws from a source with random access. The sampler is an object that
+        iterates over sample numbers, again in each epoch.
 
-        A sampler with ``set_epoch`` is told the loader's epoch before it is iterated; what differs between epochs must follow from that. One with
-        ``state_dict`` and ``load_state_dict`` goes on from there after a resume; any other is iterated again from its start.
+        If the sampler has ``set_epoch``, it gets the loader's epoch before each iteration, and its order may depend
+        on nothing else. If it has ``state_dict`` and ``load_state_dict``, a resume goes on from its state. Otherwise
+        a resume iterates it again from its start.
         """
         _calls.check_iterable(sampler, "expected a sampler")
         return self._calling("py_sampler", sampler, version, options)
@@ -270,11 +278,11 @@ class Dataset(Pipes):
     # Running.
 
     def loader(self, **settings: Any) -> Loader:
-        """What reads it: see :class:`Loader` for the settings."""
+        """A loader that reads this dataset: see :class:`Loader` for the settings."""
         return Loader(self, **settings)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Its batches as a stream of Arrow's: ``polars.DataFrame(ds)``, ``pyarrow.table(ds)``."""
+        """The batches as an Arrow stream: ``polars.DataFrame(ds)``, ``pyarrow.table(ds)``."""
         return self.loader().__arrow_c_stream__(requested_schema)
 
     def head(self, count: int = 5) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 class ForebayError(Exception):
     """An error of Forebay: what was found, where, and what was expected.
 
-    ``message`` is what went wrong; ``context`` names the places, innermost first.
+    ``message`` says what went wrong; ``context`` lists the places, innermost first.
     """
 
     kind: ClassVar[str] = ""
@@ -27,7 +27,7 @@ class ForebayError(Exception):
 
     @property
     def file(self) -> str | None:
-        """The file that it is about."""
+        """The file where it happened."""
         return self.context.get("file")
 
     @property
@@ -42,7 +42,7 @@ class ForebayError(Exception):
 
     @property
     def key(self) -> str | None:
-        """The sample that it is about."""
+        """The key of the sample."""
         return self.context.get("sample")
 
 
@@ -71,7 +71,7 @@ class InvalidError(ForebayError, ValueError):
 
 
 class LimitError(ForebayError, MemoryError):
-    """A limit was met before memory was taken."""
+    """A limit was reached before memory was taken."""
 
     kind = "limit"
 

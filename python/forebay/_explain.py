@@ -1,4 +1,4 @@
-"""What can be said of a graph before it runs."""
+"""Explains a graph before it runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Explanation:
-    """What a graph does and where, as text: ``print`` it. ``lints`` are what may not be meant; ``to_json()`` has all of it."""
+    """The explanation of a graph, as text: ``print`` it. ``lints`` lists what may be unintended; ``to_json()`` returns everything."""
 
     __slots__ = ("_text", "_json", "lints")
 
@@ -26,7 +26,7 @@ class Explanation:
         self.lints = [Lint(lint["node"], lint["message"]) for lint in json.loads(document)["lints"]]
 
     def to_json(self) -> str:
-        """All of it, as ``forebay explain --json`` prints it."""
+        """The JSON of ``forebay explain --json``."""
         return self._json
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Explanation:
 def explain(
     dataset: Dataset, num_workers: int | None, executor: str | None, ranks: tuple[int, int] | str | None
 ) -> Explanation:
-    """What a loader of the dataset would do."""
+    """Explains what a loader of the dataset would do."""
     executor = executor_of(num_workers, executor)
     graph, sent = _placed(dataset, executor)
     _release(0, sent)  # Only where functions would run is asked here.

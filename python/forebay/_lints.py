@@ -1,4 +1,4 @@
-"""What a graph does and its author may not have meant: as warnings when a loader is made."""
+"""Lints of a graph, as warnings when a loader is made."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ FOLDER = os.path.dirname(__file__) + os.sep
 
 
 class Lint(NamedTuple):
-    """Something that a graph does and its author may not have meant, and what to do about it."""
+    """A lint: something in a graph that its author may not have meant, and what to do about it."""
 
     node: str
     message: str
 
 
 class LintWarning(UserWarning):
-    """A graph is slower, larger or less random than it looks. ``node`` is the node that it is about, ``message`` says what to do.
+    """A graph is slower, larger or less random than it looks. ``node`` is the node, ``message`` says what to do.
 
-    Whatever a graph asks for in so many words is no warning. ``Dataset.explain()`` tells that too.
+    Settings that a graph makes explicitly are no warning, but ``Dataset.explain()`` lists them too.
     """
 
     def __init__(self, node: str, message: str) -> None:
@@ -34,7 +34,7 @@ class LintWarning(UserWarning):
 
 
 def warn(lints: Iterable[tuple[str, str]]) -> None:
-    """Warns of each, at the line outside of this package that led here."""
+    """Warns of each lint, at the first line outside of this package."""
     for node, message in lints:
         warnings.warn(LintWarning(node, message), stacklevel=_level())
 

@@ -1,4 +1,4 @@
-"""Loaders: what runs a dataset, epoch by epoch."""
+"""Loaders: run a dataset, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _close_all() -> None:
 
 
 class Batch(dict[str, Any]):
-    """The fields of a sample, or of a batch, by their names. ``uid`` and ``key`` say which it is."""
+    """The fields of a sample or a batch, by their names. ``uid`` and ``key`` identify it."""
 
     __slots__ = ("_origin",)
 
@@ -51,23 +51,23 @@ class Batch(dict[str, Any]):
 
     @property
     def uid(self) -> int:
-        """The sample's number, which no other sample of the epoch has."""
+        """The number of the sample, unique in its epoch."""
         return self._origin.uid
 
     @property
     def key(self) -> str:
-        """Where it comes from; of a batch, where its first sample does."""
+        """The key: where the sample comes from. For a batch, the key of its first sample."""
         return self._origin.key
 
     def to(self, device: Any, non_blocking: bool = False) -> dict[str, Any]:
-        """A dict of torch's tensors on this device. Structs are dicts in it, and whatever is no array stays as it is."""
+        """Returns a dict of torch tensors on this device. Structs become dicts; values that are no arrays stay as they are."""
         import torch
 
         found: dict[str, Any] = _device.moved(self, torch.device(device), non_blocking)
         return found
 
     def pin_memory(self) -> dict[str, Any]:
-        """A dict of torch's tensors in pinned memory, which a device copies from by itself."""
+        """Returns a dict of torch tensors in pinned memory, from which a device can copy by itself."""
         found: dict[str, Any] = _device.pinned(self)
         return found
 
@@ -96,7 +96,7 @@ class Lost(NamedTuple):
 
 
 class Epoch(Iterator[Any]):
-    """The samples of one epoch. ``epoch`` is its number, ``start`` how many of it had come before a resume."""
+    """The samples of one epoch. ``epoch`` is its number; ``start`` is how many samples came before a resume."""
 
     def __init__(self, loader: Loader, epoch: int, start: int) -> None:
         self._loader = loader
@@ -133,20 +133,21 @@ class Epoch(Iterator[Any]):
 class Loader:
     """Runs a dataset, and gives its samples epoch by epoch: each ``iter()`` is the next epoch.
 
-    num_workers: how many threads work; 0 is inline, on the caller's own. ``executor`` says the same in full:
+    num_workers: how many threads work; 0 is inline, on the caller's thread. ``executor`` is the full form:
     ``"inline"``, ``"threads:4"`` or ``"processes:4"``.
-    seed: what all random choices come from.
-    epochs: how many epochs will be read; the next begins while the last is still being delivered.
+    seed: the seed of all random choices.
+    epochs: how many epochs you will read; the next starts while the last is still being delivered.
     ranks: ``(rank, world_size)``, or ``"env"`` for ``RANK`` and ``WORLD_SIZE``.
     budget: the most bytes that wait between pipes, as ``"256MiB"``.
-    shuffles: ``False`` leaves out what shuffles, for validation.
-    digest: keeps the digest that :meth:`digest` gives.
-    views: gives bytes as a read-only ``memoryview`` of the memory that they were read into, in place of a copy as ``bytes``. A view keeps all of
-    that memory, which may be a whole file's.
-    output: ``"batch"`` gives :class:`Batch` with :class:`Array`; ``"numpy"``, ``"torch"`` and ``"jax"`` give a ``dict`` of theirs; ``"arrow"`` gives
-    a ``pyarrow.RecordBatch``, of a batch.
-    pin_memory: has ``output="torch"`` give tensors in pinned memory, which CUDA copies from by itself: ``.to("cuda", non_blocking=True)``. On
-    threads, batches are made there; those that worker processes make are copied into it once. Without an accelerator a warning says so.
+    shuffles: ``False`` leaves out pipes that shuffle, for validation.
+    digest: computes the digest for :meth:`digest`.
+    views: gives bytes as a read-only ``memoryview`` of the memory that they were read into, instead of a copy as
+    ``bytes``. A view keeps all of that memory, which can be a whole file.
+    output: ``"batch"`` gives :class:`Batch` with :class:`Array`; ``"numpy"``, ``"torch"`` and ``"jax"`` give a
+    ``dict`` of their arrays; ``"arrow"`` gives a ``pyarrow.RecordBatch`` for each batch.
+    pin_memory: with ``output="torch"``, gives tensors in pinned memory, from which CUDA copies by itself:
+    ``.to("cuda", non_blocking=True)``. On threads, batches are made in pinned memory; batches of worker processes
+    are copied into it once. Without an accelerator, there is a warning.
     """
 
     def __init__(
@@ -179,7 +180,7 @@ class Loader:
         if output not in OUTPUTS:
             raise InvalidError(f"output is {output!r}, expected one of {', '.join(OUTPUTS)}")
         if pin_memory and output != "torch":
-            raise InvalidError(f"found pin_memory=True and output={output!r}, expected output='torch': pinned memory is torch's")
+            raise InvalidError(f"found pin_memory=True and output={output!r}, expected output='torch', because pinned memory belongs to torch")
         executor = executor_of(num_workers, executor)
         self.dataset = dataset
         self.output = output
@@ -229,7 +230,7 @@ class Loader:
         self._named = False
 
     def __iter__(self) -> Epoch:
-        """The next epoch, from its start; after :meth:`load_state_dict`, the rest of the epoch of the state."""
+        """The next epoch, from its start. After :meth:`load_state_dict`, the rest of the epoch of the state."""
         if self._settings["pin_memory"] and self._pinned is None:
             warnings.warn(_device.NO_ACCELERATOR, stacklevel=2)
         with self._lock:
@@ -249,7 +250,7 @@ class Loader:
             return begun
 
     def epochs(self) -> Iterator[Epoch]:
-        """The epochs that are left of ``epochs``, each to be iterated to its end."""
+        """The epochs that are left of ``epochs``. Iterate over each to its end."""
         count = 1 if self._settings["epochs"] is None else self._settings["epochs"]
         if self._state is not None:
             self._epoch = _epoch_of(self._state)
@@ -257,16 +258,18 @@ class Loader:
             yield iter(self)
 
     def to(self, device: Any) -> Loader:
-        """Has the epochs that begin from now on give their batches on a device, as dicts of torch's tensors; gives the loader itself.
+        """Makes all following epochs give their batches on a device, as dicts of torch tensors. Returns the loader
+        itself.
 
-        On CUDA a batch is copied while the device works on the one before: from pinned memory, by a stream of its own. You can use the batch
-        at once, on the stream that is the current one when you take it. One more batch takes memory there. A state knows nothing of a batch that
-        is on its way, :meth:`digest` and :meth:`stats` do. For the processor's own memory nothing is copied.
+        On CUDA, a batch is copied from pinned memory, by a stream of its own, while the device works on the batch
+        before. You can use the batch at once, on the stream that is current when you take it. The device needs memory
+        for one more batch. A state does not include a batch that is being copied; :meth:`digest` and :meth:`stats`
+        do. For the CPU nothing is copied.
         """
         import torch
 
         if self.output not in ("batch", "torch"):
-            raise InvalidError(f"output is {self.output!r}, expected 'torch': batches on a device are tensors of torch's")
+            raise InvalidError(f"output is {self.output!r}, expected 'torch', because batches on a device are torch tensors")
         self._device = torch.device(device)
         self._copies = _device.copies_to(self._device)
         self.output, self._kind = "torch", None
@@ -293,21 +296,21 @@ class Loader:
         tell(self._native.take_log())
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The next epoch's batches as a stream of Arrow's, for pyarrow, polars, pandas, DuckDB and others."""
+        """The batches of the next epoch as an Arrow stream, for pyarrow, polars, pandas, DuckDB and others."""
         return arrow_stream(iter(self)._columns(Form()))
 
     def __len__(self) -> int:
         """How many samples, or batches, an epoch has."""
         count = self._native.len()
         if count is None:
-            raise TypeError("how many samples an epoch has depends on what is in them, or has no end")
+            raise TypeError("the number of samples of an epoch depends on the data, or is endless")
         return count
 
     def __bool__(self) -> bool:
         return True
 
     def set_epoch(self, epoch: int) -> None:
-        """Has the next ``iter()`` begin this epoch. If it is to go on in this very epoch, it does."""
+        """Sets the epoch of the next ``iter()``. If a loaded state is in this epoch, the loader still resumes from the state."""
         whole("epoch", epoch)
         with self._lock:
             if self._state is not None and _epoch_of(self._state) == epoch:
@@ -315,7 +318,7 @@ class Loader:
             self._epoch, self._state, self._named = epoch, None, True
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loader is: after the samples that were taken from it so far. Cheap, at any time."""
+        """The place of the loader: after the samples that were taken from it so far. It is cheap, at any time."""
         if self._named:
             return {"forebay": 1, "epoch": self._epoch}
         if self._state is not None:
@@ -323,22 +326,22 @@ class Loader:
         return {"forebay": 1, "snapshot": self._native.snapshot(self._ahead.given if self._ahead is not None else None)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Has the next ``iter()`` go on where ``state`` was taken, on whatever executor and number of ranks. ``{}`` begins anew."""
+        """Makes the next ``iter()`` go on from ``state``, on any executor and number of ranks. ``{}`` starts again."""
         with self._lock:
             if not state or (state.get("forebay") == 1 and "epoch" in state):
                 self._state, self._epoch, self._named = None, int(state.get("epoch", 0)), True
                 return
             if state.get("forebay") != 1 or not isinstance(state.get("snapshot"), str):
-                raise InvalidError("found no state of a loader of Forebay's, expected what state_dict() gave")
+                raise InvalidError("found no state of a Forebay loader, expected the result of state_dict()")
             self._state, self._named = state["snapshot"], False
 
     def stats(self) -> Stats:
-        """What each node did so far: a mapping that prints as a table. ``limiting`` is the stage that limits the rate, in words."""
+        """What each node did so far: a mapping that prints as a table. ``limiting`` names the stage that limits the rate."""
         text, limiting = self._native.stats()
         return Stats({**json.loads(text), "limiting": limiting})
 
     def digest(self) -> str:
-        """The digest of all samples that were taken so far: that of ``forebay run --digest``. It needs the setting ``digest=True``."""
+        """The digest of all samples that were taken so far, as in ``forebay run --digest``. It needs ``digest=True``."""
         found = self._native.digest()
         if found is None:
             raise InvalidError("found no digest: make the loader with digest=True")
@@ -353,7 +356,7 @@ class Loader:
         return self._native.worker_processes()
 
     def close(self) -> None:
-        """Stop, and wait until nothing of it runs any more."""
+        """Stops the loader, and waits until all of its work has ended."""
         self._log()
         self._native.close()
         self._now = self._ahead = None
@@ -420,7 +423,7 @@ def _placed(dataset: Dataset, executor: str | None) -> tuple[Graph, _calls.Sent 
     except InvalidError as error:
         if asked:
             raise
-        log.info("functions run on threads, which take turns: %s", error)
+        log.info("functions run on threads, only one at a time: %s", error)
         return dataset._graph(), None
     _calls.listen(sent)
     # Said in so many words, so that nobody is told that it might not be meant.

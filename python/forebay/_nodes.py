@@ -93,4 +93,4 @@ def plain(pipe: str, option: str, value: Any) -> Any:
     item = getattr(value, "item", None)  # A number of NumPy's.
     if callable(item):
         return plain(pipe, option, item())
-    raise TypeError(f"{pipe}() option {option!r}: found {type(value).__name__}, expected what JSON has")
+    raise TypeError(f"{pipe}() option {option!r}: found {type(value).__name__}, expected a type that JSON has")

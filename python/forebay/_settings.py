@@ -1,4 +1,4 @@
-"""How a loader is to run, as people say it."""
+"""Settings of a loader, in the forms that people write."""
 
 from __future__ import annotations
 

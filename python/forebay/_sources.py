@@ -1,4 +1,4 @@
-"""Where samples come from: files, folders, tables, and what Python has already."""
+"""Sources of samples: files, folders, tables, and Python objects."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from forebay._native import Graph, Rows
 
 
 def open(path: str | os.PathLike[str]) -> Dataset:
-    """Whatever is at a path or URL: files are looked into, opened and decoded.
+    """Opens any path or URL: the first bytes of its files decide how they are opened and decoded.
 
-    Samples that fail are listed, and end the epoch with an error once all others came.
+    Samples that fail are listed. After all others came, the epoch ends with an error.
     """
     return Dataset._of(Graph.open(os.fspath(path), plugins.registry()))
 
 
 def files(*paths: str | os.PathLike[str], **options: Any) -> Dataset:
-    """The files at these paths, patterns or URLs: a sample for each."""
+    """The files at these paths, patterns or URLs: one sample for each file."""
     names = [os.fspath(path) for path in paths]
     return behind((), "files", (names if len(names) != 1 else names[0],), options)
 
@@ -29,12 +29,15 @@ PICTURES = "{jpg,jpeg,png,webp,gif,bmp,tif,tiff,JPG,JPEG,PNG,WEBP,GIF,BMP,TIF,TI
 
 
 def image_folder(path: str | os.PathLike[str], *, shuffle: bool = False, classes: list[str] | None = None) -> Dataset:
-    """The pictures below a folder that has a folder for each class: ``image``, the file's bytes, ``label``, ``class`` and ``path``.
+    """The pictures of a folder with one folder for each class: ``image``, the file's bytes, ``label``, ``class`` and
+    ``path``.
 
-    shuffle: all files in random order, in another one in each epoch. It costs no memory, since a file is read when its turn comes.
-    classes: the names of the folders, whose places are the labels; unless given, all there are, in the order of their names.
+    shuffle: gives all files in random order, another one in each epoch. It costs no memory, because a file is read
+    when its turn comes.
+    classes: the names of the folders, in the order of the labels; unless given, all folders in the order of their
+    names.
 
-    Cut and decode them behind it: ``fb.image_folder("train", shuffle=True).random_resized_crop(224).decode()``.
+    Crop and decode afterwards: ``fb.image_folder("train", shuffle=True).random_resized_crop(224).decode()``.
     """
     root = os.fspath(path)
     found = files(f"{root.rstrip('/')}/**/*.{PICTURES}", open="none")
@@ -46,10 +49,12 @@ def image_folder(path: str | os.PathLike[str], *, shuffle: bool = False, classes
 
 
 def from_iterable(make: Callable[[], Iterable[Any]] | Iterable[Any], *, version: str | None = None, **options: Any) -> Dataset:
-    """What ``make()`` iterates over, anew in each pass; or what an object that can be iterated again and again does.
+    """The items of the iterable that ``make()`` returns in each pass, or of an object that can be iterated
+    repeatedly.
 
-    What has ``set_epoch`` is told the loader's epoch first. If that, or its iterator, has ``state_dict`` and ``load_state_dict``, a resume goes on
-    from there. Else it iterates again from the start of the pass, and passes over what was delivered.
+    If the iterable has ``set_epoch``, it gets the loader's epoch first. If it, or its iterator, has ``state_dict``
+    and ``load_state_dict``, a resume goes on from its state. Otherwise a resume iterates again from the start of the
+    pass, and skips the items that were delivered.
 
     >>> import forebay as fb
     >>> [s["value"] for s in fb.from_iterable(lambda: iter("ab")).loader(executor="inline")]
@@ -63,7 +68,8 @@ def from_iterable(make: Callable[[], Iterable[Any]] | Iterable[Any], *, version:
 def from_indexed(items: Any, *, version: str | None = None, **options: Any) -> Dataset:
     """The samples of an object with ``__len__`` and ``__getitem__``, or of a mapping, by random access.
 
-    A sampler behind it draws from it without reading what it does not draw. ``__getitems__``, which is given a list, is used where there is one.
+    A sampler behind it reads only the samples that it draws. If the object has ``__getitems__``, it is called with a
+    list of numbers.
 
     >>> import forebay as fb
     >>> [s["value"] for s in fb.from_indexed({"a": 1, "b": 2}).loader(executor="inline")]
@@ -75,16 +81,16 @@ def from_indexed(items: Any, *, version: str | None = None, **options: Any) -> D
 
 
 def from_list(items: Iterable[Any], *, version: str | None = None, **options: Any) -> Dataset:
-    """Samples that are there: ``dict``, or single values. They are kept once, for all worker processes together."""
+    """Samples from a list: each is a ``dict`` or a single value. The list is stored once, for all worker processes."""
     from forebay._lists import Items
 
     return _source("py_indexed", Items(items), version, options)
 
 
 def from_arrow(data: Any, *, version: str | None = None, **options: Any) -> Dataset:
-    """The rows of a table: of pyarrow, polars, pandas, DuckDB, or whatever else has ``__arrow_c_stream__``.
+    """The rows of a table of pyarrow, polars, pandas, DuckDB, or any object with ``__arrow_c_stream__``.
 
-    Values are those that the same table in a file gives. A sampler behind it draws rows at random.
+    Values are the same as from a file with the same table. A sampler behind it draws rows at random.
     """
     return _source("py_indexed", Rows(data), version, options)
 
@@ -97,7 +103,7 @@ def _source(pipe: str, made_by: Any, version: str | None, options: Mapping[str, 
 
 
 def __getattr__(name: str) -> Callable[..., Dataset]:
-    """Every source, and every pipe that reads several datasets, is a function: ``fb.range(10)``, ``fb.mix([a, b])``."""
+    """Makes every source, and every pipe that reads several datasets, a function: ``fb.range(10)``, ``fb.mix([a, b])``."""
     if name.startswith("_"):
         raise AttributeError(f"module 'forebay' has no attribute {name!r}")
 

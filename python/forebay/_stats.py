@@ -1,4 +1,4 @@
-"""What a loader did so far, as numbers and as a table."""
+"""Statistics of a loader, as numbers and as a table."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ HEADS = ("node", "gave", "busy s", "waiting s", "share")
 class Stats(Mapping[str, Any]):
     """What each node of a loader did so far. ``print`` it to see a table; as a mapping it has the numbers.
 
-    ``nodes`` has for each node its ``samples``, ``bytes``, ``busy`` seconds over all threads, and the seconds in which its part of the graph waited
-    for input (``wait_input``) or for room (``wait_room``). Beside it are ``threads``, ``seconds``, ``consumer_wait`` and ``limiting``.
+    ``nodes`` has ``samples``, ``bytes`` and ``busy`` for each node: seconds of work over all threads. ``wait_input``
+    and ``wait_room`` are the seconds in which its part of the graph waited for input or for room. The other keys are
+    ``threads``, ``seconds``, ``consumer_wait`` and ``limiting``.
     """
 
     __slots__ = ("_found",)
@@ -32,7 +33,7 @@ class Stats(Mapping[str, Any]):
 
     @property
     def limiting(self) -> str:
-        """The stage that limits the rate, in words."""
+        """The stage that limits the rate, in one line."""
         return str(self._found["limiting"])
 
     def _rows(self) -> list[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Loaders of Forebay's in the ``Trainer`` of transformers."""
+"""Forebay loaders in the ``Trainer`` of transformers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ FILE = "forebay.json"
 
 
 class TrainerMixin:
-    """Trains on a loader of Forebay's, and saves where it is with each checkpoint.
+    """Trains on a Forebay loader, and saves its state with each checkpoint.
 
-    Stands before ``Trainer``: ``class MyTrainer(TrainerMixin, Trainer)``, and takes ``train_loader=``, a :class:`forebay.Loader` with ``output="torch"`` or
-    a :class:`forebay.torch.DataLoader`. ``train(resume_from_checkpoint=...)`` goes on behind the last batch that the checkpoint has seen; nothing is read again.
+    Put it before ``Trainer``: ``class MyTrainer(TrainerMixin, Trainer)``. Pass ``train_loader=``, a
+    :class:`forebay.Loader` with ``output="torch"`` or a :class:`forebay.torch.DataLoader`.
+    ``train(resume_from_checkpoint=...)`` goes on behind the last batch of the checkpoint, and reads nothing again.
     """
 
     def __init__(self, *args: Any, train_loader: Any, **kwargs: Any) -> None:
@@ -28,7 +29,7 @@ class TrainerMixin:
         trainer.add_callback(SaveLoader(train_loader))
 
     def get_train_dataloader(self) -> Any:
-        """The loader, which transformers neither wraps nor deals out: it knows its ranks."""
+        """The loader. transformers neither wraps it nor shards it, because the loader knows its ranks."""
         return self.train_loader
 
     def train(self, resume_from_checkpoint: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -44,7 +45,7 @@ class TrainerMixin:
 
 
 class SaveLoader(TrainerCallback):  # type: ignore[misc]
-    """Writes the state of a loader into each checkpoint, for a ``Trainer`` without the mixin; :func:`load` reads it."""
+    """Writes the state of a loader into each checkpoint, for a ``Trainer`` without the mixin. :func:`load` reads it."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
@@ -56,5 +57,5 @@ class SaveLoader(TrainerCallback):  # type: ignore[misc]
 
 
 def load(loader: Any, checkpoint: str | os.PathLike[str]) -> None:
-    """Has a loader go on where this checkpoint was saved."""
+    """Makes a loader go on from this checkpoint."""
     loader.load_state_dict(json.loads((Path(checkpoint) / FILE).read_text(encoding="utf-8")))

@@ -1,7 +1,8 @@
-"""The plugins that graphs are made of: those of this package, and those that are found.
+"""The plugins of this package, and those that are found.
 
-Looked at, in this order: files and folders given to :func:`add`, those that packages offer by the entry point
-``forebay.plugins``, the variable ``FOREBAY_PLUGIN_PATH``, the folder of this package, the user's and the system's folders.
+The search order is: files and folders given to :func:`add`, those that packages offer by the entry point
+``forebay.plugins``, the variable ``FOREBAY_PLUGIN_PATH``, the folder of this package, the user's and the system's
+folders.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _pipes: dict[str, dict[str, Any]] = {}
 
 
 def add(path: str | os.PathLike[str]) -> None:
-    """Look for plugins in this file or folder too, before everywhere else."""
+    """Adds a file or folder to search for plugins, before all others."""
     global _registry, _pipes
     found = Path(path).absolute()
     if not found.exists():

@@ -335,7 +335,7 @@ def test_lengths_are_told_b016_b063() -> None:
     assert length(fb.from_indexed(range(10)).batch(3)) == 4
     assert length(fb.from_indexed({"a": 1}).map(f.double)) == 1
     for graph in (fb.from_list([1]).repeat(), fb.from_iterable([1]), fb.from_list([1]).filter(f.odd)):
-        with pytest.raises(TypeError, match="how many samples"):
+        with pytest.raises(TypeError, match="the number of samples"):
             length(graph)
 
 

@@ -90,7 +90,7 @@ def test_a_dataset_is_a_value() -> None:
         (lambda: fb.range(3).bacth(2), AttributeError, "did you mean 'batch'"),
         (lambda: fb.range(3).batch(2, sise=3).loader(), fb.InvalidError, "unknown option `sise`"),
         (lambda: untyped.shuffle(2, size=3), TypeError, "twice"),
-        (lambda: untyped.shuffle(object()), TypeError, "expected what JSON has"),
+        (lambda: untyped.shuffle(object()), TypeError, "expected a type that JSON has"),
         (lambda: untyped.shuffle("x").loader(), fb.InvalidError, "size"),
         (lambda: fb.range(3).loader(executor="thraeds"), fb.InvalidError, "thraeds"),
         (lambda: fb.range(3).loader(num_workers=-1), fb.InvalidError, "0 or more"),

@@ -176,7 +176,7 @@ def test_the_command_knows_functions_and_says_that_a_saved_graph_has_none(tmp_pa
     assert "py_map: it calls the Python function `functions_of_tests.double`, which a saved graph names" in done.stdout
     assert "build the dataset in Python" in done.stdout and "_native" not in done.stdout
     done = command("run", str(graph))
-    assert done.returncode == 1 and "a saved graph names functions of Python's and does not hold them" in done.stderr
+    assert done.returncode == 1 and "a saved graph stores only the names of Python functions" in done.stderr
 
 
 def test_the_module_is_no_plugin_that_was_refused() -> None:

@@ -195,7 +195,7 @@ def test_uneven_workers_go_on_in_turn_and_others_are_refused() -> None:
     for workers in (0, 2):
         other = DataLoader(d.Uneven(), batch_size=1, num_workers=workers)
         other.load_state_dict(first.state_dict())
-        with pytest.raises(fb.InvalidError, match="each worker has a part of its own"):
+        with pytest.raises(fb.InvalidError, match="each worker has its own part"):
             iter(other)
 
 

@@ -108,7 +108,7 @@ def test_a_script_without_a_guard_is_told_what_to_do(tmp_path: Path, cloudpickle
 
 def test_a_script_that_ends_as_a_worker_runs_it_is_told_what_to_do(tmp_path: Path) -> None:
     done = script(tmp_path, UNGUARDED.replace("print(", "if __name__ == '__mp_main__':\n    sys.exit(4)\nprint("))
-    assert done.returncode == 1 and "the script ended with 4 as a worker process ran it again" in done.stderr
+    assert done.returncode == 1 and "the script ended with 4 when a worker process ran it again" in done.stderr
 
 
 def test_torchs_loaders_of_a_script_without_a_guard_are_told_of_too(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""``DataLoader`` with the arguments of torch's, on the workers of Forebay.
+"""``DataLoader`` with the arguments of torch's ``DataLoader``, on Forebay's workers.
 
-Results lie in memory that the workers share with this process, and are used where they lie. A worker that is killed costs neither a batch nor the run.
-``state_dict`` tells where an epoch is, and ``load_state_dict`` goes on from there, with any number of workers.
+Workers write results to memory that they share with this process, where they are used without a copy. If a worker is
+killed, no batch is lost and the run goes on. ``state_dict`` returns the place in an epoch, and ``load_state_dict``
+goes on from it, with any number of workers.
 
 >>> import torch
 >>> from forebay.torch import DataLoader

@@ -40,12 +40,14 @@ class _Forever:
 
 
 class DataLoader:
-    """Loads batches of a dataset: a map-style or iterable one of torch's kind, or a :class:`forebay.Dataset`.
+    """Loads batches of a dataset: a map-style or iterable torch dataset, or a :class:`forebay.Dataset`.
 
-    All arguments are those of ``torch.utils.data.DataLoader``, with the same checks and defaults. What differs is listed in the documentation. Beside them:
+    All arguments are those of ``torch.utils.data.DataLoader``, with the same checks and defaults. The documentation
+    lists the differences. There are two more arguments:
 
-    worker_method: ``"multiprocessing"`` or ``"thread"``; unless given, threads where the interpreter has no lock.
-    snapshot_every_n_steps: as of torchdata's StatefulDataLoader; a state costs nothing here, so it is always that of the last batch.
+    worker_method: ``"multiprocessing"`` or ``"thread"``; unless given, threads if the interpreter has no lock.
+    snapshot_every_n_steps: as in torchdata's StatefulDataLoader. A state costs nothing here, so it is always that of
+    the last batch.
     """
 
     _ready = False
@@ -77,7 +79,7 @@ class DataLoader:
         if worker_method not in METHODS:
             raise ValueError(f"worker_method is {worker_method!r}, expected one of {METHODS}")
         if worker_method == "thread" and (worker_init_fn is not None or _is_iterable(dataset)):
-            raise ValueError("worker_method='thread' has one process: an iterable dataset and worker_init_fn need worker processes")
+            raise ValueError("worker_method='thread' has only one process, but an iterable dataset and worker_init_fn need worker processes")
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
@@ -147,7 +149,7 @@ class DataLoader:
 
     @property
     def multiprocessing_context(self) -> Any:
-        """How torch would start workers. They are started anew here, whatever it is, as by ``spawn``."""
+        """How torch would start workers. Forebay always starts them as ``spawn`` does."""
         return self._context
 
     @multiprocessing_context.setter
@@ -172,7 +174,7 @@ class DataLoader:
                     f"method, but got multiprocessing_context={context}"
                 )
             if context.get_start_method() == "fork":
-                warnings.warn("workers are started as by spawn, not by fork: a fork has locks that nobody opens", stacklevel=3)
+                warnings.warn("workers are started as spawn does, not fork, because a fork can hold locks that are never released", stacklevel=3)
         self._context = context
 
     @property
@@ -213,7 +215,7 @@ class DataLoader:
 
     @property
     def graph(self) -> fb.Dataset:
-        """The graph that the arguments made, as a start for one of your own."""
+        """The graph that the arguments made, as a start for your own."""
         if self._graph_loader is not None:
             return self._graph_loader.dataset
         if self._is_iterable:
@@ -229,7 +231,7 @@ class DataLoader:
         return source.batch(self.batch_size, self.drop_last)
 
     def set_epoch(self, epoch: int) -> None:
-        """Tells the sampler, or the graph, which epoch the next ``iter()`` begins."""
+        """Tells the sampler, or the graph, the epoch of the next ``iter()``."""
         if self._graph_loader is not None:
             return self._graph_loader.set_epoch(epoch)
         going_on = self._resume
@@ -262,23 +264,23 @@ class DataLoader:
     # State.
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the epoch is: behind the batches that were taken. It can be saved by ``torch.save`` and as JSON."""
+        """The place in the epoch: behind the batches that were taken. You can save it by ``torch.save`` or as JSON."""
         if self._graph_loader is not None:
             return self._graph_loader.state_dict()
         place = self._resume if self._resume is not None else self._place
         if place.yielded and not place.ended and not (self.in_order or self._is_iterable or self.num_workers == 0):
-            raise fb.InvalidError("found in_order=False, of which no state says which batches came: save one at the end of an epoch")
+            raise fb.InvalidError("found in_order=False, for which a state cannot say which batches came; save it at the end of an epoch")
         return {"forebay": 1, "place": place.saved()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Has the next ``iter()`` go on where the state was taken, with any number of workers; ``{}`` begins anew."""
+        """Makes the next ``iter()`` go on from the state, with any number of workers. ``{}`` starts again."""
         if self._graph_loader is not None:
             return self._graph_loader.load_state_dict(state)
         if not state:
             self._resume, self._place = None, Place()
             return
         if state.get("forebay") != 1 or "place" not in state:
-            raise fb.InvalidError("found no state of forebay.torch.DataLoader, expected what its state_dict() gave")
+            raise fb.InvalidError("found no state of forebay.torch.DataLoader, expected the result of its state_dict()")
         self._resume = Place.read(state["place"])
 
     def _take_resume(self) -> Place | None:
@@ -298,9 +300,9 @@ class DataLoader:
 
     def _over_graph(self, shuffle: bool) -> fb.Loader:
         if self.worker_init_fn is not None:
-            raise ValueError("worker_init_fn has no meaning for a forebay.Dataset: its workers run pipes")
+            raise ValueError("worker_init_fn does not work with a forebay.Dataset, whose workers run pipes; leave it out")
         if self.batch_sampler is not None:
-            raise ValueError("batch_sampler has no meaning for a forebay.Dataset: use its pipe batch behind a sampler")
+            raise ValueError("batch_sampler does not work with a forebay.Dataset; use its pipe batch behind a sampler")
         graph: fb.Dataset = self.dataset
         if self.sampler is not None:
             graph = graph.sample(self.sampler)

@@ -73,7 +73,7 @@ class Engine:
         """The next answer; TimeoutError if none came within so many seconds."""
         found = self._loader._native.next(None, timeout)
         if found is None:
-            raise RuntimeError("the workers ended before their time")
+            raise RuntimeError("the workers ended too early")
         return found["value"]
 
     def close(self) -> None:

@@ -159,7 +159,7 @@ class Epoch(Iterator[Any]):
         return len(self._loader._index_sampler)
 
     def __getstate__(self) -> Any:
-        raise NotImplementedError("an iterator cannot be pickled: take the state_dict() of its loader")
+        raise NotImplementedError("an iterator cannot be pickled; use the state_dict() of its loader")
 
 
 def _draw(loader: DataLoader) -> int:
@@ -189,7 +189,7 @@ class Inline(Epoch):
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
         if loader.timeout:
-            raise AssertionError(f"found timeout={loader.timeout} and num_workers=0: nobody can stop waiting for a batch that is made here")
+            raise AssertionError(f"found timeout={loader.timeout} and num_workers=0: a batch that is made in this process cannot time out; use workers")
         self._fetcher: Fetcher | None = None
         self._at = self._start()
         if self._fetcher is None:
@@ -218,7 +218,7 @@ def _check_workers(loader: DataLoader, place: Place, count: int) -> None:
     if loader._is_iterable and place.yielded and len(place.counts) != count:
         found = len(place.counts)
         raise InvalidError(
-            f"found the state of {found} workers of an iterable dataset, and num_workers={count}: each worker has a part of its own"
+            f"found the state of {found} workers of an iterable dataset, but num_workers={count}; use as many, because each worker has its own part"
         )
 
 

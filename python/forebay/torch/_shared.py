@@ -57,7 +57,7 @@ class Shared:
     def DupFd(self, number: int) -> Descriptor:  # noqa: N802
         """What the worker gets in place of a descriptor."""
         if stat.S_ISSOCK(os.fstat(number).st_mode):
-            raise TypeError("found a socket, expected none: multiprocessing.Pipe(duplex=False) is one that can be sent")
+            raise TypeError("found a socket, which cannot be sent; use multiprocessing.Pipe(duplex=False)")
         mode = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE
         return Descriptor(f"/proc/{os.getpid()}/fd/{number}", mode)
 
