@@ -1,12 +1,13 @@
-//! What a stream answers, as a host asks it.
+//! The answers of a stream, as a host asks for them.
 
 use std::iter;
 
 use forebay_core::{Context, Items, Result, Sample};
 
-/// The samples of a stream and its errors, on behind an error for as long as the stream says that there may be more.
+/// The samples and errors of a stream. After an error it continues, as long as the stream says that there can be
+/// more.
 ///
-/// A stream that never ends is asked for ever: take so many.
+/// A stream that never ends has endless answers, so take a limited number.
 pub fn answers(items: &mut impl Items, cx: &Context<'_>) -> impl Iterator<Item = Result<Sample>> {
     let mut done = false;
     iter::from_fn(move || {

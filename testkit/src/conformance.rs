@@ -1,10 +1,11 @@
-//! Whether a plugin keeps what plugins promise: checked from outside, as hosts run it.
+//! Checks from outside whether a plugin keeps the promises of plugins, as hosts run it.
 //!
-//! A [`Kit`] is told of a plugin, of files that it reads, and of graphs with its pipes, and runs every [check](CHECKS) that fits
-//! what the plugin's manifest says it has. Each runs in a process of its own with limits of memory and time, so that a plugin that
-//! crashes, hangs or takes all memory fails a check and ends nothing else. What has nothing to be tested with fails as well.
+//! A [`Kit`] gets a plugin, files that it reads, and graphs with its pipes. It runs every [check](CHECKS) for the
+//! parts that the plugin's manifest lists. Each check runs in a process of its own with limits of memory and time.
+//! So a plugin that crashes, hangs or takes all memory fails a check and ends nothing else. A part that there is
+//! nothing to test with fails too.
 //!
-//! In a plugin's own tests, in which the plugin is linked in:
+//! Use it in a plugin's own tests, which link the plugin:
 //!
 //! ```no_run
 //! # mod my_plugin {
@@ -16,7 +17,7 @@
 //! }
 //! ```
 //!
-//! Of a library, wherever it was built and in whatever language: `forebay plugins test FILE.so`.
+//! To check a library, wherever it was built and in whatever language, use `forebay plugins test FILE.so`.
 
 mod bench;
 mod checks;
@@ -37,13 +38,13 @@ pub use self::{
     subject::Kind,
 };
 
-/// How long one check may keep the processor busy, in seconds.
+/// The most CPU time of one check, in seconds.
 pub const SECONDS: u64 = 60;
 
-/// Adds a plugin that is linked in: the function `register` that `export_plugin!` writes.
+/// Adds a linked plugin: the function `register` that `export_plugin!` writes.
 pub type Register = fn(&mut dyn Registrar) -> Result<()>;
 
-/// A plugin, and what it is tested with.
+/// A plugin, and the data that it is tested with.
 #[derive(Debug, Clone)]
 pub struct Kit {
     plugin: Plugin,
@@ -64,16 +65,17 @@ enum Plugin {
 }
 
 impl Kit {
-    /// For a library. Other plugins, for the pipes of its graphs, are found where `search` says.
+    /// Tests a library. Other plugins, for the pipes of its graphs, are found by `search`.
     ///
-    /// The program must call [`serve_if_worker`](forebay_loader::serve_if_worker) first of all: it is its own worker. And
-    /// what it was called with leads it to [`run`](Self::run) again, since it is called so for each check.
+    /// The program must call [`serve_if_worker`](forebay_loader::serve_if_worker) first, because it is its own
+    /// worker. It is started again with the same arguments for each check, and must then call [`run`](Self::run)
+    /// again.
     #[must_use]
     pub fn file(library: impl Into<PathBuf>, search: Search) -> Self {
         Self::new(Plugin::File(library.into(), search))
     }
 
-    /// For a plugin that is linked into a test.
+    /// Tests a plugin that is linked into a test.
     #[must_use]
     pub fn linked(register: Register) -> Self {
         Self::new(Plugin::Linked(vec![register]))
@@ -91,7 +93,7 @@ impl Kit {
         }
     }
 
-    /// Beside another plugin that is linked in, whose pipes the graphs need.
+    /// Adds another linked plugin, whose pipes the graphs need.
     #[must_use]
     pub fn with(mut self, register: Register) -> Self {
         if let Plugin::Linked(all) = &mut self.plugin {
@@ -100,36 +102,36 @@ impl Kit {
         self
     }
 
-    /// With a file, a folder of files, or the URL of a file for a store. Decoders and pipes that open files read those whose
-    /// extension or first bytes are theirs.
+    /// Adds a file, a folder of files, or the URL of a file for a store. Decoders, and pipes that open files, read
+    /// the files with their extension or first bytes.
     #[must_use]
     pub fn data(mut self, path: impl Into<String>) -> Self {
         self.data.push(path.into());
         self
     }
 
-    /// With a graph, in one line. Each pipe in it that the plugin has is tested by it.
+    /// Adds a graph, in one line. It tests each pipe of the plugin that is in it.
     #[must_use]
     pub fn graph(mut self, line: impl Into<String>) -> Self {
         self.graphs.push(line.into());
         self
     }
 
-    /// Without one of the plugin's things, by its name: one that needs a server, say.
+    /// Leaves out one part of the plugin, by its name, for example one that needs a server.
     #[must_use]
     pub fn skip(mut self, name: impl Into<String>) -> Self {
         self.skip.push(name.into());
         self
     }
 
-    /// With so many seconds of the processor for each check, in place of [`SECONDS`].
+    /// Sets the CPU seconds for each check, instead of [`SECONDS`].
     #[must_use]
     pub fn seconds(mut self, seconds: u64) -> Self {
         self.seconds = seconds.clamp(1, 86_400);
         self
     }
 
-    /// Worker processes run `program`. Unless set, they run this one.
+    /// Sets the program of worker processes. Unless set, they run this program.
     #[must_use]
     pub fn worker(mut self, program: impl Into<WorkerProgram>) -> Self {
         self.worker = Some(program.into());
@@ -139,7 +141,7 @@ impl Kit {
     /// Runs all checks, from within the test with this path, as `cargo test` shows it.
     ///
     /// # Panics
-    /// With the report, when the plugin failed one.
+    /// With the report, if the plugin fails a check.
     pub fn test(mut self, path: &'static str) {
         self.test = Some(path);
         let report = match self.run() {
@@ -152,7 +154,7 @@ impl Kit {
     /// Runs all checks.
     ///
     /// # Errors
-    /// Those of finding the plugin: it is no plugin, or was refused. `Invalid` for data and graphs that none of its things take.
+    /// If the file is no plugin, or was refused. `Invalid` for data and graphs that no part of the plugin takes.
     pub fn run(&self) -> Result<Report> {
         let registry = self.registry()?;
         let record = self.record(&registry)?;

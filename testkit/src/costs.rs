@@ -1,11 +1,13 @@
-//! What damage to a file may cost.
+//! The samples that damage to a file may destroy.
 
 use std::ops::Range;
 
-/// Which samples of a file damage may cost, as its format promises.
+/// Which samples of a file each damaged byte range may destroy, as its format promises. All others must still be
+/// delivered.
 ///
-/// Samples are counted in the order in which the whole file gives them. Bytes that no promise is made about may cost all, and so
-/// may the file's end, which is at `usize::MAX`: a promise that reaches there holds for a file that is cut off, too.
+/// Samples are numbered in the order in which the whole file gives them. Bytes without a promise may destroy all
+/// samples. So may the end of the file, which is at `usize::MAX`: a promise that reaches there also holds for a
+/// file that is cut off.
 ///
 /// ```
 /// use forebay_testkit::Costs;
@@ -24,20 +26,21 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// No promise yet: any damage may cost all.
+    /// No promise yet: any damage may destroy all samples.
     #[must_use]
     pub const fn new() -> Self {
         Self { parts: Vec::new() }
     }
 
-    /// Damage to these bytes, which lie behind those of the parts before, costs these samples at most.
+    /// Promises that damage to these bytes destroys at most these samples. The bytes must lie behind those of
+    /// earlier parts.
     #[must_use]
     pub fn part(mut self, bytes: Range<usize>, samples: Range<usize>) -> Self {
         self.parts.push((bytes, samples));
         self
     }
 
-    /// Whether the sample with this number must come however these bytes are damaged.
+    /// Whether the sample with this number must be delivered if these bytes are damaged.
     #[must_use]
     pub fn spared(&self, sample: usize, damaged: &Range<usize>) -> bool {
         let mut promised = damaged.start;
@@ -53,8 +56,8 @@ impl Costs {
         promised >= damaged.end
     }
 
-    /// The first sample of the whole file that must come however these bytes are damaged, and is not in its place among those that did;
-    /// others may come between.
+    /// The first sample of the whole file that must be delivered if these bytes are damaged, but is not in its
+    /// place among the delivered ones. Other samples can come between.
     #[must_use]
     pub fn missing<T: PartialEq>(&self, damaged: &[Range<usize>], whole: &[T], found: &[T]) -> Option<usize> {
         let mut found = found.iter();
@@ -62,7 +65,8 @@ impl Costs {
         (0..whole.len()).filter(spared).find(|&sample| !found.any(|found| *found == whole[sample]))
     }
 
-    /// Places that show whether the promises hold: where each part begins, its middle, and its last byte, of a file of `len` bytes.
+    /// Places that test the promises, in a file of `len` bytes: the start, the middle and the last byte of each
+    /// part.
     #[must_use]
     pub fn places(&self, len: usize) -> Vec<usize> {
         let places = self.parts.iter().flat_map(|(bytes, _)| {

@@ -7,9 +7,9 @@ const FLIPS: [u8; 3] = [0x01, 0x80, 0xff];
 /// At each place it is cut off, and the byte there changed.
 const KINDS: usize = 1 + FLIPS.len();
 
-/// A file, and what becomes of it when it is cut off at a byte, or a byte is changed.
+/// A file, and its damaged forms: cut off at a byte, or with one byte changed.
 ///
-/// Which form has which number depends on the file alone.
+/// The numbers of the forms depend only on the file.
 #[derive(Debug, Clone)]
 pub struct Damage {
     whole: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// A file of up to `places` bytes is damaged at every one; a larger one at so many at most, evenly spread.
+    /// Damages a file of up to `places` bytes at every byte, and a larger file at that many places, evenly spread.
     #[must_use]
     pub fn new(whole: Vec<u8>, places: usize) -> Self {
         let step = whole.len().div_ceil(places.max(1)).max(1);
@@ -25,7 +25,7 @@ impl Damage {
         Self { whole, places }
     }
 
-    /// A file is damaged at these places, as far as it has them.
+    /// Damages a file at these places, if it has them.
     #[must_use]
     pub fn at(whole: Vec<u8>, places: impl IntoIterator<Item = usize>) -> Self {
         let places = places.into_iter().filter(|place| *place < whole.len()).collect();
@@ -44,7 +44,7 @@ impl Damage {
         self.places.len() * KINDS
     }
 
-    /// The form with this number, from 0; the file as it was beyond the last.
+    /// The form with this number, from 0. Beyond the last, the undamaged file.
     #[must_use]
     pub fn form(&self, number: usize) -> Vec<u8> {
         self.done(&[number])
@@ -63,8 +63,8 @@ impl Damage {
         bytes
     }
 
-    /// What of the file the form with this number does not have as it was: a byte, or all from one on, with the file's end, which
-    /// is at `usize::MAX`.
+    /// The bytes that differ in the form with this number: one byte, or all bytes from one on, including the end
+    /// of the file at `usize::MAX`.
     #[must_use]
     pub fn reach(&self, number: usize) -> Range<usize> {
         match self.place(number) {
@@ -74,7 +74,7 @@ impl Damage {
         }
     }
 
-    /// What is done to the form with this number, in words.
+    /// Describes the damage of the form with this number.
     #[must_use]
     pub fn describe(&self, number: usize) -> String {
         match self.place(number) {

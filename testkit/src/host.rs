@@ -1,4 +1,4 @@
-//! The smallest host.
+//! A minimal host for tests.
 
 use std::{
     cell::RefCell,
@@ -23,15 +23,16 @@ use forebay_core::{
     shim,
 };
 
-/// A host that gives a pipe or a decoder its context: memory that was used before, limits, and decoders and a store if it is
-/// given some.
+/// A host that gives a pipe or a decoder its context: memory that was used before, limits, and decoders and a
+/// store if you add some.
 ///
-/// Seed 7, epoch 0, pass 0, rank 0 of 1, the default limits, and node 3, until it is told otherwise.
+/// The defaults are seed 7, epoch 0, pass 0, rank 0 of 1, the default limits, and node 3.
 pub struct Host {
     raw: abi::Context,
 }
 
-/// Finds a decoder for a value: by its extension, its first bytes, and the name that is asked for, empty if none is.
+/// Finds a decoder for a value by its extension, its first bytes, and the pinned name, which is empty if there is
+/// none.
 pub type Choice = fn(&str, &[u8], &str) -> Result<abi::Decoder>;
 
 /// What hosts were given, by the numbers that stand for them in a context.
@@ -59,7 +60,7 @@ const TABLE: &WithMetadata<HostServices> =
     &WithMetadata::new(HostServices { alloc, cancelled, log, decoder: decoder_of, store });
 
 impl Host {
-    /// A host that has nothing to give but memory.
+    /// A host that offers only memory.
     #[must_use]
     pub fn new() -> Self {
         let raw = abi::Context {
@@ -80,54 +81,54 @@ impl Host {
         Self { raw }
     }
 
-    /// With these limits.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.raw.limits = limits;
         self
     }
 
-    /// With this seed.
+    /// Sets the seed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.raw.seed = seed;
         self
     }
 
-    /// In this epoch.
+    /// Sets the epoch.
     #[must_use]
     pub fn epoch(mut self, epoch: u64) -> Self {
         self.raw.epoch = epoch;
         self
     }
 
-    /// In this pass over an input that is repeated.
+    /// Sets the pass over an input that is repeated.
     #[must_use]
     pub fn pass(mut self, pass: u64) -> Self {
         self.raw.pass = pass;
         self
     }
 
-    /// As this rank, of `world_size`.
+    /// Sets the rank, one of `world_size`.
     #[must_use]
     pub fn rank(mut self, rank: u32, world_size: u32) -> Self {
         (self.raw.rank, self.raw.world_size) = (rank, world_size);
         self
     }
 
-    /// With these decoders.
+    /// Adds decoders.
     #[must_use]
     pub fn decoders(self, decoders: Choice) -> Self {
         self.give(|given| given.decoders = decoders)
     }
 
-    /// With a store, made with its default options, for URLs of any scheme.
+    /// Adds a store, made with its default options, for URLs of any scheme.
     #[must_use]
     pub fn store<S: Store>(self) -> Self {
         self.give(|given| given.store = || (shim::store_entry::<S>().make)("{}", "the test"))
     }
 
-    /// What a pipe or a decoder is called with.
+    /// The context for calls of a pipe or decoder.
     #[must_use]
     pub fn context(&self) -> Context<'_> {
         Context::new(&self.raw)

@@ -1,6 +1,7 @@
-//! What the tests of a plugin need: a small [`Host`], [`Damage`] done to files, and what it may cost ([`Costs`]).
+//! Tools for the tests of a plugin: a small [`Host`], [`Damage`] to files, and the limits of its effect
+//! ([`Costs`]).
 //!
-//! A decoder, run as a host runs it, over a file that is cut off and changed everywhere:
+//! This example runs a decoder, as a host does, on a file that is cut off and changed everywhere:
 //!
 //! ```
 //! use forebay_core::{Buffer, Context, Decoder, DecoderInfo, Error, NoOptions, Result, Value, Wanted};

@@ -12,14 +12,14 @@ pub(crate) use self::plugin::LAYOUT;
 use super::bench::Bench;
 use super::subject::Kind;
 
-/// One promise of plugins, and how it is checked.
+/// One promise of plugins, and its check.
 #[derive(Serialize)]
 pub struct Check {
     /// Its name.
     pub name: &'static str,
-    /// What it applies to.
+    /// The kind of part that it applies to.
     pub kind: Kind,
-    /// What is promised.
+    /// The promise.
     pub promise: &'static str,
     #[serde(skip)]
     pub(super) run: fn(&Bench) -> Found,

@@ -150,7 +150,7 @@ pub(super) fn serve(kit: &Kit, subjects: &[Subject], task: &Task) -> ! {
     let state = State::now();
     let answer =
         match subjects.get(task.subject).and_then(|subject| Some((subject, find(subject, &task.check)?))) {
-            None => (Verdict::Failed, "the plugin is not what it was a moment ago".to_owned()),
+            None => (Verdict::Failed, "the plugin file changed during the test".to_owned()),
             Some((subject, check)) => {
                 let doing = File::create(&task.doing).ok();
                 let bench = Bench { kit, subject, begun: Instant::now(), doing };

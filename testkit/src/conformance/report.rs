@@ -1,4 +1,4 @@
-//! What the checks found.
+//! The results of the checks.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::subject::Subject;
 
-/// What became of all checks.
+/// The results of all checks.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Report {
@@ -14,21 +14,21 @@ pub struct Report {
     pub plugin: String,
     /// Its file.
     pub file: String,
-    /// One for each check of each thing.
+    /// One row for each check of each part.
     pub rows: Vec<Row>,
 }
 
-/// What became of one check of one thing that the plugin has.
+/// The result of one check of one part of the plugin.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Row {
-    /// What was checked: the plugin, one of its decoders, a graph, or a store.
+    /// The part that was checked: the plugin, one of its decoders, a graph, or a store.
     pub subject: String,
     /// The check's name.
     pub check: String,
-    /// How it ended.
+    /// The result.
     pub verdict: Verdict,
-    /// What was seen, for people.
+    /// Details, for people.
     pub detail: String,
 }
 

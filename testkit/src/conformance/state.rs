@@ -59,7 +59,7 @@ impl State {
         }
         (now.files > self.files + SPARE).then(|| {
             format!(
-                "left {} descriptors open, and {} were before: close each file when its value is done",
+                "left {} descriptors open, but {} were open before: close each file when its value is done",
                 now.files, self.files
             )
         })

@@ -121,7 +121,8 @@ pub(super) fn all(kit: &Kit, registry: &Registry, record: &FoundPlugin) -> Resul
     match files.unused().next() {
         None => Ok(subjects),
         Some(file) => {
-            let message = "no decoder of the plugin, and no pipe that opens files, has the extension or the first bytes of what is here";
+            let message =
+                "no decoder or pipe of the plugin has the extension or the first bytes of these files";
             Err(Error::invalid(message).context("data", file.display()).context("plugin", record.label()))
         }
     }

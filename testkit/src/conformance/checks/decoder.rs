@@ -30,7 +30,7 @@ const SLACK: u64 = 1 << 20;
 pub(super) const PROBE: Check = Check {
     name: "probe",
     kind: Kind::Decoder,
-    promise: "it knows its own files, and is no surer of others, whatever they are called",
+    promise: "it recognises its own files, and is no surer of other files, whatever their names are",
     run: |bench| {
         let (decoder, files, magic) = (bench.decoder()?, bench.files()?, bench.magic()?);
         let mut least = u8::MAX;
@@ -38,7 +38,7 @@ pub(super) const PROBE: Check = Check {
             bench.doing(&bench.file(at));
             least = least.min(probe(&decoder, extension, bytes)?);
         }
-        expect(least > 0, || "does not know one of its own files".to_owned())?;
+        expect(least > 0, || "does not recognise one of its own files".to_owned())?;
         let Some((extension, first)) = files.first() else { return Err(Miss::Failed("no files".to_owned())) };
         let mut foreign = 0;
         for (what, head) in HEADS {
@@ -91,7 +91,7 @@ pub(super) const DECODE: Check = Check {
 pub(super) const DAMAGE: Check = Check {
     name: "damage",
     kind: Kind::Decoder,
-    promise: "a file that is cut off or changed anywhere is refused or read; it never panics, hangs or takes all memory",
+    promise: "it refuses or reads a file that is cut off or changed anywhere; it never panics, hangs or takes all memory",
     run: |bench| {
         let (decoder, files) = (bench.decoder()?, bench.files()?);
         let (mut forms, mut refused) = (0, 0);
@@ -110,7 +110,7 @@ pub(super) const DAMAGE: Check = Check {
                     expect(refuses(error), || {
                         format!("{name}, {}: {error}: {}", damage.describe(form), advice(error.kind()))
                     })?;
-                    expect(!error.message().is_empty(), || format!("{name}: an error without words"))?;
+                    expect(!error.message().is_empty(), || format!("{name}: an error without a message"))?;
                 }
                 refused += usize::from(found.is_err());
                 forms += 1;
@@ -124,15 +124,15 @@ pub(super) const DAMAGE: Check = Check {
 
 fn advice(kind: ErrorKind) -> &'static str {
     match kind {
-        ErrorKind::Panic => "check what comes out of the file before it is used",
-        _ => "bytes are refused as corrupt, unsupported or beyond a limit",
+        ErrorKind::Panic => "check every number from the file before you use it",
+        _ => "refuse bytes as corrupt, unsupported or beyond a limit",
     }
 }
 
 pub(super) const THREADS: Check = Check {
     name: "threads",
     kind: Kind::Decoder,
-    promise: "one instance decodes on many threads at a time as on one",
+    promise: "one instance decodes the same on many threads at once as on one",
     run: |bench| {
         let (decoder, files) = (bench.decoder()?, bench.files()?);
         let work = |decoder: &AnyDecoder| -> Vec<String> {
@@ -163,7 +163,7 @@ fn told(found: Result<String>) -> String {
 pub(super) const MEMORY: Check = Check {
     name: "memory",
     kind: Kind::Decoder,
-    promise: "it keeps nothing of what it has decoded",
+    promise: "it keeps no memory of values that it decoded",
     run: |bench| {
         let (decoder, files) = (bench.decoder()?, bench.files()?);
         grows(|| {

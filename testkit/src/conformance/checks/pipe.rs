@@ -18,22 +18,22 @@ const GIVEN_UP: usize = 12;
 pub(super) const RUNS: Check = Check {
     name: "runs",
     kind: Kind::Pipe,
-    promise: "the graph gives samples, as many as it says",
+    promise: "the graph gives as many samples as it says, and at least one",
     run: |bench| {
         let mut loader = bench.loader(Executor::Inline)?;
         let len = loader.len()?;
         let whole = given(&mut loader, 0)?;
         loader.finish()?;
         expect(!whole.samples.is_empty(), || {
-            "gives nothing: name a graph in which it does with `--graph`".to_owned()
+            "gives no samples; name a graph in which it does with `--graph`".to_owned()
         })?;
         let count = whole.samples.len() as u64;
         match len {
             Some(len) if whole.ended => {
-                expect(len == count, || format!("says that it has {len} samples, and has {count}"))?
+                expect(len == count, || format!("says that it has {len} samples, but has {count}"))?
             }
             Some(len) => {
-                expect(len >= count, || format!("says that it has {len} samples, and has at least {count}"))?
+                expect(len >= count, || format!("says that it has {len} samples, but has at least {count}"))?
             }
             None => {}
         }
@@ -44,7 +44,7 @@ pub(super) const RUNS: Check = Check {
 pub(super) const AGAIN: Check = Check {
     name: "again",
     kind: Kind::Pipe,
-    promise: "an epoch is the same whenever it is run, and whatever ran before",
+    promise: "an epoch is the same in every run, whatever ran before",
     run: |bench| {
         let whole = bench.whole()?;
         let mut loader = bench.loader(Executor::Inline)?;
@@ -67,9 +67,9 @@ fn same(one: &Given, other: &Given, what: &str) -> Result<(), Miss> {
     let parts = one.samples.iter().zip(&other.samples).position(|(one, other)| one != other);
     let (found, wanted) = (one.samples.len(), other.samples.len());
     match parts {
-        Some(at) => Err(Miss::Failed(format!("{what} parts at sample {at}"))),
+        Some(at) => Err(Miss::Failed(format!("{what} differs at sample {at}"))),
         None => expect(one == other, || {
-            format!("{what} gives {found} samples, and {wanted} on the consumer's thread")
+            format!("{what} gives {found} samples, but {wanted} on the consumer's thread")
         }),
     }
 }
@@ -119,7 +119,7 @@ pub(super) const WORKERS: Check = Check {
 pub(super) const STATE: Check = Check {
     name: "state",
     kind: Kind::Pipe,
-    promise: "from a snapshot after any sample it goes on as if nothing had been, on another executor too",
+    promise: "a resume after any sample gives the same as a run without a stop, on another executor too",
     run: |bench| {
         let whole = bench.whole()?;
         let registry = bench.registry()?;
@@ -168,7 +168,7 @@ fn goes_on(rest: &[String], wanted: &[String], place: impl FnOnce() -> String) -
 pub(super) const RANKS: Check = Check {
     name: "ranks",
     kind: Kind::Pipe,
-    promise: "of any number of ranks each gets its share: no sample is lost, none comes twice",
+    promise: "for any number of ranks, each gets its share: no sample is lost or comes twice",
     run: |bench| {
         let registry = bench.registry()?;
         let graph = bench.graph()?;
@@ -176,13 +176,13 @@ pub(super) const RANKS: Check = Check {
             graph.nodes().iter().find(|node| registry.pipe(&node.pipe).is_some_and(makes_one_of_several));
         if let Some(node) = merged {
             return Err(Miss::Skipped(format!(
-                "`{}` makes one of several, which are others on each rank",
+                "`{}` makes one sample of several, so it differs on each rank",
                 node.name
             )));
         }
         let deals = |name: &String| registry.pipe(name).is_some_and(|spec| spec.order.shards);
         if !registry.names().iter().any(deals) {
-            let why = "there is no pipe that gives ranks their share: add a plugin with one";
+            let why = "found no pipe that shards; add a plugin with one";
             return Err(Miss::Skipped(why.to_owned()));
         }
         let share = |rank, ranks| -> Result<Given, forebay_loader::Error> {
@@ -212,7 +212,7 @@ pub(super) const RANKS: Check = Check {
                 .count();
             expect(lost + more == 0, || {
                 format!(
-                    "of {} samples {ranks} ranks lack {lost}, and have {more} that come twice or from nowhere",
+                    "of {} samples, {ranks} ranks lack {lost}, and {more} come twice or from nowhere",
                     wanted.len()
                 )
             })?;
@@ -239,7 +239,7 @@ fn counted(shares: &[Given]) -> BTreeMap<&str, usize> {
 pub(super) const APART: Check = Check {
     name: "apart",
     kind: Kind::Pipe,
-    promise: "two of it know nothing of each other, and either may be given up at any sample, on any thread",
+    promise: "two instances are independent, and each can be dropped at any sample, on any thread",
     run: |bench| {
         let whole = bench.whole()?;
         let (mut one, mut other) = (bench.loader(Executor::Inline)?, bench.loader(Executor::Inline)?);
@@ -256,7 +256,7 @@ pub(super) const APART: Check = Check {
         for (samples, what) in found.iter_mut().zip(["the one", "the other"]) {
             samples.truncate(whole.samples.len());
             expect(samples[..] == whole.samples, || {
-                format!("of two that run in turns {what} gives something else")
+                format!("two instances run in turns: {what} gives other samples")
             })?;
         }
         for executor in [Executor::Inline, Executor::Threads(2)] {
@@ -265,12 +265,12 @@ pub(super) const APART: Check = Check {
                 take(loader.epoch(0), samples)?;
                 loader
                     .finish()
-                    .map_err(|error| Miss::Failed(format!("given up after {samples} samples: {error}")))?;
+                    .map_err(|error| Miss::Failed(format!("dropped after {samples} samples: {error}")))?;
                 let mut loader = bench.loader(executor)?;
                 take(loader.epoch(0), samples)?;
                 let dropped = thread::spawn(move || Loader::finish(loader)).join();
                 let dropped = dropped.map_err(|_| Miss::Failed("a thread panicked".to_owned()))?;
-                dropped.map_err(|error| Miss::Failed(format!("given up on another thread: {error}")))?;
+                dropped.map_err(|error| Miss::Failed(format!("dropped on another thread: {error}")))?;
             }
         }
         same(&bench.whole()?, &whole, "a run after all that")?;
@@ -281,7 +281,7 @@ pub(super) const APART: Check = Check {
 pub(super) const ONCE: Check = Check {
     name: "once",
     kind: Kind::Pipe,
-    promise: "every sample goes through it once, but for those that its options leave out",
+    promise: "every sample passes it exactly once, except those that its options leave out",
     run: |bench| {
         let folder = tempfile::tempdir().map_err(forebay_loader::Error::from)?;
         let file = folder.path().join("audit");
@@ -311,7 +311,7 @@ pub(super) const STOP: Check = Check {
             let mut more = 0;
             let end = epoch.by_ref().inspect(|_| more += 1).take(2 * MOST).find_map(Result::err);
             expect(end.is_some() || more < 2 * MOST, || {
-                format!("went on for {more} samples when it was stopped")
+                format!("gave {more} more samples after it was stopped")
             })?;
             drop(epoch);
             expect(end.as_ref().is_none_or(|error| error.kind() == ErrorKind::Cancelled), || {
@@ -326,7 +326,7 @@ pub(super) const STOP: Check = Check {
 pub(super) const MEMORY: Check = Check {
     name: "memory",
     kind: Kind::Pipe,
-    promise: "it keeps nothing when it is gone",
+    promise: "it frees all of its memory when it is dropped",
     run: |bench| {
         let registry = bench.registry()?;
         // A kilobyte of each sample would be seen.

@@ -11,7 +11,7 @@ use crate::conformance::bench::Bench;
 pub(super) const MANIFEST: Check = Check {
     name: "manifest",
     kind: Kind::Plugin,
-    promise: "its manifest, read without its code, says what it has, under which licence, and what each option is",
+    promise: "its manifest names its parts, its licence and every option, and can be read without its code",
     run: |bench| {
         let registry = bench.registry()?;
         let manifest = bench.kit.record(&registry)?.manifest();
@@ -44,7 +44,7 @@ fn lacks(manifest: &Manifest) -> Vec<String> {
         count += 1;
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '.');
         if name.is_empty() || !name.chars().all(plain) {
-            lacks.push(format!("{what} `{name}` is not named in small letters, digits and `_`"));
+            lacks.push(format!("{what} `{name}` has a bad name, expected small letters, digits and `_`"));
         }
         if summary.trim().is_empty() {
             lacks.push(format!("{what} {name} has no summary"));
@@ -54,22 +54,22 @@ fn lacks(manifest: &Manifest) -> Vec<String> {
             options
                 .iter()
                 .filter(bare)
-                .map(|option| format!("option {} of {what} {name} says nothing of itself", option.name)),
+                .map(|option| format!("option {} of {what} {name} has no documentation", option.name)),
         );
     }
     for decoder in &manifest.decoders {
         if decoder.extensions.is_empty() && decoder.magic.is_empty() {
             lacks.push(format!(
-                "decoder {} has no extension and no first bytes, so it is never found",
+                "decoder {} has no extension and no magic bytes, so it is never chosen",
                 decoder.name
             ));
         }
     }
     for store in manifest.stores.iter().filter(|store| store.schemes.is_empty()) {
-        lacks.push(format!("store {} serves no scheme, so it is never found", store.name));
+        lacks.push(format!("store {} serves no scheme, so it is never chosen", store.name));
     }
     if count == 0 {
-        lacks.push("it has nothing: no pipe, no decoder, no store".to_owned());
+        lacks.push("it has no pipe, no decoder and no store".to_owned());
     }
     lacks
 }
@@ -77,7 +77,7 @@ fn lacks(manifest: &Manifest) -> Vec<String> {
 pub(super) const SYMBOLS: Check = Check {
     name: "symbols",
     kind: Kind::Plugin,
-    promise: "its library shows its entry and nothing that could meet another library's symbol",
+    promise: "its library exports its entry, and no symbol that could clash with another library's",
     run: |bench| {
         let registry = bench.registry()?;
         let record = bench.kit.record(&registry)?;
@@ -88,11 +88,11 @@ pub(super) const SYMBOLS: Check = Check {
         expect(others.is_empty(), || {
             let some = others.iter().take(5).copied().collect::<Vec<_>>().join(", ");
             format!(
-                "shows {} symbols besides its entry: {some}; link it so that they are local",
+                "exports {} symbols besides its entry: {some}; link it so that they are local",
                 others.len()
             )
         })?;
-        expect(!shown.is_empty(), || format!("does not show its entry {entry}"))?;
+        expect(!shown.is_empty(), || format!("does not export its entry {entry}"))?;
         Ok(entry.clone())
     },
 };
@@ -109,7 +109,7 @@ fn exports(path: &Path) -> Result<Vec<String>, Miss> {
 pub(crate) const LAYOUT: Check = Check {
     name: "layout",
     kind: Kind::Plugin,
-    promise: "it loads, and its tables are laid out as this host's",
+    promise: "it loads, and its tables match the layout of this host",
     run: |bench: &Bench| -> Found {
         let registry = bench.registry()?;
         let record = bench.kit.record(&registry)?;
