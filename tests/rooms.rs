@@ -227,7 +227,7 @@ fn the_first_ctrl_c_ends_an_inline_run_whose_pipe_never_comes_back() {
     drop(arrived);
     let ended = within_deadline(move || child.wait_with_output().unwrap());
     assert_eq!(ended.status.code(), Some(130), "{ended:?}");
-    assert_says(&told(&ended), &["a pipe did not come back"]);
+    assert_says(&told(&ended), &["a pipe did not return"]);
 }
 
 #[test]
