@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Explain the run of one rank: R/W or `env`, as for `run`
     #[arg(long, value_name = "R/W", value_parser = run::rank)]
     rank: Option<(u32, u32)>,
-    /// Measure how well the graph shuffles; this runs the part before its last shuffle twice
+    /// Measure how well the graph shuffles; this runs everything up to the last shuffle twice
     #[arg(long)]
     quality: bool,
     /// Print one JSON object

@@ -1,7 +1,7 @@
 //! Snapshots: the place of a whole graph within an epoch, as data. A snapshot is taken while the graph runs, and
 //! resumes on any executor.
 //!
-//! Taking a snapshot stops nothing. Nodes with state leave checkpoints as they run (`executor/checkpoint_log.rs`).
+//! Taking a snapshot stops nothing. Nodes with state leave checkpoints as they run (`loader/snapshot/src/checkpoint_log.rs`).
 //! From the number of samples that the consumer has, `walk` finds the checkpoint from which each node goes on. So
 //! a snapshot is the same on every executor, and resumes on any other.
 
