@@ -51,9 +51,9 @@ fn a_registry_without_plugins_says_how_to_name_some() {
 #[test]
 fn all_plugins_of_the_workspace_are_next_to_the_tests() {
     let found = look(&plugins());
-    for name in PLUGINS {
+    for name in PLUGINS.iter() {
         assert!(
-            names(&found).contains(&name),
+            names(&found).contains(name),
             "{name} is not in {}: {}",
             plugins().display(),
             found.looked_at()

@@ -317,7 +317,7 @@ How a decoder is chosen, if several could take the bytes, is in
 
 ```sh
 forebay head -n 1 "files 'examples/photos/*.tar' | untar | decode"
-forebay plugins why tests/mutations/seeds/rgb.png
+forebay plugins why plugins/image/seeds/rgb.png
 ```
 
 ## All decoders

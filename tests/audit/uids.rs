@@ -97,13 +97,13 @@ fn uids_come_once_however_pipes_are_stacked() {
 
 /// What cuts a file into pieces, and what reads them.
 const PIECES: [(&str, &str); 7] = [
-    ("words.txt open=none | lines rows=2", "text_lines"),
-    ("rows.jsonl open=none | lines rows=1", "json_lines"),
-    ("birds.csv open=none | csv_blocks block=64", "csv"),
-    ("groups.parquet open=none | row_groups", "read_rows"),
-    ("groups.parquet open=none | row_groups", "read_columns size=2"),
-    ("gnu.tar open=none | tar_pieces samples=1", "untar_pieces"),
-    ("chunks.h5 open=none | hdf5_pieces piece_bytes=40", "hdf5_rows"),
+    ("json/seeds/words.txt open=none | lines rows=2", "text_lines"),
+    ("json/seeds/rows.jsonl open=none | lines rows=1", "json_lines"),
+    ("json/seeds/birds.csv open=none | csv_blocks block=64", "csv"),
+    ("arrow/seeds/groups.parquet open=none | row_groups", "read_rows"),
+    ("arrow/seeds/groups.parquet open=none | row_groups", "read_columns size=2"),
+    ("tar/seeds/gnu.tar open=none | tar_pieces samples=1", "untar_pieces"),
+    ("hdf5/seeds/chunks.h5 open=none | hdf5_pieces piece_bytes=40", "hdf5_rows"),
 ];
 
 #[test]
@@ -113,7 +113,7 @@ fn pieces_that_are_given_again_have_rows_of_their_own() {
         let found =
             |text: &str| uids(&mut build(&line(text), &registry, Setting::INLINE).unwrap(), 0).unwrap();
         for (cut, read) in PIECES {
-            let cut = format!("files mutations/seeds/{cut}");
+            let cut = format!("files ../plugins/{cut}");
             let once = found(&format!("{cut} | {read}"));
             for again in ["repeat 2", "repeat_each 2", "collect | random_sampler replacement=true"] {
                 let text = format!("{cut} | {again} | {read}");

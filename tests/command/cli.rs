@@ -35,7 +35,7 @@ fn names(found: &[(String, String)]) -> Vec<&str> {
 #[test]
 fn plugins_are_found_in_the_folders_that_the_environment_names() {
     let found_here = found(&[]);
-    assert_eq!(names(&found_here), PLUGINS);
+    assert_eq!(names(&found_here), *PLUGINS);
     assert!(found_here.iter().all(|(name, file)| Path::new(file) == plugin_file(name)));
 
     let folder = folder_of(&["forebay-json", "forebay-pipes"]);
@@ -68,8 +68,8 @@ fn plugins_are_found_in_the_users_folder() {
 fn plugins_can_be_switched_off_and_left_out() {
     assert_eq!(found(&[("FOREBAY_NO_PLUGINS", "1")]), []);
     let fewer = found(&[("FOREBAY_PLUGIN_SKIP", "forebay-rogue, forebay-image")]);
-    let rest: Vec<_> =
-        PLUGINS.into_iter().filter(|name| !["forebay-image", "forebay-rogue"].contains(name)).collect();
+    let left_out = ["forebay-image", "forebay-rogue"];
+    let rest: Vec<_> = PLUGINS.iter().copied().filter(|name| !left_out.contains(name)).collect();
     assert_eq!(names(&fewer), rest);
     let folder = tempfile::tempdir().unwrap();
     let picture = folder.path().join("x.json");

@@ -16,7 +16,7 @@ use forebay_testkit::Damage;
 use forebay_tests::{
     Run, Setting, build, builder,
     child::{self, Outcome},
-    digest, line, outcome, registry, root,
+    digest, line, outcome, registry, root, seed,
 };
 use serde_json::json;
 use table::{FORMATS, Format};
@@ -188,7 +188,7 @@ fn whole(graph: &Graph, registry: &Registry, executor: Executor) -> (Vec<String>
     (all, snapshots)
 }
 
-/// A file of `tests/mutations/seeds`.
+/// A seed.
 fn read(name: &str) -> Vec<u8> {
-    fs::read(root().join("tests/mutations/seeds").join(name)).unwrap()
+    fs::read(seed(name)).unwrap()
 }

@@ -4,7 +4,7 @@ use forebay_testkit::Costs;
 
 use crate::framing;
 
-/// Pipes behind a sample that has a file's bytes in a field, and files for them, in `tests/mutations/seeds`.
+/// Pipes behind a sample that has a file's bytes in a field, and files for them, which are seeds of plugins.
 pub(crate) struct Format {
     pub(crate) name: &'static str,
     pub(crate) field: &'static str,

@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashSet,
-    env, fs, io,
+    fs, io,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
@@ -11,8 +11,7 @@ use std::{
 
 use forebay_loader::{Executor, Graph, Registry};
 use forebay_tests::{
-    Cargo, PLUGINS, Setting, build, builder, command, digest, line, plugin_file, read, registry, root,
-    within_deadline,
+    Cargo, Setting, build, builder, command, digest, line, read, registry, root, within_deadline,
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
@@ -183,10 +182,10 @@ fn a_killed_run_leaves_nothing_that_stays() {
         let cache = tempfile::tempdir().unwrap();
         let text =
             format!("range 2000000 | map 'value=value * 2' | cache '{}' | batch 100", cache.path().display());
-        let mut command = Command::new(built);
-        command.args(["run", &format!("{text} | repeat")]).env_clear();
-        command.env("FOREBAY_PLUGIN_PATH", env::join_paths(PLUGINS.map(plugin_file)).unwrap());
-        let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+        let mut run = Command::new(built);
+        run.args(["run", &format!("{text} | repeat")]).env_clear();
+        run.env("FOREBAY_PLUGIN_PATH", command::all());
+        let mut child = run.stdout(std::process::Stdio::null()).spawn().unwrap();
         while pieces(cache.path()) < 3 {
             assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
             std::thread::yield_now();

@@ -65,8 +65,7 @@ fn what_is_lost_is_counted_and_listed_in_order() {
 #[test]
 fn bytes_that_are_not_what_their_name_says_are_lost_not_left() {
     let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
-    let seeds = forebay_tests::root().join("tests/mutations/seeds");
-    let read = |name: &str| std::fs::read(seeds.join(name)).unwrap();
+    let read = |name: &str| std::fs::read(forebay_tests::seed(name)).unwrap();
     // A page about an error, a picture of another kind, half of that, and bytes that nobody knows.
     let files = [
         ("a.jpg", b"<html>404</html>".to_vec()),

@@ -7,7 +7,7 @@ use forebay_loader::{FileKind, Registry, Search};
 use forebay_tests::{
     Setting, build,
     command::{forebay, json},
-    error_of, folder_of, line, plugin_file, registry,
+    error_of, folder_of, line, plugin_file, registry, seed,
 };
 
 /// What the command says on standard error.
@@ -162,8 +162,7 @@ fn of_two_plugins_that_open_the_same_files_every_way_chooses_the_first_found() {
     let (folder, other) = (folder_of(&["forebay-tar", "forebay-image"]), tempfile::tempdir().unwrap());
     let more = folder_of(&["forebay-files", "forebay-pipes"]);
     renamed("forebay-tar", "aardvark-xx", other.path());
-    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/mutations/seeds");
-    let file = format!("{seeds}/gnu.tar");
+    let file = seed("gnu.tar").to_str().unwrap().to_owned();
     for (first, second, expected) in
         [(folder.path(), other.path(), "forebay-tar"), (other.path(), folder.path(), "aardvark-xx")]
     {
@@ -187,13 +186,12 @@ fn of_two_plugins_that_open_the_same_files_every_way_chooses_the_first_found() {
 
 #[test]
 fn why_knows_the_pipes_that_open_files() {
-    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/mutations/seeds");
     for (file, verdict) in [
         ("gnu.tar", "opened by untar (forebay-tar"),
         ("flat.parquet", "opened by row_groups | read_rows (forebay-arrow"),
         ("baseline.jpg", "decoded by jpeg (forebay-image"),
     ] {
-        let output = forebay(&[], &["plugins", "why", &format!("{seeds}/{file}")]);
+        let output = forebay(&[], &["plugins", "why", seed(file).to_str().unwrap()]);
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{file}: {output:?}");
         assert!(text.lines().next().unwrap().contains(verdict), "{file}: {text}");

@@ -16,7 +16,7 @@ use std::{
 
 use forebay_core::{Buffer, DType};
 use forebay_testkit::Damage;
-use forebay_tests::{root, within_deadline};
+use forebay_tests::{seed, within_deadline};
 use parsers::{PARSERS, Parser};
 use seeds::seeds;
 
@@ -51,7 +51,7 @@ fn damaged_files_are_refused_or_read() {
 fn flac_gives_the_samples_of_the_wav_it_was_made_of() {
     for name in ["mono", "stereo"] {
         let bytes = |extension: &str| {
-            Buffer::from(fs::read(root().join(format!("tests/mutations/seeds/{name}.{extension}"))).unwrap())
+            Buffer::from(fs::read(seed(&format!("{name}.{extension}"))).unwrap())
         };
         for dtype in [DType::ANY, DType::F32] {
             let wav = forebay_audio::parse_wav(&bytes("wav"), dtype).unwrap();

@@ -14,7 +14,9 @@ pub fn seeds(parser: &Parser, largest: u64, most: usize) -> Vec<PathBuf> {
     let is_one = |path: &PathBuf| {
         is_of(path, parser) && fs::metadata(path).is_ok_and(|file| (1..=largest).contains(&file.len()))
     };
-    let mut found: Vec<_> = files(&repo.join("tests/mutations/seeds")).into_iter().filter(is_one).collect();
+    let all = files(&repo.join("plugins")).into_iter();
+    let all = all.filter(|path| path.parent().is_some_and(|folder| folder.ends_with("seeds")));
+    let mut found: Vec<_> = all.filter(is_one).collect();
     let corpora =
         env::var_os("FOREBAY_CORPORA").map_or_else(|| repo.join("../shared/corpora"), PathBuf::from);
     let more: Vec<_> = files(&corpora.join("files")).into_iter().filter(is_one).collect();

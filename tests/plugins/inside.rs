@@ -6,7 +6,7 @@ use std::{fs, io::Write as _, path::Path};
 
 use forebay_core::{Key, Schema};
 use forebay_loader::{Digest, Error, ErrorKind, Executor, Graph, Limits, Registry, Sample, Survey};
-use forebay_tests::{Setting, build, builder, line, registry, root, within_deadline};
+use forebay_tests::{Setting, build, builder, line, registry, within_deadline};
 
 type Pack = fn(&[u8]) -> Vec<u8>;
 
@@ -60,7 +60,7 @@ fn table(count: usize, separator: char) -> String {
 }
 
 fn seed(name: &str) -> Vec<u8> {
-    fs::read(root().join("tests/mutations/seeds").join(name)).unwrap()
+    fs::read(forebay_tests::seed(name)).unwrap()
 }
 
 /// A file of each kind, by its extension.

@@ -11,7 +11,7 @@ use std::{
 use forebay_tests::{
     Cargo,
     command::{forebay, json},
-    folder_of, plugin_file, root,
+    folder_of, plugin_file, root, seed,
 };
 use serde_json::Value;
 
@@ -133,10 +133,10 @@ fn every_faulty_plugin_fails_the_check_of_what_it_breaks() {
 #[test]
 fn plugins_of_ours_pass_every_check() {
     let seeds = |names: &[&str]| -> Vec<String> {
-        names.iter().flat_map(|name| ["--data".to_owned(), format!("tests/mutations/seeds/{name}")]).collect()
+        names.iter().flat_map(|name| ["--data".to_owned(), seed(name).to_str().unwrap().to_owned()]).collect()
     };
-    let pieces = "files tests/mutations/seeds/pax.tar | tar_pieces samples=1 | untar_pieces";
-    let records = "files tests/mutations/seeds/cifar.bin | fixed_length_records record_bytes=13";
+    let pieces = "files plugins/tar/seeds/pax.tar | tar_pieces samples=1 | untar_pieces";
+    let records = "files plugins/tensors/seeds/cifar.bin | fixed_length_records record_bytes=13";
     let folder = tempfile::tempdir().unwrap();
     let writer = format!("range 40 | write_tar '{}/{{:05}}.tar' shard_size=7", folder.path().display());
     for (plugin, args, more) in [
@@ -166,7 +166,7 @@ fn what_cannot_be_tested_is_no_success() {
         nothing.1
     );
     // Nor is what the plugin does not read, or what is no plugin.
-    let (code, report) = test(&plugin_file("forebay-msgpack"), &["--data", "tests/mutations/seeds/rgb.png"]);
+    let (code, report) = test(&plugin_file("forebay-msgpack"), &["--data", "plugins/image/seeds/rgb.png"]);
     assert_eq!(code, 2);
     assert!(report["error"]["message"].as_str().unwrap().contains("has the extension"), "{report}");
     let folder = folder_of(&[]);

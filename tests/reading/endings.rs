@@ -254,7 +254,7 @@ fn all_epochs_run_before_a_run_says_what_failed() {
 
 #[test]
 fn coverage_says_how_many_files_were_not_decoded() {
-    let whole = fs::read(forebay_tests::root().join("tests/mutations/seeds/rgb.png")).unwrap();
+    let whole = fs::read(forebay_tests::root().join("plugins/image/seeds/rgb.png")).unwrap();
     let files: [(&str, &[u8]); 6] = [
         ("a.png", &whole),
         ("b.png", &whole[..60]),

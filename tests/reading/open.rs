@@ -4,7 +4,7 @@
 use std::{fs, io::Write as _, path::Path};
 
 use forebay_loader::{Executor, Graph, Loader, Registry, Sample, Survey, Value, open};
-use forebay_tests::{Setting, build, builder, command::forebay, line, registry, run, within_deadline};
+use forebay_tests::{Setting, build, builder, command::forebay, line, registry, run, seed, within_deadline};
 
 /// A loader for the graph of a path with files that fail, which it only lists.
 fn lenient(graph: &Graph, registry: &Registry, setting: Setting) -> Loader {
@@ -289,9 +289,6 @@ fn label_says_what_it_needs_to_find_classes() {
     assert!(nowhere.to_string().contains("nowhere"), "{nowhere}");
 }
 
-/// The folder with small files of every kind.
-const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/mutations/seeds");
-
 #[test]
 fn of_a_files_own_fields_its_path_and_bytes_stay_behind_and_the_others_go_on() {
     within_deadline(|| {
@@ -314,8 +311,9 @@ fn of_a_files_own_fields_its_path_and_bytes_stay_behind_and_the_others_go_on() {
             ("two.safetensors", "split_safetensors"),
         ] {
             for open in ["mmap", "none"] {
-                let folder = Path::new(SEEDS).parent().unwrap().display();
-                let files = format!("files '{SEEDS}/{file}' open={open}");
+                let seed = seed(file);
+                let folder = seed.ancestors().nth(2).unwrap().display();
+                let files = format!("files '{}' open={open}", seed.display());
                 let graph = line(&format!(
                     "{files} | label ['other', 'seeds'] root='{folder}' field=place | {pipes}"
                 ));
@@ -339,7 +337,7 @@ fn of_a_files_own_fields_its_path_and_bytes_stay_behind_and_the_others_go_on() {
 fn records_that_are_examples_come_parsed() {
     within_deadline(|| {
         let (registry, folder) = (registry(), tempfile::tempdir().unwrap());
-        fs::copy(format!("{SEEDS}/three.tfrecord"), folder.path().join("birds.tfrecord")).unwrap();
+        fs::copy(seed("three.tfrecord"), folder.path().join("birds.tfrecord")).unwrap();
         let plain = b"\x01\0\0\0\0\0\0\0\x01\x75\xde\x41\x37\x80\x57\x9a\x9e";
         fs::write(folder.path().join("plain.tfrecord"), plain).unwrap();
         let found = survey(folder.path(), &registry);
@@ -433,7 +431,7 @@ fn packed_bytes_that_begin_with_ones_are_no_arrow_stream() {
         write("ones.bin.gz", &gzip(&[0xff; 40]));
         write("plain", &[0xff; 300]);
         write("counted.gz", &gzip(&[&[0xff; 4][..], &[16, 0, 0, 0], &[0; 400]].concat()));
-        let stream = fs::read(format!("{SEEDS}/batches.arrows")).unwrap();
+        let stream = fs::read(seed("batches.arrows")).unwrap();
         write("stream.gz", &gzip(&stream));
         let found = survey(folder.path(), &registry);
         for kind in &found.kinds {

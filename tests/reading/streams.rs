@@ -140,7 +140,6 @@ fn samples_come_before_the_pipe_ends() {
 fn what_a_pipe_cannot_give_is_said() {
     within_deadline(|| {
         let folder = tempfile::tempdir().unwrap();
-        let seeds = forebay_tests::root().join("tests/mutations/seeds");
         for (name, file, graph) in [
             ("zip", "two.zip", "unzip"),
             ("parquet", "flat.parquet", "row_groups | read_rows"),
@@ -149,7 +148,7 @@ fn what_a_pipe_cannot_give_is_said() {
         ] {
             let path = folder.path().join(name);
             let pipe = named_pipe(&path);
-            send(&path, fs::read(seeds.join(file)).unwrap());
+            send(&path, fs::read(forebay_tests::seed(file)).unwrap());
             let graph = forebay_tests::line(&format!("files {pipe} | {graph}"));
             let (error, _) = forebay_tests::error_of(&graph, &registry(), Setting::INLINE);
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}: {error}");

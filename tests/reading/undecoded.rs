@@ -17,7 +17,7 @@ use forebay_tests::{
 const EXECUTORS: [&str; 3] = ["inline", "threads:2", "processes:2"];
 
 fn picture() -> Vec<u8> {
-    fs::read(root().join("tests/mutations/seeds/rgb.png")).unwrap()
+    fs::read(root().join("plugins/image/seeds/rgb.png")).unwrap()
 }
 
 /// A folder with two pictures.

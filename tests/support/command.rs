@@ -33,7 +33,7 @@ pub fn command() -> &'static Path {
 /// All plugins, as `FOREBAY_PLUGIN_PATH` has them.
 #[must_use]
 pub fn all() -> OsString {
-    env::join_paths(PLUGINS.map(plugin_file)).unwrap()
+    env::join_paths(PLUGINS.iter().map(|name| plugin_file(name))).unwrap()
 }
 
 /// Runs the command at the root of the repository with nothing of the environment but what is given.

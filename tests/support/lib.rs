@@ -17,7 +17,10 @@ use std::{
     io::Write as _,
     panic::resume_unwind,
     path::{Path, PathBuf},
-    sync::mpsc::{self, RecvTimeoutError},
+    sync::{
+        LazyLock,
+        mpsc::{self, RecvTimeoutError},
+    },
     thread,
     time::Duration,
 };
@@ -34,23 +37,17 @@ pub use crate::{
     },
 };
 
-/// The plugins of the workspace, by crate.
-pub const PLUGINS: [&str; 14] = [
-    "forebay-arrow",
-    "forebay-audio",
-    "forebay-compress",
-    "forebay-files",
-    "forebay-hdf5",
-    "forebay-image",
-    "forebay-json",
-    "forebay-msgpack",
-    "forebay-pipes",
-    "forebay-remote",
-    "forebay-rogue",
-    "forebay-tar",
-    "forebay-tensors",
-    "forebay-tfrecord",
-];
+/// The plugins of the workspace, by crate and in order: those in `plugins/`, and the one that misbehaves.
+pub static PLUGINS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let ours = folders("plugins").into_iter().map(|folder| {
+        let name = format!("forebay-{}", folder.file_name().unwrap().to_str().unwrap());
+        &*name.leak()
+    });
+    let mut all: Vec<_> = ours.chain(["forebay-rogue"]).collect();
+    all.sort();
+    assert!(all.len() > 2, "{all:?}");
+    all
+});
 
 /// Far more than anything takes: for waiting on what would otherwise hang.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -71,6 +68,21 @@ pub fn skip(what: &str, why: &str) {
 #[must_use]
 pub fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// The folders right below one of the repository.
+fn folders(of: &str) -> Vec<PathBuf> {
+    let entries = root().join(of).read_dir().unwrap();
+    entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
+}
+
+/// The small file of this name that a plugin has in its folder `seeds`.
+#[must_use]
+pub fn seed(name: &str) -> PathBuf {
+    let files = folders("plugins").into_iter().map(|folder| folder.join("seeds").join(name));
+    let mut found: Vec<_> = files.filter(|file| file.exists()).collect();
+    assert_eq!(found.len(), 1, "seeds called {name}: {found:?}");
+    found.remove(0)
 }
 
 /// The folder of the running test, where cargo puts the libraries of the crates that it depends on.
@@ -102,7 +114,7 @@ pub fn registry_in(folder: &Path) -> Registry {
         PLUGINS.iter().rev().fold(Search::nowhere(), |search, name| search.first(file_in(folder, name)));
     let registry = Registry::new(search).unwrap();
     let found: Vec<_> = registry.plugins().iter().map(|record| record.manifest().name.as_str()).collect();
-    assert_eq!(found, PLUGINS, "{}", registry.looked_at());
+    assert_eq!(found, *PLUGINS, "{}", registry.looked_at());
     registry
 }
 

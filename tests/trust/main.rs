@@ -391,7 +391,7 @@ fn the_workspace_can_be_locked() {
     fs::write(&file, Lock::of(&file, open.plugins()).unwrap().to_toml().unwrap()).unwrap();
     let lock = Lock::read(&file).unwrap();
     let registry = Registry::new(search(Trust::Locked(lock.clone()))).unwrap();
-    assert_eq!(names(&registry), PLUGINS, "{} in {}", registry.looked_at(), plugins().display());
+    assert_eq!(names(&registry), *PLUGINS, "{} in {}", registry.looked_at(), plugins().display());
     for record in registry.plugins() {
         record.check().unwrap();
     }

@@ -338,7 +338,7 @@ fn a_row_group_without_lists_is_cut_into_pieces() {
 
 #[test]
 fn a_batch_that_cannot_be_read_is_one_answer_and_a_place_behind_it_can_be_saved() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/mutations/seeds/batches.arrow");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/seeds/batches.arrow");
     let mut bytes = std::fs::read(file).unwrap();
     bytes[784] ^= 0xff; // Where the second of its three batches, of two rows each, is packed.
     let bytes = Buffer::from(bytes);

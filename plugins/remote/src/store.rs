@@ -102,7 +102,7 @@ impl RemoteStore {
     /// # let server = std::net::TcpListener::bind("127.0.0.1:0")?;
     /// # let host = server.local_addr()?;
     /// # std::thread::spawn(move || {
-    /// #     let file = std::fs::read("../../tests/mutations/seeds/birds.csv").unwrap();
+    /// #     let file = std::fs::read("../../plugins/json/seeds/birds.csv").unwrap();
     /// #     for stream in server.incoming().flatten() {
     /// #         let lines = BufReader::new(&stream).lines().map_while(Result::ok);
     /// #         let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();

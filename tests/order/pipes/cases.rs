@@ -88,8 +88,8 @@ pub(crate) const CASES: &[&str] = &[
     "PICTURES | normalize",
     "PICTURES | random_resized_crop [5, 2]",
     "PICTURES | resize 5 filter=lanczos3 | batch 4",
-    "files 'mutations/seeds/*.jpg' open=read | take N | random_resized_crop 4 | flip",
-    "files 'mutations/seeds/walk.gif' open=read | repeat | take N | decode_frames delays=ms",
+    "files '../plugins/image/seeds/*.jpg' open=read | take N | random_resized_crop 4 | flip",
+    "files '../plugins/image/seeds/walk.gif' open=read | repeat | take N | decode_frames delays=ms",
 ];
 
 /// The cases that cannot run over an endless input, one in whose place there is such an input, and why.
@@ -114,13 +114,13 @@ pub(crate) const ENDING: &[(&str, Option<&str>, &str)] = &[
         "as above",
     ),
     (
-        "files 'mutations/seeds/*.jpg' open=read | take N | random_resized_crop 4 | flip",
-        Some("files 'mutations/seeds/*.jpg' open=read | repeat | random_resized_crop 4 | flip"),
+        "files '../plugins/image/seeds/*.jpg' open=read | take N | random_resized_crop 4 | flip",
+        Some("files '../plugins/image/seeds/*.jpg' open=read | repeat | random_resized_crop 4 | flip"),
         "as above",
     ),
     (
-        "files 'mutations/seeds/walk.gif' open=read | repeat | take N | decode_frames delays=ms",
-        Some("files 'mutations/seeds/walk.gif' open=read | repeat | decode_frames delays=ms"),
+        "files '../plugins/image/seeds/walk.gif' open=read | repeat | take N | decode_frames delays=ms",
+        Some("files '../plugins/image/seeds/walk.gif' open=read | repeat | decode_frames delays=ms"),
         "as above",
     ),
     (
