@@ -5,11 +5,13 @@ use toml::{Table, Value};
 use crate::repo::{Manifest, Repo};
 use crate::{Report, looked_at};
 
-/// The one feature that may link plugins into the loader, and the one file that may name them.
-const BUNDLED: &str = "bundled";
-pub(crate) const BUNDLED_FILE: &str = "loader/registry/src/bundled.rs";
-/// The crate that has both.
-const BUNDLING: &str = "loader/registry";
+/// The one feature that may link plugins into the loader, and the crate that has it.
+const FEATURE: &str = "bundled";
+const REGISTRY: &str = "loader/registry";
+/// The crate that has all plugins.
+const BUNDLED: &str = "loader/bundled";
+/// What their formats are, for tests and fuzz targets.
+const FORMATS: &str = "tests/formats";
 
 struct Dependency<'a> {
     name: &'a str,
@@ -41,18 +43,21 @@ fn may_depend(from: &str, to: &str, optional: bool) -> bool {
         "testkit" => to == "core" || (to == "loader" && optional),
         "loader/graph" | "loader/guard" => to == "core",
         "loader/queue" => matches!(to, "core" | "loader/guard"),
-        BUNDLING => matches!(to, "core" | "loader/graph" | "loader/guard") || (is_plugin(to) && optional),
-        "loader/snapshot" => matches!(to, "core" | "loader/graph" | BUNDLING),
-        "loader/audit" => matches!(to, "core" | "loader/graph" | BUNDLING | "loader/snapshot"),
-        "loader/engine" => to == "core" || (to.starts_with("loader/") && to != from),
-        "loader" => to == "core" || to.starts_with("loader/"),
+        BUNDLED => to == "core" || is_plugin(to),
+        REGISTRY => matches!(to, "core" | "loader/graph" | "loader/guard") || (to == BUNDLED && optional),
+        "loader/snapshot" => matches!(to, "core" | "loader/graph" | REGISTRY),
+        "loader/audit" => matches!(to, "core" | "loader/graph" | REGISTRY | "loader/snapshot"),
+        "loader/engine" | "loader" => {
+            to == "core" || (to.starts_with("loader/") && ![from, BUNDLED].contains(&to))
+        }
         "cli" => matches!(to, "loader" | "testkit"),
         // Batches become Arrow's columns by what the plugin has for files.
         "python" => matches!(to, "cli" | "core" | "loader" | "plugins/arrow"),
+        FORMATS => matches!(to, "core" | "core/unpack" | "testkit" | BUNDLED),
         "tests" => to.starts_with("tests/") || !is_leaf(to),
         // The misbehaving plugin has the cheapest map there is, which benches run.
         "benches" => matches!(to, "tests/rogue" | "benches/plugin") || !is_leaf(to),
-        "fuzz" => !is_leaf(to),
+        "fuzz" => to == FORMATS || !is_leaf(to),
         // A plugin, in the tree or outside of it as its author's would be; of the examples, a program too.
         _ => {
             matches!(to, "core" | "core/unpack" | "testkit")
@@ -77,39 +82,37 @@ pub(crate) fn abi_stable_is_only_in_the_abi(repo: &Repo) -> Report {
 }
 
 pub(crate) fn only_bundled_links_plugins_into_the_loader(repo: &Repo) -> Report {
-    let Some(loader) = repo.manifests.iter().find(|manifest| manifest.folder == BUNDLING) else {
+    let manifest = |folder| repo.manifests.iter().find(|manifest| manifest.folder == folder);
+    let (Some(registry), Some(bundled)) = (manifest(REGISTRY), manifest(BUNDLED)) else {
         return looked_at(0, Vec::new());
     };
     let empty = Table::new();
-    let features = loader.table.get("features").and_then(Value::as_table).unwrap_or(&empty);
+    let features = registry.table.get("features").and_then(Value::as_table).unwrap_or(&empty);
     let enables = |feature: &str, what: &str| {
         let list = features.get(feature).and_then(Value::as_array);
         list.is_some_and(|list| list.iter().any(|entry| entry.as_str() == Some(what)))
     };
+    let dependency = format!("dep:{}", bundled.name);
     let mut problems = Vec::new();
-    if features.keys().any(|feature| enables(feature, BUNDLED)) {
-        problems.push(format!("{BUNDLING}: no feature may turn on `{BUNDLED}`"));
+    if features.keys().any(|feature| enables(feature, FEATURE)) {
+        problems.push(format!("{REGISTRY}: no feature may turn on `{FEATURE}`"));
+    }
+    for feature in features.keys().filter(|feature| enables(feature, &dependency) != (*feature == FEATURE)) {
+        problems.push(format!("{REGISTRY}: `{FEATURE}` has {dependency}, and no other feature: {feature}"));
     }
     for plugin in repo.plugins() {
-        let dependency = format!("dep:{}", plugin.name);
-        let others = || features.keys().filter(|feature| *feature != BUNDLED);
-        if !enables(BUNDLED, &dependency) {
-            problems.push(format!("{BUNDLING}: the feature `{BUNDLED}` lacks \"{dependency}\""));
-        }
-        for feature in
-            others().filter(|feature| enables(feature, &dependency) || enables(feature, &plugin.name))
-        {
-            problems.push(format!("{BUNDLING}: the feature `{feature}` must not name {}", plugin.name));
+        if !dependencies(bundled).any(|dependency| dependency.name == plugin.name && !dependency.optional) {
+            problems.push(format!("{BUNDLED} lacks {}", plugin.name));
         }
     }
     looked_at(repo.plugins().count(), problems)
 }
 
-pub(crate) fn only_the_bundled_file_names_plugin_crates(repo: &Repo) -> Report {
+pub(crate) fn the_loader_names_no_plugin_crate(repo: &Repo) -> Report {
     let crates: Vec<_> = repo.plugins().map(|plugin| plugin.name.replace('-', "_")).collect();
     let sources = || repo.sources.iter().filter(|source| source.path.starts_with("loader/"));
     let mut problems = Vec::new();
-    for source in sources().filter(|source| source.path != BUNDLED_FILE) {
+    for source in sources() {
         for name in &crates {
             problems.extend(
                 crate::lexer::words(&source.code, name)

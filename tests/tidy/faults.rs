@@ -6,10 +6,10 @@ use crate::repo::Repo;
 use crate::way::STEPS;
 use crate::{CHECKS, problems};
 
-const HOUSE: [(&str, &str); 14] = [
+const HOUSE: [(&str, &str); 16] = [
     (
         "ARCHITECTURE.md",
-        "# A\n## Map\n```\ncore/  c\ncore/abi/  a\nloader/registry/  l\nplugins/tar/  t\n```\n",
+        "# A\n## Map\n```\ncore/  c\ncore/abi/  a\nloader/bundled/  b\nloader/registry/  l\nplugins/*/  p\n```\n",
     ),
     (
         "core/abi/Cargo.toml",
@@ -24,21 +24,26 @@ const HOUSE: [(&str, &str); 14] = [
     (
         "loader/registry/Cargo.toml",
         "[package]\nname = 'registry'\nlicense.workspace = true\n[lints]\nworkspace = true\n\
-         [features]\nbundled = ['dep:the-tar']\n[dependencies]\ncore = '1'\nthe-tar = { path = '', optional = true }",
+         [features]\nbundled = ['dep:all']\n[dependencies]\ncore = '1'\nall = { path = '', optional = true }",
     ),
+    (
+        "loader/bundled/Cargo.toml",
+        "[package]\nname = 'all'\nlicense.workspace = true\n[lints]\nworkspace = true\n[dependencies]\nthe-tar = '1'",
+    ),
+    ("loader/bundled/src/lib.rs", "//! B."),
     (
         "loader/registry/src/lib.rs",
         "//! L.\n// \"untar\"\n#[cfg(test)]\nmod tests { const A: &str = \"untar\"; }",
     ),
-    ("loader/registry/src/bundled.rs", "//! B.\nuse the_tar as _;\nstruct B;"),
+    ("loader/registry/src/other.rs", "//! B.\n\nstruct B;"),
     (
         "plugins/tar/Cargo.toml",
         "[package]\nname = 'the-tar'\nlicense.workspace = true\n[lints]\nworkspace = true\n\
-         [lib]\ncrate-type = ['cdylib', 'rlib']\n[dependencies]\ncore = '1'",
+         [lib]\ncrate-type = ['cdylib', 'rlib']\n[package.metadata.forebay]\nreads = 'tar'\n[dependencies]\ncore = '1'",
     ),
     ("plugins/tar/README.md", "```text\n```\n```\nthe_tar::a();\n```\n"),
     ("plugins/tar/src/lib.rs", "//! T.\nI { name: \"untar\", extensions: &[\"tgz\", \"tar\"] }"),
-    ("README.md", ""),
+    ("README.md", "| what | read by |\n|---|---|\n| tar | [tar](plugins/tar/README.md) |\n"),
     ("Cargo.toml", ""),
     (".ci/run", ""),
 ];
@@ -90,7 +95,7 @@ fn an_arrow_upwards_is_found() {
     assert_found(house_with("plugins/tar/Cargo.toml", |text| text.to_owned() + for_tests), wanted);
     assert_found(
         house_with("loader/registry/Cargo.toml", |text| text.replace(", optional = true", "")),
-        "loader/registry must not depend on plugins/tar",
+        "loader/registry must not depend on loader/bundled",
     );
 }
 
@@ -106,8 +111,16 @@ fn a_plugin_outside_of_bundled_is_found() {
         let feature = format!("[features]\n{feature}\n");
         house_with("loader/registry/Cargo.toml", |text| text.replace("[features]\n", &feature))
     };
-    assert_found(feature("tar = ['dep:the-tar']"), "the feature `tar` must not name the-tar");
+    assert_found(feature("more = ['dep:all']"), "and no other feature: more");
     assert_found(feature("default = ['bundled']"), "no feature may turn on");
+    assert_found(
+        house_with("loader/registry/Cargo.toml", |text| text.to_owned() + "\nthe-tar = '1'"),
+        "loader/registry must not depend on plugins/tar",
+    );
+    assert_found(
+        house_with("loader/bundled/Cargo.toml", |text| text.replace("the-tar = '1'", "")),
+        "loader/bundled lacks the-tar",
+    );
     assert_found(
         house_with("loader/registry/src/lib.rs", |text| text.to_owned() + "use the_tar as _;"),
         "loader/registry/src/lib.rs:4 names the_tar",
@@ -143,9 +156,9 @@ fn a_map_that_drifted_is_found() {
 #[test]
 fn a_map_that_is_a_book_and_wide_pages_are_found() {
     let with = |more: String| house_with("ARCHITECTURE.md", |text| text.to_owned() + &more);
-    assert_found(with("X.\n".repeat(180)), "ARCHITECTURE.md: 196 lines, at most 180");
+    assert_found(with("X.\n".repeat(180)), "ARCHITECTURE.md: 197 lines, at most 180");
     let wide = "x".repeat(111);
-    assert_found(with(wide.clone()), "ARCHITECTURE.md:17: 111 characters, at most 110");
+    assert_found(with(wide.clone()), "ARCHITECTURE.md:18: 111 characters, at most 110");
     assert_eq!(with(format!("| {wide} |\n```\n{wide}\n```\n")), [""; 0]);
     let links = [format!("- [a]({wide})"), format!("<https://{wide}>"), format!("[a]: {wide}")];
     for link in links {
@@ -228,10 +241,7 @@ fn an_import_that_runs_back_up_is_found() {
         let mut files = house();
         let mut add =
             |name: &str, text: &str| files.insert(format!("loader/registry/src/{name}.rs"), text.into());
-        add(
-            "a",
-            "//! A.\nuse crate::{b::{self, B1}, bundled};\n#[cfg(test)]\nmod tests { use crate::d::D1; }",
-        );
+        add("a", "//! A.\nuse crate::{b::{self, B1}, other};\n#[cfg(test)]\nmod tests { use crate::d::D1; }");
         add("b", "//! B.\npub(crate) use self::below::B1;\nuse crate::c;");
         add("b/below", "//! L.\nuse super::super::d::D1;\npub(super) fn below() {}");
         add("c", &format!("//! C.\n{more}"));
@@ -260,7 +270,7 @@ fn a_name_of_two_types_is_found() {
     let found = house_with("loader/registry/src/b.rs", |_| "//! B.\nenum B {}".into());
     assert_found(
         found,
-        "loader/registry/src/b.rs:2 and loader/registry/src/bundled.rs:3: another type is called B",
+        "loader/registry/src/b.rs:2 and loader/registry/src/other.rs:3: another type is called B",
     );
     let tests = |_: &str| "//! B.\n#[cfg(test)]\nmod tests { struct B; }\nstruct Inner;".into();
     assert_eq!(house_with("loader/registry/src/b.rs", tests), [""; 0]);

@@ -31,7 +31,7 @@ const CHECKS: [(&str, Check); 20] = [
     ("crates depend only downwards", arrows::crates_depend_only_downwards),
     ("abi_stable is only in the abi", arrows::abi_stable_is_only_in_the_abi),
     ("only bundled links plugins into the loader", arrows::only_bundled_links_plugins_into_the_loader),
-    ("only the bundled file names plugin crates", arrows::only_the_bundled_file_names_plugin_crates),
+    ("the loader names no plugin crate", arrows::the_loader_names_no_plugin_crate),
     ("the map shows exactly the rooms", rooms::the_map_shows_exactly_the_rooms),
     ("the map is short and pages are narrow", pages::the_map_is_short_and_pages_are_narrow),
     ("sentences are short", prose::sentences_are_short),

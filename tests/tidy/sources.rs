@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::arrows::BUNDLED_FILE;
 use crate::lexer;
 use crate::repo::{Repo, Source};
 use crate::{Report, looked_at};
@@ -71,7 +70,7 @@ pub(crate) fn the_loader_names_no_format_and_no_pipe(repo: &Repo) -> Report {
     let names: BTreeSet<_> = plugins.flat_map(descriptor_names).collect();
     let loader = || repo.sources.iter().filter(|source| source.path.starts_with("loader/"));
     let mut problems = Vec::new();
-    for source in loader().filter(|source| source.path != BUNDLED_FILE) {
+    for source in loader() {
         let may_say = |name: &str| {
             LOADER_MAY_SAY.iter().any(|(path, said, _)| source.path.starts_with(path) && *said == name)
         };

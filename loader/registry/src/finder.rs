@@ -51,7 +51,7 @@ impl Finder {
         search.trust = search.trust.settled();
         #[cfg(feature = "bundled")]
         if !search.none {
-            crate::bundled::register(&mut Everywhere(&mut self))?;
+            forebay_bundled::register(&mut Everywhere(&mut self))?;
         }
         self.leave_out(&search.skip);
         self.look(&search);

@@ -3,8 +3,6 @@
 //! A [`Registry`] is a value: nothing here is global. Making it reads manifests. The code of a plugin is loaded
 //! when something of it is first used.
 
-#[cfg(feature = "bundled")]
-mod bundled;
 mod c_plugin;
 mod choice;
 mod claims;
