@@ -6,11 +6,6 @@ use std::{
     sync::{Mutex, Once, PoisonError},
 };
 
-#[path = "../../tests/mutations/parsers.rs"]
-mod parsers;
-
-pub use parsers::*;
-
 /// Gives bytes to a parser, and aborts when it panics. A panic that it catches itself, as one of Arrow's library is, is none.
 pub fn run(parser: fn(&[u8]), bytes: &[u8]) {
     static HOOK: Once = Once::new();

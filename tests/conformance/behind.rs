@@ -3,11 +3,12 @@
 
 use std::{fs, path::Path};
 
+use forebay_formats::Reader;
 use forebay_loader::{Epoch, Executor, Graph, Loader, Sample, Snapshot};
 use forebay_testkit::{Costs, Damage};
 use forebay_tests::{Setting, builder, digest, line};
 
-use super::{LIMITS, REFUSES, each_format, plugins, read, table::Format};
+use super::{LIMITS, each_reader, plugins, read};
 
 /// A file is damaged at so many places, and at those that show whether its format's promises hold.
 const SPREAD: usize = 6;
@@ -16,8 +17,8 @@ const RESUMES: usize = 10;
 
 #[test]
 fn behind_an_error_comes_all_that_it_does_not_cost() {
-    each_format("behind::behind_an_error_comes_all_that_it_does_not_cost", |format| {
-        format.files.iter().map(|name| Damaged::new(format, name).check(format)).sum()
+    each_reader("behind::behind_an_error_comes_all_that_it_does_not_cost", |reader| {
+        reader.files.iter().map(|name| Damaged::new(reader, name).check(reader)).sum()
     });
 }
 
@@ -42,9 +43,9 @@ struct Told {
 }
 
 impl Damaged {
-    fn new(format: &Format, name: &'static str) -> Self {
+    fn new(reader: &Reader, name: &'static str) -> Self {
         let whole = read(name);
-        let costs = (format.costs)(&whole);
+        let costs = (reader.costs)(&whole);
         let spread = (0..whole.len()).step_by(whole.len().div_ceil(SPREAD));
         let damage = Damage::at(whole.clone(), costs.places(whole.len()).into_iter().chain(spread));
         let count = damage.forms();
@@ -69,14 +70,14 @@ impl Damaged {
         self.folder.path().join(format!("{which}/{number:04}.{extension}")).to_str().unwrap().to_owned()
     }
 
-    /// Checks what the format's pipes make of all forms; how many there were.
-    fn check(&self, format: &Format) -> usize {
-        let whole = self.graph(format, "whole", self.forms.len());
+    /// Checks what the reader's pipes make of all forms; how many there were.
+    fn check(&self, reader: &Reader) -> usize {
+        let whole = self.graph(reader, "whole", self.forms.len());
         let whole = self.told(self.loader(&whole, Setting::INLINE).epoch(0));
-        assert!(whole.losses.is_empty() || format.name == REFUSES, "{}: {:?}", self.name, whole.losses);
+        assert!(whole.losses.is_empty() || reader.refuses, "{}: {:?}", self.name, whole.losses);
         // Damage may split records, and make each of these an error, but not go on for ever.
         let most = 4 * whole.samples.len() / self.forms.len() + 16;
-        let graph = self.graph(format, "damaged", most * self.forms.len());
+        let graph = self.graph(reader, "damaged", most * self.forms.len());
         let told = self.told(self.loader(&graph, Setting::INLINE).epoch(0));
         self.judge(&whole, &told, most);
         let threads = self.told(self.loader(&graph, Setting::threads(2)).epoch(0));
@@ -101,13 +102,13 @@ impl Damaged {
         self.forms.len()
     }
 
-    /// The format's pipes behind the files of a folder; at most so many samples may fail at each.
-    fn graph(&self, format: &Format, which: &str, most: usize) -> Graph {
-        let pipes = format.pipes.iter().map(|pipe| format!(" | {pipe} on_error=quarantine:{most}"));
-        let rename = if format.field == "bytes" {
+    /// The reader's pipes behind the files of a folder; at most so many samples may fail at each.
+    fn graph(&self, reader: &Reader, which: &str, most: usize) -> Graph {
+        let pipes = reader.pipes.iter().map(|pipe| format!(" | {pipe} on_error=quarantine:{most}"));
+        let rename = if reader.field == "bytes" {
             String::new()
         } else {
-            format!(" | rename 'bytes={}'", format.field)
+            format!(" | rename 'bytes={}'", reader.field)
         };
         let folder = self.folder.path().join(which);
         line(&format!("files '{}/*'{rename}{}", folder.display(), pipes.collect::<String>()))

@@ -1,16 +1,15 @@
 //! What every format must do, whatever plugin reads it: refuse or read damaged files, alike on every executor and within a bound of memory,
 //! go on from a snapshot at every sample, and lose no more of a file than damage to it costs.
 //!
-//! The formats are in `table.rs`; a decoder or a pipe that is not there fails the test. Each is checked in a child process, through
-//! the plugin's library, as any graph runs it.
+//! Each plugin has the readers of its formats in its `format.rs`; a decoder or a pipe that is not there fails the test. Each is checked in a
+//! child process, through the plugin's library, as any graph runs it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod behind;
-mod framing;
-mod table;
 
 use std::{collections::BTreeSet, fs, path::Path, sync::OnceLock};
 
+use forebay_formats::{FORMATS, Reader, readers};
 use forebay_loader::{ErrorKind, Executor, Graph, Limits, Registry, Sample, Snapshot, Value, graph::Class};
 use forebay_testkit::Damage;
 use forebay_tests::{
@@ -19,7 +18,6 @@ use forebay_tests::{
     digest, line, outcome, registry, root, seed,
 };
 use serde_json::json;
-use table::{FORMATS, Format};
 
 /// What one value may take. The address space of a child is 1 GiB.
 const LIMITS: Limits = Limits { bytes: 4 << 20, pixels: 1 << 18 };
@@ -31,48 +29,50 @@ const SECONDS: u64 = 60;
 const AT_ONCE: usize = 500;
 /// So many losses are listed.
 const LISTED: usize = 10_000;
-/// Plugins whose pipes know no format, and the one that misbehaves.
-const NO_FORMATS: [&str; 4] = ["forebay-files", "forebay-pipes", "forebay-remote", "forebay-rogue"];
-/// What refuses whatever it is given.
-const REFUSES: &str = "pickle";
+/// The plugin that misbehaves, which has a decoder.
+const ROGUE: &str = "forebay-rogue";
 
 #[test]
-fn every_decoder_and_every_pipe_of_a_format_is_in_the_table() {
-    let mut checked = BTreeSet::new();
-    for format in FORMATS {
-        let graph = graph(format, "range 1");
+fn every_decoder_and_every_pipe_of_a_format_is_described() {
+    let (mut checked, mut names) = (BTreeSet::new(), BTreeSet::new());
+    for reader in FORMATS.iter().flat_map(|(_, format)| format.readers) {
+        assert!(names.insert(reader.name), "two readers are called {}", reader.name);
+        let graph = graph(reader, "range 1");
         checked.extend(graph.nodes().iter().map(|node| node.pipe.clone()));
         let pinned = graph.nodes().iter().filter_map(|node| node.options.get("decoders")?.as_array());
         let pinned = pinned.flatten().filter_map(|pin| pin.as_str()?.split_once('='));
         checked.extend(pinned.map(|(_, decoder)| format!("decoder {decoder}")));
-        format.files.iter().for_each(|file| drop(read(file)));
+        reader.files.iter().for_each(|file| drop(read(file)));
     }
     let registry = registry();
     let mut there = BTreeSet::new();
     for plugin in registry.plugins() {
         let manifest = plugin.manifest();
-        if !NO_FORMATS.contains(&&*manifest.name) {
-            let pipes = manifest.pipes.iter();
-            let reads = pipes.filter(|pipe| matches!(pipe.class, Class::Map | Class::FlatMap));
+        let describes = FORMATS.iter().any(|(name, _)| manifest.name == format!("forebay-{name}"));
+        // Without a description it must know no format: no decoder, and no pipe that opens files.
+        let reads = manifest.pipes.iter().filter(|pipe| {
+            matches!(pipe.class, Class::Map | Class::FlatMap) && (describes || pipe.opens.is_some())
+        });
+        if manifest.name != ROGUE {
             there.extend(reads.map(|pipe| pipe.name.clone()));
             there.extend(manifest.decoders.iter().map(|decoder| format!("decoder {}", decoder.name)));
         }
     }
     let missing: Vec<_> = there.difference(&checked).collect();
-    assert!(missing.is_empty(), "not in tests/conformance/table.rs: {missing:?}");
+    assert!(missing.is_empty(), "in no plugins/*/format.rs: {missing:?}");
 }
 
 #[test]
 fn damaged_files_are_refused_or_read_alike_on_every_executor() {
-    each_format("damaged_files_are_refused_or_read_alike_on_every_executor", |format| {
+    each_reader("damaged_files_are_refused_or_read_alike_on_every_executor", |reader| {
         let mut forms = 0;
-        for file in format.files {
+        for file in reader.files {
             let damage = Damage::new(read(file), PLACES);
             let count = damage.forms();
-            let registry = with_bytes(format.field, move |number| damage.form(number));
+            let registry = with_bytes(reader.field, move |number| damage.form(number));
             for first in (0..count).step_by(AT_ONCE) {
                 let source = format!("range {} start={first}", AT_ONCE.min(count - first));
-                let graph = graph(format, &source);
+                let graph = graph(reader, &source);
                 let inline = losses(&graph, &registry, Executor::Inline);
                 let threads = losses(&graph, &registry, Executor::Threads(2));
                 assert_eq!(inline, threads, "{file} from form {first} on");
@@ -85,17 +85,17 @@ fn damaged_files_are_refused_or_read_alike_on_every_executor() {
 
 #[test]
 fn whole_files_go_on_at_every_sample_on_another_executor() {
-    each_format("whole_files_go_on_at_every_sample_on_another_executor", |format| {
-        let files: Vec<_> = format.files.iter().map(|file| read(file)).collect();
+    each_reader("whole_files_go_on_at_every_sample_on_another_executor", |reader| {
+        let files: Vec<_> = reader.files.iter().map(|file| read(file)).collect();
         // Each twice, since a pipe may keep what it knows of a file.
         let source = format!("range {}", 2 * files.len());
-        let registry = with_bytes(format.field, move |number| files[number % files.len()].clone());
-        let graph = graph(format, &source);
+        let registry = with_bytes(reader.field, move |number| files[number % files.len()].clone());
+        let graph = graph(reader, &source);
         let executors = [Executor::Inline, Executor::Threads(2)];
         let whole = executors.map(|executor| whole(&graph, &registry, executor));
         assert_eq!(whole[0].0, whole[1].0, "on two executors");
         for ((all, snapshots), other) in whole.iter().zip([executors[1], executors[0]]) {
-            assert!(!all.is_empty() || format.name == REFUSES, "gives nothing");
+            assert!(!all.is_empty() || reader.refuses, "gives nothing");
             for (at, snapshot) in snapshots.iter().enumerate() {
                 let mut loader = build(&graph, &registry, setting(other)).unwrap();
                 let rest: Vec<_> =
@@ -107,17 +107,19 @@ fn whole_files_go_on_at_every_sample_on_another_executor() {
     });
 }
 
-/// Checks every format in a child process; `check` says how much there was to check.
-fn each_format(test: &str, check: fn(&Format) -> usize) {
+/// Checks every reader in a child process; `check` says how much there was to check.
+fn each_reader(test: &str, check: fn(&Reader) -> usize) {
+    let readers = readers();
     if child::is_child() {
-        let of = |name: &Path| FORMATS.iter().find(|format| Path::new(format.name) == name).unwrap();
+        let of = |name: &Path| readers.iter().find(|reader| Path::new(reader.name) == name).unwrap();
         return child::serve(|name| Ok(json!(check(of(name)))), SECONDS);
     }
-    let names: Vec<_> = FORMATS.iter().map(|format| format.name).collect();
+    let names: Vec<_> = readers.iter().map(|reader| reader.name).collect();
     let mut failed = Vec::new();
-    for (name, outcome) in names.iter().zip(child::read_all(test, &root(), &names)) {
+    for (reader, outcome) in readers.iter().zip(child::read_all(test, &root(), &names)) {
+        let name = reader.name;
         match outcome {
-            Outcome::Read(count) if count != json!(0) || *name == REFUSES => {}
+            Outcome::Read(count) if count != json!(0) || reader.refuses => {}
             Outcome::Read(count) => failed.push(format!("{name}: {count} checked")),
             Outcome::Refused(why) | Outcome::Crashed(why) => failed.push(format!("{name}: {why}")),
         }
@@ -145,9 +147,9 @@ fn with_bytes(field: &'static str, make: impl Fn(usize) -> Vec<u8> + Send + Sync
         .unwrap()
 }
 
-/// The format's pipes behind this source; samples that one fails on are set aside.
-fn graph(format: &Format, source: &str) -> Graph {
-    let pipes: String = format.pipes.iter().map(|pipe| format!(" | {pipe} on_error=quarantine")).collect();
+/// The reader's pipes behind this source; samples that one fails on are set aside.
+fn graph(reader: &Reader, source: &str) -> Graph {
+    let pipes: String = reader.pipes.iter().map(|pipe| format!(" | {pipe} on_error=quarantine")).collect();
     line(&format!("{source} | with_bytes{pipes}"))
 }
 

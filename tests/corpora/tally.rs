@@ -4,17 +4,16 @@ use std::{
     collections::BTreeMap,
     fmt,
     io::{self, Write as _},
+    path::Path,
 };
 
+use forebay_formats::Corpus;
 use forebay_tests::{
     child::{self, Outcome},
     skip,
 };
 
-use crate::{
-    Format,
-    manifest::{self, Entry, Expect},
-};
+use crate::manifest::{self, Entry, Expect};
 
 /// How many misses that nobody knew of are shown.
 const SHOWN: usize = 40;
@@ -23,25 +22,40 @@ const REFUSED: f64 = 0.99;
 /// The processor's seconds for one file.
 const SECONDS: u64 = 10;
 
-/// Reads the files of a format, says what came of them, and fails if that is not enough; or, in a child, reads those it is asked for.
-pub(crate) fn check(format: &Format) {
+/// Reads the files of each corpus, says what came of them, and gives what is not good enough; or, in a child of this test, reads those that
+/// it is asked for.
+pub(crate) fn failures(test: &str, corpora: &[&Corpus]) -> Vec<String> {
     if child::is_child() {
-        return child::serve(format.digest, SECONDS);
+        child::serve(
+            |asked| {
+                let (name, path) = asked.to_str().unwrap().split_once(':').unwrap();
+                (corpora.iter().find(|corpus| corpus.name == name).unwrap().digest)(Path::new(path))
+            },
+            SECONDS,
+        );
+        return Vec::new();
     }
-    let Some(folder) = manifest::folder() else {
-        let what = format!("corpora of {}", format.name);
-        return skip(&what, "no corpora in ../shared/corpora nor in FOREBAY_CORPORA");
-    };
-    let entries = manifest::entries(&folder, format.name);
-    assert!(!entries.is_empty(), "no file of format {}", format.name);
-    let paths: Vec<_> = entries.iter().map(|entry| entry.path.as_str()).collect();
-    let found = child::read_all(format.name, &folder.join("files"), &paths);
-    let notes: Notes = toml::from_str(format.known).unwrap();
-    let mut tally = Tally { notes, ..Tally::default() };
-    for (entry, outcome) in entries.iter().zip(found) {
-        tally.count(format, entry, outcome);
+    let folder = manifest::folder();
+    let mut failed = Vec::new();
+    for corpus in corpora {
+        let Some(folder) = &folder else {
+            let what = format!("corpora of {}", corpus.name);
+            skip(&what, "no corpora in ../shared/corpora nor in FOREBAY_CORPORA");
+            continue;
+        };
+        let entries = manifest::entries(folder, corpus.name);
+        assert!(!entries.is_empty(), "no file of format {}", corpus.name);
+        let asked: Vec<_> = entries.iter().map(|entry| format!("{}:{}", corpus.name, entry.path)).collect();
+        let asked: Vec<_> = asked.iter().map(String::as_str).collect();
+        let found = child::read_all(test, &folder.join("files"), &asked);
+        let notes: Notes = toml::from_str(corpus.known).unwrap();
+        let mut tally = Tally { notes, ..Tally::default() };
+        for (entry, outcome) in entries.iter().zip(found) {
+            tally.count(corpus, entry, outcome);
+        }
+        failed.extend(tally.judge(corpus).into_iter().map(|why| format!("{}: {why}", corpus.name)));
     }
-    tally.judge(format);
+    failed
 }
 
 /// What is known of files that do not match, by path, with the reasons; a file that does match fails the test.
@@ -72,15 +86,15 @@ struct Tally<'a> {
 }
 
 impl<'a> Tally<'a> {
-    fn count(&mut self, format: &Format, entry: &'a Entry, outcome: Outcome) {
+    fn count(&mut self, corpus: &Corpus, entry: &'a Entry, outcome: Outcome) {
         let extension = entry.path.rsplit('.').next().unwrap_or_default();
         let matches = |found| match &entry.digest {
-            Some(expected) => (format.compare)(expected, found),
+            Some(expected) => (corpus.compare)(expected, found),
             None => Err("the reference did not read it".to_owned()),
         };
         match (entry.expect, outcome) {
             (_, Outcome::Crashed(why)) => self.crashed.push(format!("{}: {why}", entry.path)),
-            _ if format.aside.contains(&extension) => self.aside += 1,
+            _ if corpus.aside.contains(&extension) => self.aside += 1,
             (Expect::Valid, outcome) => {
                 let fault = match outcome {
                     Outcome::Read(found) => matches(&found).err(),
@@ -114,10 +128,11 @@ impl<'a> Tally<'a> {
         }
     }
 
-    fn judge(&self, format: &Format) {
+    /// Says what came of the files, and gives what is not good enough.
+    fn judge(&self, corpus: &Corpus) -> Vec<String> {
         let Notes { missed, disputed } = &self.notes;
         let why = |path: &str| missed.get(path).or_else(|| disputed.get(path));
-        say(&format!("{}: {self}", format.name));
+        say(&format!("{}: {self}", corpus.name));
         for (path, fault) in &self.missed {
             if let Some(why) = why(path) {
                 say(&format!("  known: {path}: {why} ({fault})"));
@@ -134,10 +149,14 @@ impl<'a> Tally<'a> {
         let known = missed.keys().chain(disputed.keys());
         let mended: Vec<_> = known.filter(|path| !self.missed.contains_key(path.as_str())).collect();
         let share = |[all, some]: [usize; 2]| if all == 0 { 1.0 } else { some as f64 / all as f64 };
-        assert!(self.crashed.is_empty(), "{} crashed:\n{}", self.crashed.len(), self.crashed.join("\n"));
-        assert!(mended.is_empty(), "no longer missed, though listed: {mended:?}");
-        assert!(share(self.valid) >= format.least, "too few valid files match: {self}");
-        assert!(share(self.reject) >= REFUSED, "too few files are refused: {self}");
+        let crashed = self.crashed.join("\n");
+        let faults = [
+            (!crashed.is_empty()).then(|| format!("{} crashed:\n{crashed}", self.crashed.len())),
+            (!mended.is_empty()).then(|| format!("no longer missed, though listed: {mended:?}")),
+            (share(self.valid) < corpus.least).then(|| format!("too few valid files match: {self}")),
+            (share(self.reject) < REFUSED).then(|| format!("too few files are refused: {self}")),
+        ];
+        faults.into_iter().flatten().collect()
     }
 }
 

@@ -1,62 +1,58 @@
 //! Damaged files: cut off at every byte, with every byte changed, and spliced. Each parser refuses them or reads them; none panics or
 //! goes on for ever.
 //!
-//! The files are those in `seeds/`, and small ones of the corpora where those are there; see `fuzz/README.md` for how they are found.
+//! Each plugin has its parsers in its `format.rs`. The files are the plugins' seeds, and small ones of the corpora where those are there; see
+//! `fuzz/README.md` for how they are found.
 #![expect(clippy::unwrap_used, reason = "seeds are there to be read")]
 
-#[expect(unreachable_pub, reason = "a library too, for `fuzz/`")]
-mod parsers;
-#[expect(unreachable_pub, reason = "a library too, for `fuzz/`")]
 mod seeds;
 
 use std::{
+    collections::BTreeSet,
     fs,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use forebay_core::{Buffer, DType};
+use forebay_formats::{FORMATS, Parser, parser_called, parsers};
 use forebay_testkit::Damage;
-use forebay_tests::{seed, within_deadline};
-use parsers::{PARSERS, Parser};
+use forebay_tests::within_deadline;
 use seeds::seeds;
 
 /// The largest file that is damaged.
 const LARGEST: u64 = 4096;
-/// How many files of the corpora each parser is given, beside those in `seeds/`.
+/// How many files of the corpora each parser is given, beside seeds.
 const OF_CORPORA: usize = 3;
 /// At so many bytes each file is damaged, at most.
 const PLACES: usize = 375;
 
 #[test]
 fn damaged_files_are_refused_or_read() {
-    let mut tried = Vec::new();
+    let (parsers, mut tried) = (parsers(), Vec::new());
+    let names: BTreeSet<_> = parsers.iter().map(|parser| parser.name).collect();
+    assert_eq!(names.len(), parsers.len(), "two parsers have one name");
     std::thread::scope(|scope| {
         let halves = [0, 1].map(|half| {
+            let mine = parsers.iter().copied().skip(half).step_by(2);
             scope.spawn(move || {
-                let mine = PARSERS.iter().skip(half).step_by(2);
-                mine.map(|parser| (parser.0, within_deadline(move || damage(parser)))).collect::<Vec<_>>()
+                mine.map(|parser| (parser.name, within_deadline(move || damage(parser)))).collect::<Vec<_>>()
             })
         });
         halves.into_iter().for_each(|half| tried.extend(half.join().unwrap()));
     });
-    assert_eq!(tried.len(), PARSERS.len());
+    assert_eq!(tried.len(), parsers.len());
     for (name, count) in tried {
         // What only the corpora have may be missing.
         assert!(count > 50 || name == "hdf5", "{name}: {count}");
     }
 }
 
-/// The reference encoder wrote them of one another.
 #[test]
-fn flac_gives_the_samples_of_the_wav_it_was_made_of() {
-    for name in ["mono", "stereo"] {
-        let bytes = |extension: &str| {
-            Buffer::from(fs::read(seed(&format!("{name}.{extension}"))).unwrap())
-        };
-        for dtype in [DType::ANY, DType::F32] {
-            let wav = forebay_audio::parse_wav(&bytes("wav"), dtype).unwrap();
-            assert_eq!(forebay_audio::parse_flac(&bytes("flac"), dtype).unwrap(), wav, "{name}");
-        }
+fn a_fuzz_target_finds_every_parser() {
+    // As a target does, when it is compiled.
+    const FIRST: fn(&[u8]) = parser_called(FORMATS[0].1.parsers[0].name);
+    assert!(std::ptr::fn_addr_eq(FIRST, FORMATS[0].1.parsers[0].parse));
+    for parser in parsers() {
+        assert!(std::ptr::fn_addr_eq(parser_called(parser.name), parser.parse), "{}", parser.name);
     }
 }
 
@@ -69,8 +65,8 @@ fn damage(parser: &Parser) -> usize {
     let mut tried = 0;
     let mut read = |what: &dyn Fn() -> String, bytes: &[u8]| {
         tried += 1;
-        let done = catch_unwind(AssertUnwindSafe(|| parser.1(bytes)));
-        assert!(done.is_ok(), "{} panics over {}", parser.0, what());
+        let done = catch_unwind(AssertUnwindSafe(|| (parser.parse)(bytes)));
+        assert!(done.is_ok(), "{} panics over {}", parser.name, what());
     };
     for (at, (name, damage)) in seeds.iter().enumerate() {
         let whole = damage.whole();

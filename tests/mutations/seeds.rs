@@ -1,15 +1,15 @@
-//! Which files each parser is given: those in `seeds/`, and those of the corpora.
+//! Which files each parser is given: seeds of all plugins, and files of the corpora.
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
 };
 
-use crate::parsers::Parser;
+use forebay_formats::Parser;
 
-/// The files of a parser that have from 1 to `largest` bytes: those in `seeds/`, and up to `most` of the corpora, from all over,
+/// The files of a parser that have from 1 to `largest` bytes: seeds, and up to `most` of the corpora, from all over,
 /// always the same.
-pub fn seeds(parser: &Parser, largest: u64, most: usize) -> Vec<PathBuf> {
+pub(crate) fn seeds(parser: &Parser, largest: u64, most: usize) -> Vec<PathBuf> {
     let repo = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     let is_one = |path: &PathBuf| {
         is_of(path, parser) && fs::metadata(path).is_ok_and(|file| (1..=largest).contains(&file.len()))
@@ -25,7 +25,7 @@ pub fn seeds(parser: &Parser, largest: u64, most: usize) -> Vec<PathBuf> {
 }
 
 /// By its extension; files that other projects' fuzzers found have none, and a folder's name says what they are.
-fn is_of(path: &Path, (name, _, extensions): &Parser) -> bool {
+fn is_of(path: &Path, Parser { name, extensions, .. }: &Parser) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     if extension.is_some_and(|extension| extensions.contains(&extension)) {
         return true;

@@ -11,7 +11,7 @@ use std::{
 use forebay_tests::{
     Cargo,
     command::{forebay, json},
-    folder_of, plugin_file, root, seed,
+    folder_of, plugin_file, root,
 };
 use serde_json::Value;
 
@@ -132,28 +132,28 @@ fn every_faulty_plugin_fails_the_check_of_what_it_breaks() {
 
 #[test]
 fn plugins_of_ours_pass_every_check() {
-    let seeds = |names: &[&str]| -> Vec<String> {
-        names.iter().flat_map(|name| ["--data".to_owned(), seed(name).to_str().unwrap().to_owned()]).collect()
-    };
-    let pieces = "files plugins/tar/seeds/pax.tar | tar_pieces samples=1 | untar_pieces";
-    let records = "files plugins/tensors/seeds/cifar.bin | fixed_length_records record_bytes=13";
-    let folder = tempfile::tempdir().unwrap();
-    let writer = format!("range 40 | write_tar '{}/{{:05}}.tar' shard_size=7", folder.path().display());
-    for (plugin, args, more) in [
-        ("forebay-tar", seeds(&["pax.tar", "gnu.tar"]), &["--graph", &writer, "--graph", pieces][..]),
-        ("forebay-msgpack", seeds(&["doc.msgpack"]), &[]),
-        ("forebay-tfrecord", seeds(&["examples.tfrecord"]), &[]),
-        (
-            "forebay-tensors",
-            seeds(&["c.npy", "two.npz", "two.safetensors", "two.idx"]),
-            &["--skip", "pickle", "--graph", records],
-        ),
-    ] {
-        let args: Vec<_> = args.iter().map(String::as_str).chain(more.iter().copied()).collect();
-        let (code, report) = test(&plugin_file(plugin), &args);
-        assert_eq!((code, failures(&report)), (0, Vec::new()), "{plugin}");
+    let mut tested = 0;
+    for (name, format) in forebay_formats::chosen() {
+        let Some(kit) = &format.kit else { continue };
+        let (folder, seeds) = (tempfile::tempdir().unwrap(), format!("plugins/{name}/seeds"));
+        let graph =
+            |graph: &&str| graph.replace("SEEDS", &seeds).replace("FOLDER", folder.path().to_str().unwrap());
+        let options = |option: &'static str, values: Vec<String>| {
+            values.into_iter().flat_map(move |value| [option.to_owned(), value])
+        };
+        let data = kit.data.iter().map(|file| format!("{seeds}/{file}")).collect();
+        let skip = kit.skip.iter().map(|check| (*check).to_owned()).collect();
+        let args: Vec<_> = options("--data", data)
+            .chain(options("--graph", kit.graphs.iter().map(graph).collect()))
+            .chain(options("--skip", skip))
+            .collect();
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        let (code, report) = test(&plugin_file(&format!("forebay-{name}")), &args);
+        assert_eq!((code, failures(&report)), (0, Vec::new()), "{name}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), kit.writes, "files of {name}");
+        tested += 1;
     }
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 6, "shards of seven samples");
+    assert!(tested > 0, "no format.rs has a kit");
 }
 
 #[test]

@@ -190,3 +190,18 @@ fn whatever_a_block_with_right_sums_says_is_an_error_or_a_value() {
         }
     }
 }
+
+/// The reference encoder wrote them of one another.
+#[test]
+fn flac_gives_the_samples_of_the_wav_it_was_made_of() {
+    for name in ["mono", "stereo"] {
+        let bytes = |extension: &str| {
+            let file = format!(concat!(env!("CARGO_MANIFEST_DIR"), "/seeds/{}.{}"), name, extension);
+            Buffer::from(std::fs::read(file).unwrap())
+        };
+        for dtype in [DType::ANY, DType::F32] {
+            let wav = crate::parse_wav(&bytes("wav"), dtype).unwrap();
+            assert_eq!(parse_flac(&bytes("flac"), dtype).unwrap(), wav, "{name}");
+        }
+    }
+}

@@ -1,4 +1,0 @@
-//! Any bytes as `jpeg`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| forebay_fuzz::run(forebay_fuzz::jpeg, bytes));
