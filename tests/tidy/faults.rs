@@ -204,6 +204,16 @@ fn a_word_of_this_house_is_found() {
 }
 
 #[test]
+fn a_table_that_lacks_a_plugin_is_found() {
+    let wanted = "README.md: its table is not what plugins say";
+    assert_found(house_with("README.md", |text| text.replace("| tar |", "| zip |")), wanted);
+    assert_found(house_with("README.md", |_| String::new()), wanted);
+    let silent = house_with("plugins/tar/Cargo.toml", |text| text.replace("reads = 'tar'", ""));
+    assert_eq!(silent.len(), 2, "{silent:#?}");
+    assert!(silent[0].contains("lacks `reads` and `pipes`") && silent[1].contains(wanted), "{silent:#?}");
+}
+
+#[test]
 fn a_bare_plugin_is_found() {
     let found = house_with("plugins/tar/Cargo.toml", |text| text.replace("'cdylib', ", ""));
     assert_found(found, "crate-type must be cdylib and rlib");
