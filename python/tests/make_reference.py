@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import make_stubs
-from reference_examples import EXAMPLES, GIVES, PAGES, Page
+from reference_examples import EXAMPLES, GIVES, HOMES, PAGES, SAID, Page
 
 import forebay as fb
 
@@ -49,6 +49,9 @@ def main() -> None:
 
 def pages() -> dict[Path, str]:
     """Every generated page by its path."""
+    names = {one["name"] for plugin in plugins() for kind in ("pipes", "decoders") for one in plugin[kind]}
+    if unknown := SAID.keys() - names:
+        raise LookupError(f"files of plugins say something of {sorted(unknown)}, which is no pipe or decoder")
     made = {FOLDER / "pipes" / f"{page.name}.md": pipes_page(page) for page in PAGES}
     made[FOLDER / "pipes" / "index.md"] = index_page()
     made[FOLDER / "decoders.md"] = decoders_page()
@@ -132,19 +135,16 @@ names. A name that is a word of Python ends in `_`, as in `class_`.
 
 def pipes_page(page: Page) -> str:
     known = pipes()
-    listed = [name for name, (plugin, _) in known.items() if home(name) == page.name]
-    order = list(page.pipes) or sorted(listed)
-    parts = [entry(name, *known[name]) for name in order]
+    parts = [entry(name, *known[name]) for name in sorted(known) if home(name) == page.name]
     return "\n".join([HEAD, f"# {page.title}\n", paragraph(page.summary + ".") + "\n", *parts]).rstrip() + "\n"
 
 
 def home(name: str) -> str:
     """The name of the page that a pipe is on."""
-    plugin = pipes()[name][0]
-    for page in PAGES:
-        if name in page.pipes or (page.name == plugin and not page.pipes):
-            return page.name
-    raise LookupError(f"no page has the pipe {name}: add it to PAGES in python/tests/reference_examples.py")
+    page = HOMES.get(name, pipes()[name][0])
+    if page not in (one.name for one in PAGES):
+        raise LookupError(f"no page is called {page}: the file of the pipe {name} names one, or its plugin has one in Cargo.toml")
+    return page
 
 
 def entry(name: str, plugin: str, pipe: dict[str, Any]) -> str:
@@ -159,7 +159,7 @@ def entry(name: str, plugin: str, pipe: dict[str, Any]) -> str:
         lines += ["", "In Python it also takes a function: [functions](../../tasks/functions.md)."] if name != "batch" else []
     examples = EXAMPLES.get(name)
     if examples is None:
-        raise LookupError(f"the pipe {name} has no example: add one to EXAMPLES in python/tests/reference_examples.py")
+        raise LookupError(f"the pipe {name} has no example: its file has none, in the block of toml at its top")
     lines += ["", "```sh", *examples, "```", ""]
     return "\n".join(lines)
 
@@ -328,7 +328,7 @@ def decoders_page() -> str:
     listed = sorted(((one, plugin["name"].removeprefix("forebay-")) for plugin in plugins() for one in plugin["decoders"]), key=lambda pair: pair[0]["name"])
     unknown = {one["name"] for one, _ in listed} ^ set(GIVES)
     if unknown:
-        raise LookupError(f"GIVES in python/tests/reference_examples.py and the plugins differ in {sorted(unknown)}")
+        raise LookupError(f"decoders and what their files say they give, in the block of toml at the top, differ in {sorted(unknown)}")
     rows = [[f"[`{one['name']}`](#{one['name']})", plugin, extensions(one), table_text(one["summary"])] for one, plugin in listed]
     parts = [HEAD, DECODERS, table(["decoder", "plugin", "extensions", "what it does"], rows)]
     return "\n".join(parts + [decoder(one, plugin) for one, plugin in listed]).rstrip() + "\n"

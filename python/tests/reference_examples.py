@@ -1,185 +1,64 @@
-"""What plugins do not say of themselves: examples of pipes, what decoders give, and which page has which pipe. ``make_reference.py`` reads it."""
+"""What the reference says of pipes and decoders beside what plugins say of themselves: examples, what decoders give, and which page has which pipe.
+
+It stands in the plugins' folders. A page of pipes is in ``package.metadata.forebay.pages`` of ``Cargo.toml``. What is to be said of a pipe or a
+decoder is in the file that has it: a block of ``toml`` in the comment at its top, with a table for each. ``make_reference.py`` reads this.
+"""
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+PLUGINS = Path(__file__).parents[2] / "plugins"
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page of pipes: those that are named, in this order; without names those of the plugin of this name."""
+    """A page of pipes: those that name it, or those of the plugin of this name that name none."""
 
     name: str
     title: str
     summary: str
-    pipes: tuple[str, ...] = ()
 
 
-# fmt: off
-PAGES = (
-    Page("files", "Files and URLs", "Where samples come from: local files and URLs, by path or pattern", ("files", "read", "prefetch")),
-    Page("tar", "Tar shards", "Samples out of tar shards, and into them"),
-    Page("json", "JSON, CSV and text", "Samples out of lines, records and documents of text, and into them"),
-    Page("arrow", "Parquet and Arrow", "Samples out of columns, and into them"),
-    Page("hdf5", "HDF5", "Samples out of the datasets of HDF5 files"),
-    Page("tfrecord", "TFRecord", "Samples out of TFRecord files"),
-    Page("tensors", "Stored arrays", "Samples out of files of arrays or of records with one length"),
-    Page("compress", "Packed files and zip", "Samples out of packed values and zip archives"),
-    Page("image", "Pictures", "What changes pictures, decodes animations and writes pictures"),
-    Page("fields", "Fields", "What changes the fields of each sample",
-         ("decode", "map", "select", "drop", "rename", "cast", "collate", "flatten", "label", "enumerate", "scan")),
-    Page("choose", "Which samples", "What leaves samples out, repeats them, or makes several of one",
-         ("filter", "take", "skip", "take_while", "skip_while", "slice", "unique", "subsample", "rejection_resample", "random_split",
-          "repeat", "repeat_each", "flat_map", "cache", "assert_length", "pad_to_length")),
-    Page("order", "Order and samplers", "What shuffles, sorts and draws samples, and deals them to ranks",
-         ("shuffle", "window_shuffle", "in_batch_shuffle", "sort", "range", "random_sampler", "sequential_sampler", "subset_sampler",
-          "weighted_sampler", "distributed_sampler", "collect", "shard")),
-    Page("batches", "Batches", "What puts samples together, and takes them apart",
-         ("batch", "padded_batch", "ragged_batch", "bucket_by_length", "max_tokens", "pack", "rebatch", "unbatch", "window", "group",
-          "group_by")),
-    Page("streams", "Several streams", "What joins streams, and takes them apart",
-         ("mix", "mux", "concat", "zip", "zip_by_key", "lookup", "fork", "demux")),
-)
+def pages() -> Iterator[Page]:
+    for manifest in sorted(PLUGINS.glob("*/Cargo.toml")):
+        metadata = tomllib.loads(manifest.read_text(encoding="utf-8"))["package"]["metadata"]["forebay"]
+        for page in metadata.get("pages", []):
+            yield Page(page.get("name", manifest.parent.name), page["title"], page["summary"])
 
+
+def said() -> dict[str, dict[str, Any]]:
+    """What files say of pipes and decoders, by name."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(PLUGINS.glob("*/src/**/*.rs")):
+        tables = tomllib.loads(block(path.read_text(encoding="utf-8")))
+        if twice := found.keys() & tables.keys():
+            raise LookupError(f"{path}: another file says something of {sorted(twice)}")
+        found.update(tables)
+    if not found:
+        raise LookupError(f"no file in {PLUGINS} has a block of toml")
+    return found
+
+
+def block(source: str) -> str:
+    """The block of toml in the comment at the top of a file; empty if there is none."""
+    comment = [line.removeprefix("//!").removeprefix(" ") for line in takewhile(lambda line: line.startswith("//!"), source.splitlines())]
+    if "```toml" not in comment:
+        return ""
+    inside = comment[comment.index("```toml") + 1 :]
+    return "\n".join(inside[: inside.index("```")])
+
+
+PAGES = tuple(pages())
+SAID = said()
 # For each pipe commands that run in a fresh clone.
-PHOTOS = "files 'examples/photos/*.tar' | untar"
-EXAMPLES = {
-    name: [line] if isinstance(line, str) else line
-    for name, line in {
-        "files": """forebay head -n 1 "files ['examples/photos/photos-{000000..000002}.tar', 'plugins/json/seeds/*.csv'] open=none\"""",
-        "read": """forebay head -n 1 "files 'plugins/image/seeds/rgb.*' open=none | read | decode\"""",
-        "prefetch": """forebay explain "files 's3://bucket/photos/*.jpg' | prefetch 64 | decode | batch 64\"""",
-        "untar": f"""forebay head -n 1 "{PHOTOS} interleave=4 | decode\"""",
-        "tar_pieces": """forebay head -n 1 "files 'examples/photos/*.tar' | tar_pieces 8 | shuffle 100 | untar_pieces | decode\"""",
-        "untar_pieces": """forebay head -n 1 "files 'examples/photos/*.tar' | tar_pieces samples=1 | shuffle 200 | untar_pieces\"""",
-        "write_tar": f"""forebay run "{PHOTOS} | take 20 | write_tar 'small-{{:05}}.tar' shard_size=10\"""",
-        "lines": """forebay head -n 1 "files plugins/json/seeds/rows.jsonl | lines | json_lines\"""",
-        "json_lines": """forebay head -n 1 "files plugins/json/seeds/two.jsonl | lines | json_lines duplicates=refuse\"""",
-        "text_lines": """forebay head -n 2 "files plugins/json/seeds/words.txt | lines | text_lines skip_blank=true\"""",
-        "json_array": ["""printf '{"rows": [{"id": 1}, {"id": 2}]}' > rows.json""", """forebay head "files rows.json | json_array at=/rows\""""],
-        "csv_blocks": """forebay head -n 1 "files plugins/json/seeds/birds.csv | csv_blocks | csv types=auto\"""",
-        "csv": ["""printf 'name,age\\nann,7\\nben,\\n' > people.csv""", """forebay head "files people.csv | csv_blocks | csv types={age=int} nulls=['']\""""],
-        "write_csv": """forebay run "range 10 | map 'double = value * 2' | write_csv 'numbers-{:05}.csv'\"""",
-        "write_jsonl": """forebay run "range 10 | write_jsonl 'numbers-{:05}.jsonl' shard_size=5\"""",
-        "row_groups": """forebay head -n 1 "files tests/columns/birds.parquet | row_groups columns=[id, bird] filter='id < 5' | read_rows\"""",
-        "read_rows": """forebay head -n 1 "files tests/columns/birds.parquet | row_groups | shuffle 100 | read_rows | shuffle 100\"""",
-        "read_columns": """forebay head -n 1 "files tests/columns/birds.parquet | row_groups columns=[id] | read_columns 64\"""",
-        "write_parquet": """forebay run "range 1000 | write_parquet 'numbers-{:05}.parquet'\"""",
-        "write_ipc": """forebay run "range 1000 | write_ipc 'numbers-{:05}.arrow'\"""",
-        "hdf5_pieces": """forebay head -n 1 "files plugins/hdf5/tests/data/tall.h5 | hdf5_pieces datasets=[pair] | hdf5_rows\"""",
-        "hdf5_rows": """forebay run "files plugins/hdf5/tests/data/tall.h5 | hdf5_pieces datasets=[pair] | shuffle 100 | hdf5_rows | batch 64\"""",
-        "tfrecords": """forebay head -n 1 "files plugins/tfrecord/seeds/examples.tfrecord | tfrecords | parse_example\"""",
-        "parse_example": """forebay explain "files 'train-*.tfrecord' | tfrecords | parse_example ['image=bytes', 'label=int64[]'] | decode\"""",
-        "fixed_length_records": """forebay head -n 1 "files plugins/tensors/seeds/cifar.bin | fixed_length_records dtype=u1\"""",
-        "split_idx": """forebay head -n 1 "files plugins/tensors/seeds/two.idx | split_idx\"""",
-        "split_safetensors": """forebay head "files plugins/tensors/seeds/two.safetensors | split_safetensors names=[w]\"""",
-        "decompress": """forebay head -n 1 "files plugins/compress/seeds/rows.jsonl.gz open=read | decompress | lines | json_lines\"""",
-        "unzip": """forebay head -n 1 "files plugins/compress/seeds/birds.zip | unzip\"""",
-        "resize": f"""forebay head -n 1 "{PHOTOS} | resize 224 shorter=true | decode\"""",
-        "random_resized_crop": f"""forebay head -n 1 "{PHOTOS} | random_resized_crop [160, 224] scale=[0.5, 1] | decode\"""",
-        "center_crop": f"""forebay head -n 1 "{PHOTOS} | resize 256 shorter=true | center_crop 224 | decode\"""",
-        "flip": f"""forebay head -n 1 "{PHOTOS} | decode | flip 0.5\"""",
-        "normalize": f"""forebay head -n 1 "{PHOTOS} | resize 224 | decode | normalize\"""",
-        "decode_frames": """forebay head "files plugins/image/seeds/walk.gif | decode_frames delays=milliseconds\"""",
-        "encode_jpeg": f"""forebay run "{PHOTOS} | take 10 | resize 64 | encode_jpeg 80 | write_tar 'thumbnails-{{:05}}.tar'\"""",
-        "encode_png": f"""forebay head -n 1 "{PHOTOS} | resize 64 | encode_png fast | rename 'jpg=png'\"""",
-        "encode_webp": f"""forebay head -n 1 "{PHOTOS} | resize 64 | encode_webp | rename 'jpg=webp'\"""",
-        "decode": f"""forebay head -n 1 "{PHOTOS} | decode [jpg] decoders=['jpg=jpeg']\"""",
-        "map": """forebay head -n 2 "range 5 | map ['double = value * 2', 'even = value % 2 == 0']\"""",
-        "select": f"""forebay head -n 1 "{PHOTOS} | select [jpg, cls]\"""",
-        "drop": """forebay head -n 1 "range 5 | map 'double = value * 2' | drop value\"""",
-        "rename": f"""forebay head -n 1 "{PHOTOS} | rename 'jpg;png=image'\"""",
-        "cast": """forebay head -n 1 "range 5 | cast 'value=f32' | batch 4\"""",
-        "collate": ["""printf '{"box": [1, 2, 3, 4]}\\n' > boxes.jsonl""", """forebay head "files boxes.jsonl | lines | json_lines | collate box\""""],
-        "flatten": ["""printf '{"meta": {"lang": "en", "year": 2026}}\\n' > nested.jsonl""", """forebay head "files nested.jsonl | lines | json_lines | flatten meta\""""],
-        "label": [
-            "mkdir -p animals/cat animals/dog && cp plugins/image/seeds/rgb.png animals/cat/ && cp plugins/image/seeds/rgb.png animals/dog/",
-            """forebay head "files 'animals/**/*.png' | label root=animals | decode\"""",
-        ],
-        "enumerate": """forebay head -n 2 "range 5 | map 'value = value * value' | enumerate at start=1\"""",
-        "scan": """forebay head -n 3 "range 5 | scan 'total = total + value' init='total = 0'\"""",
-        "filter": """forebay head "range 100 | filter 'value % 10 == 3'\"""",
-        "take": """forebay head "range 100 | take 3\"""",
-        "skip": """forebay head -n 1 "range 100 | skip 10\"""",
-        "take_while": """forebay head "range 100 | take_while 'value * value < 10'\"""",
-        "skip_while": """forebay head -n 1 "range 100 | skip_while 'value < 50'\"""",
-        "slice": """forebay head "range 100 | slice start=-4 step=2\"""",
-        "unique": """forebay head "range 100 | unique 'value % 3'\"""",
-        "subsample": """forebay run "range 1000 | subsample 0.1 seed=7\"""",
-        "rejection_resample": """forebay run "range 1000 | map 'label = value % 10 == 0 ? 1 : 0' | rejection_resample label target=[1, 1] initial=[9, 1]\"""",
-        "random_split": """forebay run "range 1000 | random_split [0.9, 0.1] take=1 seed=1\"""",
-        "repeat": """forebay run "range 10 | shuffle 10 | repeat 3\"""",
-        "repeat_each": """forebay head -n 3 "range 10 | repeat_each 2\"""",
-        "flat_map": """forebay head -n 3 "range 3 | map 'words = \\"a b c\\".split(\\" \\")' | flat_map words field=word\"""",
-        "cache": f"""forebay run "{PHOTOS} | resize 64 | decode | cache | flip | batch 32" --epochs 2""",
-        "assert_length": """forebay run "range 100 | assert_length 100 | batch 10\"""",
-        "pad_to_length": """forebay run "range 100 | pad_to_length multiple=64 ranks=true | batch 64\"""",
-        "shuffle": """forebay head -n 3 "range 1000 | shuffle 100 initial=10\"""",
-        "window_shuffle": """forebay head -n 3 "range 1000 | window_shuffle 100 within='value / 10'\"""",
-        "in_batch_shuffle": """forebay head -n 1 "range 1000 | batch 8 | in_batch_shuffle\"""",
-        "sort": """forebay head -n 3 "range 100 | shuffle 100 | sort value size=100 reverse=true\"""",
-        "range": """forebay head -n 3 "range 10 start=2 step=3\"""",
-        "random_sampler": """forebay head -n 3 "range 1000000000000 | random_sampler\"""",
-        "sequential_sampler": """forebay head -n 3 "range 10 | sequential_sampler\"""",
-        "subset_sampler": """forebay head "range 100 | subset_sampler [3, 1, 4]\"""",
-        "weighted_sampler": """forebay head -n 3 "range 3 | weighted_sampler [1, 1, 5] num_samples=100\"""",
-        "distributed_sampler": """forebay run "range 1000 | distributed_sampler | batch 50" --rank 1/4""",
-        "collect": """forebay head -n 3 "range 10 | map 'value = value * value' | collect | random_sampler\"""",
-        "shard": """forebay run "range 1000 | shard drop_last=true | batch 50" --rank 1/4""",
-        "batch": """forebay head -n 1 "range 100 | batch 4 drop_last=true\"""",
-        "padded_batch": """forebay head -n 1 "range 5 | map 'ids = [1, 2, 3].filter(x, x <= value)' | skip 1 | padded_batch 4 fields=ids mask=_mask\"""",
-        "ragged_batch": """forebay head -n 1 "range 5 | map 'ids = [1, 2, 3].filter(x, x <= value)' | skip 1 | ragged_batch 4 fields=ids\"""",
-        "bucket_by_length": """forebay run "range 40 | map 'ids = [1, 2, 3, 4].filter(x, x <= value % 4 + 1)' | bucket_by_length 'size(ids)' boundaries=[3] sizes=[8, 4]\"""",
-        "max_tokens": """forebay run "range 40 | map 'ids = [1, 2, 3, 4].filter(x, x <= value % 4 + 1)' | max_tokens 'size(ids)' most=16\"""",
-        "pack": """forebay run "range 40 | map 'ids = [1, 2, 3, 4].filter(x, x <= value % 4 + 1)' | pack 16 fields=ids\"""",
-        "rebatch": """forebay head -n 1 "range 100 | batch 10 | rebatch 16\"""",
-        "unbatch": """forebay head -n 1 "range 100 | batch 10 | unbatch\"""",
-        "window": """forebay head -n 2 "range 100 | window 4 shift=2\"""",
-        "group": ["cp plugins/image/seeds/rgb.png 1.png && printf 'a bird' > 1.txt", """forebay head "files '1.*' | group | decode\""""],
-        "group_by": """forebay head -n 1 "range 100 | group_by 'value % 3' size=4\"""",
-        "mix": """forebay head -n 3 "range @web 300 ; range @books 100 ; mix <web, books> [3, 1] tag=from names=[web, books]\"""",
-        "mux": """forebay head -n 4 "range @a 10 ; range @b 10 start=5 ; mux <a, b> longest\"""",
-        "concat": """forebay run "range @a 10 ; range @b 10 ; concat <a, b>\"""",
-        "zip": """forebay head -n 1 "range @a 10 ; range @b 10 ; zip <a, b> prefix=[a_, b_]\"""",
-        "zip_by_key": """forebay head -n 1 "range @a 10 ; range @b 10 | map 'half = value / 2.0' ; zip_by_key <a, map> value prefix=[a_, b_]\"""",
-        "lookup": """forebay head -n 1 "range @samples 10 ; range @table 10 | map 'name = string(value)' ; lookup <samples, map> value prefix=['', row_]\"""",
-        "fork": """forebay head -n 2 "range 10 | fork @both ; map @squares <both.1> 'square = value * value' ; zip <both.0, squares> prefix=[a_, b_]\"""",
-        "demux": """forebay head "range 10 | demux @halves ; take @even <halves.0> 3 ; map @odd <halves.1> 'value = value * 100' ; concat <even, odd>\"""",
-    }.items()
-}
-
+EXAMPLES: dict[str, list[str]] = {name: table["examples"] for name, table in SAID.items() if "examples" in table}
+# For each pipe that names one its page.
+HOMES: dict[str, str] = {name: table["page"] for name, table in SAID.items() if "page" in table}
 # For each decoder what it gives, and when to use it.
-PICTURE = "a uint8 tensor `[height, width, 3]`"
-PICTURES = "photographs and drawings; put `resize` or a crop before `decode`, so that less is decoded"
-PACKED = ("the bytes that were packed; `decode` goes on with those", "a packed value in a sample; for whole files of many samples, pipes unpack by themselves")
-GIVES = {
-    "arrow": ("Arrow columns", "a table within a sample; for files of rows, use `row_groups` and `read_rows`"),
-    "bmp": (PICTURE, PICTURES),
-    "bzip2": PACKED,
-    "compress": PACKED,
-    "flac": ("a struct: `samples`, an integer tensor `[frames, channels]`; `rate`, frames a second; `bits`, as stored", "sound, in less space than WAV"),
-    "gif": (PICTURE + ", the first frame", "single pictures; for all frames, use `decode_frames`"),
-    "gzip": PACKED,
-    "ico": (PICTURE + ", the largest one of the file", "icons"),
-    "idx": ("a tensor with all rows", "whole files in a sample; for one row a sample, use `split_idx`"),
-    "jpeg": (PICTURE, "photographs; a crop before `decode` decodes only what it needs"),
-    "json": ("objects as structs, arrays as lists, numbers, text, truth values and null", "one document a sample; for lines, use `json_lines`, for an array, `json_array`"),
-    "lz4": PACKED,
-    "msgpack": ("maps as structs, arrays as lists, numbers, text and bytes", "one document a sample"),
-    "npy": ("a tensor; lists for strings, a struct for structured arrays", "one array a sample"),
-    "npz": ("a struct with a field for each array", "several arrays a sample"),
-    "number": ("an int64", "labels, as WebDataset writes them"),
-    "pickle": ("nothing: an error says why, and what to save instead", "never; reading a pickle would run the program in it"),
-    "png": (PICTURE, PICTURES),
-    "pnm": (PICTURE, PICTURES),
-    "qoi": (PICTURE, PICTURES),
-    "safetensors": ("a struct of tensors; `__metadata__` where the file has it", "one file a sample; for one tensor a sample, use `split_safetensors`"),
-    "text": ("text", "captions and other short texts; for one line a sample, use `text_lines`"),
-    "tga": (PICTURE, "old textures; name the files `.tga`, since the format has no first bytes of its own"),
-    "tiff": (PICTURE + "; floats and numbers with a sign as a tensor `[height, width, samples]` of their own type", "scans and scientific pictures, the first page"),
-    "wav": ("a struct: `samples`, a tensor `[frames, channels]`; `rate`, frames a second; `bits`, as stored", "sound; 16-bit and float samples are not copied"),
-    "webp": (PICTURE + ", the first frame", "single pictures; for all frames, use `decode_frames`"),
-    "xz": PACKED,
-    "zlib": PACKED,
-    "zstd": PACKED,
-}
+GIVES: dict[str, tuple[str, str]] = {name: (table["gives"], table["when"]) for name, table in SAID.items() if "gives" in table}

@@ -1,4 +1,10 @@
 //! `arrow`: a whole small document to one Arrow value.
+//!
+//! ```toml
+//! [arrow]
+//! gives = "Arrow columns"
+//! when = "a table within a sample; for files of rows, use `row_groups` and `read_rows`"
+//! ```
 
 use arrow_array::{ArrayRef, StructArray};
 use arrow_schema::{DataType, Field};

@@ -1,4 +1,9 @@
 //! `read_columns`: a piece to batches by column.
+//!
+//! ```toml
+//! [read_columns]
+//! examples = ['forebay head -n 1 "files tests/columns/birds.parquet | row_groups columns=[id] | read_columns 64"']
+//! ```
 
 use forebay_core::{
     Blob, Context, DataPipe, FlatMap, Items, Noun, PipeInfo, PipeLayout, PipePlacement, Result, Sample,

@@ -1,4 +1,9 @@
 //! `read_rows`: a piece to samples by row.
+//!
+//! ```toml
+//! [read_rows]
+//! examples = ['forebay head -n 1 "files tests/columns/birds.parquet | row_groups | shuffle 100 | read_rows | shuffle 100"']
+//! ```
 
 use arrow_array::RecordBatch;
 use forebay_core::{

@@ -1,4 +1,9 @@
 //! `row_groups`: a Parquet or Arrow file to the pieces it is read in, leaving out those without rows that are wanted.
+//!
+//! ```toml
+//! [row_groups]
+//! examples = ['''forebay head -n 1 "files tests/columns/birds.parquet | row_groups columns=[id, bird] filter='id < 5' | read_rows"''']
+//! ```
 
 use std::sync::Arc;
 

@@ -1,4 +1,12 @@
 //! `write_parquet` and `write_ipc`: samples to tables, a column for each field.
+//!
+//! ```toml
+//! [write_ipc]
+//! examples = ['''forebay run "range 1000 | write_ipc 'numbers-{:05}.arrow'"''']
+//!
+//! [write_parquet]
+//! examples = ['''forebay run "range 1000 | write_parquet 'numbers-{:05}.parquet'"''']
+//! ```
 
 use std::{
     io::{self, Write},

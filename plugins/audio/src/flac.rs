@@ -1,6 +1,12 @@
 //! `flac`: a FLAC file to its samples, by claxon.
 //!
 //! RFC 9639.
+//!
+//! ```toml
+//! [flac]
+//! gives = "a struct: `samples`, an integer tensor `[frames, channels]`; `rate`, frames a second; `bits`, as stored"
+//! when = "sound, in less space than WAV"
+//! ```
 
 use claxon::{Block, FlacReader, metadata::StreamInfo};
 use forebay_core::{

@@ -1,4 +1,10 @@
 //! `wav`: a WAV file to its samples.
+//!
+//! ```toml
+//! [wav]
+//! gives = "a struct: `samples`, a tensor `[frames, channels]`; `rate`, frames a second; `bits`, as stored"
+//! when = "sound; 16-bit and float samples are not copied"
+//! ```
 
 use forebay_core::{
     Buffer, BufferMut, Context, DType, Decoder, DecoderInfo, Error, Limits, Magic, NoOptions, Result, Value,

@@ -1,4 +1,34 @@
 //! A decoder for each codec: packed bytes to the bytes in them, which another decoder may go on with.
+//!
+//! ```toml
+//! [bzip2]
+//! gives = "the bytes that were packed; `decode` goes on with those"
+//! when = "a packed value in a sample; for whole files of many samples, pipes unpack by themselves"
+//!
+//! [compress]
+//! gives = "the bytes that were packed; `decode` goes on with those"
+//! when = "a packed value in a sample; for whole files of many samples, pipes unpack by themselves"
+//!
+//! [gzip]
+//! gives = "the bytes that were packed; `decode` goes on with those"
+//! when = "a packed value in a sample; for whole files of many samples, pipes unpack by themselves"
+//!
+//! [lz4]
+//! gives = "the bytes that were packed; `decode` goes on with those"
+//! when = "a packed value in a sample; for whole files of many samples, pipes unpack by themselves"
+//!
+//! [xz]
+//! gives = "the bytes that were packed; `decode` goes on with those"
+//! when = "a packed value in a sample; for whole files of many samples, pipes unpack by themselves"
+//!
+//! [zlib]
+//! gives = "the bytes that were packed; `decode` goes on with those"
+//! when = "a packed value in a sample; for whole files of many samples, pipes unpack by themselves"
+//!
+//! [zstd]
+//! gives = "the bytes that were packed; `decode` goes on with those"
+//! when = "a packed value in a sample; for whole files of many samples, pipes unpack by themselves"
+//! ```
 
 use forebay_core::{Buffer, Context, Decoder, DecoderInfo, Magic, NoOptions, Result, Value, Wanted};
 use forebay_unpack::{Codec, unpack};

@@ -1,4 +1,9 @@
 //! `decompress`: packed values to what is in them, told by their first bytes.
+//!
+//! ```toml
+//! [decompress]
+//! examples = ['forebay head -n 1 "files plugins/compress/seeds/rows.jsonl.gz open=read | decompress | lines | json_lines"']
+//! ```
 
 use std::sync::{Mutex, PoisonError};
 

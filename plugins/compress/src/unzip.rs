@@ -1,4 +1,9 @@
 //! `unzip`: a zip archive to its samples.
+//!
+//! ```toml
+//! [unzip]
+//! examples = ['forebay head -n 1 "files plugins/compress/seeds/birds.zip | unzip"']
+//! ```
 
 use std::{collections::HashMap, ops::Range};
 

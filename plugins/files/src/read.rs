@@ -1,4 +1,9 @@
 //! `read`: the bytes of the file that a field names.
+//!
+//! ```toml
+//! [read]
+//! examples = ['''forebay head -n 1 "files 'plugins/image/seeds/rgb.*' open=none | read | decode"''']
+//! ```
 
 use std::{
     borrow::Cow,

@@ -1,4 +1,9 @@
 //! `files`: one sample a file.
+//!
+//! ```toml
+//! [files]
+//! examples = ['''forebay head -n 1 "files ['examples/photos/photos-{000000..000002}.tar', 'plugins/json/seeds/*.csv'] open=none"''']
+//! ```
 
 use std::{borrow::Cow, io::Read, path::Path, sync::OnceLock};
 

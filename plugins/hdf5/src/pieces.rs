@@ -1,4 +1,9 @@
 //! `hdf5_pieces`: a file to pieces of rows, or of groups, that can be read in parallel.
+//!
+//! ```toml
+//! [hdf5_pieces]
+//! examples = ['forebay head -n 1 "files plugins/hdf5/tests/data/tall.h5 | hdf5_pieces datasets=[pair] | hdf5_rows"']
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Error, FlatMap, Items, Key, Magic, OneOrMany, Opens, PipeInfo, Result, Sample, State,

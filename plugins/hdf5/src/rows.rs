@@ -1,4 +1,9 @@
 //! `hdf5_rows`: a piece of a file to its samples.
+//!
+//! ```toml
+//! [hdf5_rows]
+//! examples = ['forebay run "files plugins/hdf5/tests/data/tall.h5 | hdf5_pieces datasets=[pair] | shuffle 100 | hdf5_rows | batch 64"']
+//! ```
 
 use std::{
     collections::VecDeque,

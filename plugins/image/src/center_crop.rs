@@ -1,4 +1,10 @@
 //! `center_crop`: the middle of a picture.
+//!
+//! ```toml
+//! [center_crop]
+//! examples = ['''forebay head -n 1 "files 'examples/photos/*.tar' | untar | resize 256 shorter=true | center_crop 224 | decode"''']
+//! cases = ["PICTURES | center_crop 2"]
+//! ```
 
 use forebay_core::{Context, DataPipe, Map, OneOrMany, PipeInfo, Result, Sample, options};
 

@@ -1,4 +1,14 @@
 //! `decode_frames`: an animation to a tensor of all its frames.
+//!
+//! ```toml
+//! [decode_frames]
+//! examples = ['forebay head "files plugins/image/seeds/walk.gif | decode_frames delays=milliseconds"']
+//!
+//! [[decode_frames.ending]]
+//! graph = "files '../plugins/image/seeds/walk.gif' open=read | repeat | take N | decode_frames delays=ms"
+//! instead = "files '../plugins/image/seeds/walk.gif' open=read | repeat | decode_frames delays=ms"
+//! why = "a folder has an end: its files come again"
+//! ```
 
 use forebay_core::{
     Context, DType, DataPipe, Error, Map, PipeInfo, Result, Sample, Tensor, TensorExt as _, Value, options,

@@ -1,4 +1,18 @@
 //! `encode_jpeg`, `encode_png` and `encode_webp`: a decoded picture to the bytes of a file.
+//!
+//! ```toml
+//! [encode_jpeg]
+//! examples = ['''forebay run "files 'examples/photos/*.tar' | untar | take 10 | resize 64 | encode_jpeg 80 | write_tar 'thumbnails-{:05}.tar'"''']
+//! cases = ["PICTURES | encode_jpeg"]
+//!
+//! [encode_png]
+//! examples = ['''forebay head -n 1 "files 'examples/photos/*.tar' | untar | resize 64 | encode_png fast | rename 'jpg=png'"''']
+//! cases = ["PICTURES | encode_png"]
+//!
+//! [encode_webp]
+//! examples = ['''forebay head -n 1 "files 'examples/photos/*.tar' | untar | resize 64 | encode_webp | rename 'jpg=webp'"''']
+//! cases = ["PICTURES | encode_webp"]
+//! ```
 
 use forebay_core::{Buffer, Context, DataPipe, Error, Map, PipeInfo, Result, Sample, options};
 use image::codecs::{jpeg::JpegEncoder, png, webp::WebPEncoder};

@@ -1,4 +1,10 @@
 //! `flip`: mirrors a picture left to right.
+//!
+//! ```toml
+//! [flip]
+//! examples = ['''forebay head -n 1 "files 'examples/photos/*.tar' | untar | decode | flip 0.5"''']
+//! cases = ["PICTURES | flip"]
+//! ```
 
 use forebay_core::{Context, DType, DataPipe, Map, PipeInfo, PipeOrder, Randomness, Result, Sample, options};
 

@@ -1,4 +1,10 @@
 //! `normalize`: bytes, pixel by pixel, to standardised numbers, channel by channel.
+//!
+//! ```toml
+//! [normalize]
+//! examples = ['''forebay head -n 1 "files 'examples/photos/*.tar' | untar | resize 224 | decode | normalize"''']
+//! cases = ["PICTURES | normalize"]
+//! ```
 
 use forebay_core::{Context, DType, DataPipe, Error, Map, PipeInfo, Result, Sample, options};
 

@@ -1,4 +1,15 @@
 //! `random_resized_crop`: a random rectangle of a picture, in one size.
+//!
+//! ```toml
+//! [random_resized_crop]
+//! examples = ['''forebay head -n 1 "files 'examples/photos/*.tar' | untar | random_resized_crop [160, 224] scale=[0.5, 1] | decode"''']
+//! cases = ["PICTURES | random_resized_crop [5, 2]"]
+//!
+//! [[random_resized_crop.ending]]
+//! graph = "files '../plugins/image/seeds/*.jpg' open=read | take N | random_resized_crop 4 | flip"
+//! instead = "files '../plugins/image/seeds/*.jpg' open=read | repeat | random_resized_crop 4 | flip"
+//! why = "a folder has an end: its files come again"
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Error, Map, OneOrMany, PipeInfo, PipeOrder, Randomness, Result, Sample, options,

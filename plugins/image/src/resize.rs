@@ -1,4 +1,10 @@
 //! `resize`: a picture, or a rectangle of it, in another size.
+//!
+//! ```toml
+//! [resize]
+//! examples = ['''forebay head -n 1 "files 'examples/photos/*.tar' | untar | resize 224 shorter=true | decode"''']
+//! cases = ["PICTURES | resize 5 filter=lanczos3 | batch 4"]
+//! ```
 
 use std::cell::RefCell;
 

@@ -1,4 +1,12 @@
 //! `csv`: a block of records to samples, with a field for each column.
+//!
+//! ```toml
+//! [csv]
+//! examples = [
+//!     '''printf 'name,age\nann,7\nben,\n' > people.csv''',
+//!     '''forebay head "files people.csv | csv_blocks | csv types={age=int} nulls=['']"''',
+//! ]
+//! ```
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -1,4 +1,9 @@
 //! `csv_blocks`: a CSV file to blocks of whole records, with what its header says.
+//!
+//! ```toml
+//! [csv_blocks]
+//! examples = ['forebay head -n 1 "files plugins/json/seeds/birds.csv | csv_blocks | csv types=auto"']
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Error, FlatMap, Items, Opens, PipeInfo, Result, Sample, State, Str, Value, options,

@@ -1,4 +1,10 @@
 //! `json`: one document to a value.
+//!
+//! ```toml
+//! [json]
+//! gives = "objects as structs, arrays as lists, numbers, text, truth values and null"
+//! when = "one document a sample; for lines, use `json_lines`, for an array, `json_array`"
+//! ```
 
 use std::sync::Arc;
 

@@ -1,4 +1,12 @@
 //! `json_array`: a document that is an array, or has one, to the documents in it, one sample each.
+//!
+//! ```toml
+//! [json_array]
+//! examples = [
+//!     '''printf '{"rows": [{"id": 1}, {"id": 2}]}' > rows.json''',
+//!     'forebay head "files rows.json | json_array at=/rows"',
+//! ]
+//! ```
 
 use forebay_core::{
     Blob, Buffer, Context, DataPipe, Error, FlatMap, Items, Magic, OneOrMany, Opens, Output, PipeInfo,

@@ -1,4 +1,9 @@
 //! `json_lines`: a block of lines to the documents in it, one sample each.
+//!
+//! ```toml
+//! [json_lines]
+//! examples = ['forebay head -n 1 "files plugins/json/seeds/two.jsonl | lines | json_lines duplicates=refuse"']
+//! ```
 
 use forebay_core::{
     Buffer, Context, DataPipe, FlatMap, Items, Limits, OneOrMany, Output, PipeInfo, PipePlacement, Result,

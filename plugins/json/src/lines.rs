@@ -1,4 +1,9 @@
 //! `lines`: a file to blocks of whole lines.
+//!
+//! ```toml
+//! [lines]
+//! examples = ['forebay head -n 1 "files plugins/json/seeds/rows.jsonl | lines | json_lines"']
+//! ```
 
 use forebay_core::{
     Blob, Context, DataPipe, Error, FlatMap, Items, Keep, Magic, Opens, PipeInfo, Result, Sample, State,

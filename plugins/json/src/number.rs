@@ -1,4 +1,10 @@
 //! `number`: an integer in digits, such as a class.
+//!
+//! ```toml
+//! [number]
+//! gives = "an int64"
+//! when = "labels, as WebDataset writes them"
+//! ```
 
 use forebay_core::{Buffer, Context, Decoder, DecoderInfo, Error, NoOptions, Result, Value, Wanted};
 

@@ -1,4 +1,10 @@
 //! `text`: UTF-8.
+//!
+//! ```toml
+//! [text]
+//! gives = "text"
+//! when = "captions and other short texts; for one line a sample, use `text_lines`"
+//! ```
 
 use forebay_core::{Buffer, Context, Decoder, DecoderInfo, Error, NoOptions, Result, Str, Value, Wanted};
 

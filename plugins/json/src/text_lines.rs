@@ -1,4 +1,9 @@
 //! `text_lines`: a block of lines to its lines, one sample each.
+//!
+//! ```toml
+//! [text_lines]
+//! examples = ['forebay head -n 2 "files plugins/json/seeds/words.txt | lines | text_lines skip_blank=true"']
+//! ```
 
 use forebay_core::{
     Buffer, Context, DataPipe, Error, FlatMap, Items, PipeInfo, PipePlacement, Result, Sample, Schema, State,

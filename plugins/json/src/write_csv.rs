@@ -1,4 +1,9 @@
 //! `write_csv`: samples to records of CSV, RFC 4180.
+//!
+//! ```toml
+//! [write_csv]
+//! examples = ['''forebay run "range 10 | map 'double = value * 2' | write_csv 'numbers-{:05}.csv'"''']
+//! ```
 
 use forebay_core::{
     Encode, Error, Files, PipeInfo, Result, Sample, Schema, Value, View, Writer, options, write_json,

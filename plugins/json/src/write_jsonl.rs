@@ -1,4 +1,9 @@
 //! `write_jsonl`: samples to lines of JSON.
+//!
+//! ```toml
+//! [write_jsonl]
+//! examples = ['''forebay run "range 10 | write_jsonl 'numbers-{:05}.jsonl' shard_size=5"''']
+//! ```
 
 use forebay_core::{Encode, Error, Files, PipeInfo, Result, Sample, Value, Writer, options, write_json};
 

@@ -1,6 +1,12 @@
 //! `msgpack`: one document to a value.
 //!
 //! <https://github.com/msgpack/msgpack/blob/master/spec.md>
+//!
+//! ```toml
+//! [msgpack]
+//! gives = "maps as structs, arrays as lists, numbers, text and bytes"
+//! when = "one document a sample"
+//! ```
 
 use std::collections::HashMap;
 

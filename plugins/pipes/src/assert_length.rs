@@ -1,4 +1,11 @@
 //! `assert_length`: the stream as it is, if it has as many samples as it should.
+//!
+//! ```toml
+//! [assert_length]
+//! page = "choose"
+//! examples = ['forebay run "range 100 | assert_length 100 | batch 10"']
+//! cases = ["range N | assert_length N"]
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Error, Io, Length, PipeInfo, Result, State, StateExt, Step, Stream, options,

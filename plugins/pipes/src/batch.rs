@@ -1,4 +1,14 @@
 //! `batch`: consecutive samples stacked into one.
+//!
+//! ```toml
+//! [batch]
+//! page = "batches"
+//! examples = ['forebay head -n 1 "range 100 | batch 4 drop_last=true"']
+//! cases = [
+//!     "range N | batch 7",
+//!     "range N | batch 7 drop_last=true uids=of",
+//! ]
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Drops, Error, Noun, PipeAudit, PipeInfo, PipeLayout, Result, Str, Value, options,

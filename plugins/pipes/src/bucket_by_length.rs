@@ -1,4 +1,12 @@
 //! `bucket_by_length`: batches of samples that are about equally long.
+//!
+//! ```toml
+//! [bucket_by_length]
+//! page = "batches"
+//! examples = ['''forebay run "range 40 | map 'ids = [1, 2, 3, 4].filter(x, x <= value % 4 + 1)' | bucket_by_length 'size(ids)' boundaries=[3] sizes=[8, 4]"''']
+//! cases = ["range N | map 'n=value % 7' | bucket_by_length n boundaries=[3, 5] sizes=[4, 3, 2]"]
+//! counted = false
+//! ```
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,16 @@
 //! `cache`: what was read once is given from memory, or from files.
+//!
+//! ```toml
+//! [cache]
+//! page = "choose"
+//! examples = ['''forebay run "files 'examples/photos/*.tar' | untar | resize 64 | decode | cache | flip | batch 32" --epochs 2''']
+//! cases = [
+//!     "range N | shuffle 9 | cache | shuffle 5",
+//!     "range N | cache limit=300 | repeat 2",
+//!     "range N | cache FOLDER",
+//!     "range N | map 'x=random()' | cache FOLDER limit=2000 | repeat 2",
+//! ]
+//! ```
 
 mod disk;
 mod folder;

@@ -1,4 +1,11 @@
 //! `cast`: numbers and tensors in another type.
+//!
+//! ```toml
+//! [cast]
+//! page = "fields"
+//! examples = ['''forebay head -n 1 "range 5 | cast 'value=f32' | batch 4"''']
+//! cases = ["range N | cast 'value=f32'"]
+//! ```
 
 mod element;
 #[cfg(test)]

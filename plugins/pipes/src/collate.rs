@@ -1,4 +1,14 @@
 //! `collate`: lists of numbers become tensors.
+//!
+//! ```toml
+//! [collate]
+//! page = "fields"
+//! examples = [
+//!     '''printf '{"box": [1, 2, 3, 4]}\n' > boxes.jsonl''',
+//!     'forebay head "files boxes.jsonl | lines | json_lines | collate box"',
+//! ]
+//! cases = ["range N | map 'list=[value, 2 * value]' | collate fields=list"]
+//! ```
 
 use forebay_core::{
     Context, DType, DataPipe, Error, Map, OneOrMany, PipeInfo, Result, Sample, Value, View, abi::MAX_DIMS,

@@ -1,4 +1,18 @@
 //! `collect`: a stream that samplers draw from.
+//!
+//! ```toml
+//! [collect]
+//! page = "order"
+//! examples = ['''forebay head -n 3 "range 10 | map 'value = value * value' | collect | random_sampler"''']
+//!
+//! [[collect.ending]]
+//! graph = "range N | map 'x=random()' | collect | random_sampler | batch 4"
+//! why = "it holds all samples before it gives one"
+//!
+//! [[collect.ending]]
+//! graph = "range N | filter 'value % 2 == 0' | collect | random_sampler replacement=true num_samples=9"
+//! why = "it holds all samples before it gives one"
+//! ```
 
 use forebay_core::{
     Access, Context, DataPipe, Error, Io, Key, Length, PipeAudit, PipeInfo, PipeLayout, Result, Sample,

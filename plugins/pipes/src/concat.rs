@@ -1,4 +1,11 @@
 //! `concat`: one input after the other.
+//!
+//! ```toml
+//! [concat]
+//! page = "streams"
+//! examples = ['forebay run "range @a 10 ; range @b 10 ; concat <a, b>"']
+//! cases = ["range @a N ; range @b N start=-5 ; concat <a, b>"]
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Error, Io, Length, NoOptions, PipeAudit, PipeInfo, PipeLayout, Result, State,

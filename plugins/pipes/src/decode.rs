@@ -1,4 +1,11 @@
 //! `decode`: bytes to values, by the host's choice among all decoders.
+//!
+//! ```toml
+//! [decode]
+//! page = "fields"
+//! examples = ['''forebay head -n 1 "files 'examples/photos/*.tar' | untar | decode [jpg] decoders=['jpg=jpeg']"''']
+//! cases = ['range N | map "a.txt=string(value)" | decode']
+//! ```
 
 use forebay_core::{
     AnyDecoder, Buffer, Context, DataPipe, Error, ErrorKind, Level, Map, OneOrMany, PipeInfo, PipePlacement,

@@ -1,4 +1,12 @@
 //! `demux`: each sample to one of several outputs.
+//!
+//! ```toml
+//! [demux]
+//! page = "streams"
+//! examples = ['''forebay head "range 10 | demux @halves ; take @even <halves.0> 3 ; map @odd <halves.1> 'value = value * 100' ; concat <even, odd>"''']
+//! cases = ["range N | demux @d count=3 ; take @e <d.1> 4 ; mux <d, e, d.2> stop=longest"]
+//! counted = false
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Drops, Error, Io, PipeAudit, PipeInfo, PipeLayout, Result, Sample, State, StateExt,

@@ -1,4 +1,11 @@
 //! `drop`: all fields but some.
+//!
+//! ```toml
+//! [drop]
+//! page = "fields"
+//! examples = ['''forebay head -n 1 "range 5 | map 'double = value * 2' | drop value"''']
+//! cases = ["range N | map 'more=1' | drop more"]
+//! ```
 
 use std::sync::Arc;
 

@@ -1,4 +1,11 @@
 //! `enumerate`: the number of each sample in the stream.
+//!
+//! ```toml
+//! [enumerate]
+//! page = "fields"
+//! examples = ['''forebay head -n 2 "range 5 | map 'value = value * value' | enumerate at start=1"''']
+//! cases = ["range N | enumerate start=3"]
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Error, Io, Length, PipeInfo, Result, Sample, Schema, State, StateExt, Step, Stream,

@@ -1,4 +1,16 @@
 //! `filter`: the samples of which an expression holds.
+//!
+//! ```toml
+//! [filter]
+//! page = "choose"
+//! examples = ['''forebay head "range 100 | filter 'value % 10 == 3'"''']
+//! cases = [
+//!     "range N | filter 'value % 3 != 1'",
+//!     "range N | filter 'value % 9 > 5' raise_threshold_ratio=0.6 min_samples=7 on_error=skip",
+//!     "range N | filter 'random() < 0.5' | map 'x=random()'",
+//! ]
+//! counted = false
+//! ```
 
 mod share;
 #[cfg(test)]

@@ -1,4 +1,12 @@
 //! `flat_map`: a sample for each item of a list that an expression gives.
+//!
+//! ```toml
+//! [flat_map]
+//! page = "choose"
+//! examples = ['''forebay head -n 3 "range 3 | map 'words = \"a b c\".split(\" \")' | flat_map words field=word"''']
+//! cases = ["range N | flat_map '[value, value + 1]'"]
+//! counted = false
+//! ```
 
 use std::{iter, sync::Arc};
 

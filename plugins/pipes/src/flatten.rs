@@ -1,4 +1,14 @@
 //! `flatten`: the fields of structs as fields of the sample.
+//!
+//! ```toml
+//! [flatten]
+//! page = "fields"
+//! examples = [
+//!     '''printf '{"meta": {"lang": "en", "year": 2026}}\n' > nested.jsonl''',
+//!     'forebay head "files nested.jsonl | lines | json_lines | flatten meta"',
+//! ]
+//! cases = ['''range N | map "s={'a': value, 'b': 2}" | flatten''']
+//! ```
 
 use std::sync::Arc;
 

@@ -1,4 +1,11 @@
 //! `fork`: every sample to several outputs.
+//!
+//! ```toml
+//! [fork]
+//! page = "streams"
+//! examples = ['''forebay head -n 2 "range 10 | fork @both ; map @squares <both.1> 'square = value * value' ; zip <both.0, squares> prefix=[a_, b_]"''']
+//! cases = ["range N | fork @f 2 ; filter @g <f.1> 'value % 2 == 0' ; concat <f, g>"]
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Io, Length, PipeInfo, PipeLayout, Result, State, Step, Stream, options,

@@ -1,4 +1,19 @@
 //! `group`: neighbouring files that belong together, as one sample.
+//!
+//! ```toml
+//! [group]
+//! page = "batches"
+//! examples = [
+//!     "cp plugins/image/seeds/rgb.png 1.png && printf 'a bird' > 1.txt",
+//!     '''forebay head "files '1.*' | group | decode"''',
+//! ]
+//! counted = false
+//!
+//! [[group.ending]]
+//! graph = "files '../plugins/pipes/src/*.rs' open=none | take N | group"
+//! instead = "files '../plugins/pipes/src/*.rs' open=none | repeat | group"
+//! why = "a folder has an end: its files come again"
+//! ```
 
 use std::{borrow::Cow, collections::VecDeque, mem};
 

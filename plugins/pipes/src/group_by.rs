@@ -1,4 +1,20 @@
 //! `group_by`: samples with one key, stacked into one.
+//!
+//! ```toml
+//! [group_by]
+//! page = "batches"
+//! examples = ['''forebay head -n 1 "range 100 | group_by 'value % 3' size=4"''']
+//! cases = [
+//!     "range N | group_by 'value % 5' size=3 buffer=20",
+//!     "range N | group_by 'value / 4' consecutive=true",
+//! ]
+//! counted = false
+//!
+//! [[group_by.ending]]
+//! graph = "files '../plugins/pipes/src/*.rs' open=read | take N | group_by 'head(bytes, 4)' size=3 | select path"
+//! instead = "files '../plugins/pipes/src/*.rs' open=read | repeat | group_by 'head(bytes, 4)' size=3 | select path"
+//! why = "a folder has an end: its files come again"
+//! ```
 
 use forebay_core::{
     Chunk, Context, DataPipe, Drops, Error, Io, Noun, PipeAudit, PipeInfo, PipeLayout, Result, Sample,

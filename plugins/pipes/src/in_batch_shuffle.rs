@@ -1,4 +1,11 @@
 //! `in_batch_shuffle`: the rows of each batch in random order.
+//!
+//! ```toml
+//! [in_batch_shuffle]
+//! page = "order"
+//! examples = ['forebay head -n 1 "range 1000 | batch 8 | in_batch_shuffle"']
+//! cases = ["range N | batch 6 | in_batch_shuffle"]
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Error, Map, NoOptions, PipeInfo, PipeOrder, Result, Sample, Tensor, TensorExt, Value,

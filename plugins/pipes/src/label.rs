@@ -1,4 +1,18 @@
 //! `label`: the class that a file's folder stands for.
+//!
+//! ```toml
+//! [label]
+//! page = "fields"
+//! examples = [
+//!     "mkdir -p animals/cat animals/dog && cp plugins/image/seeds/rgb.png animals/cat/ && cp plugins/image/seeds/rgb.png animals/dog/",
+//!     '''forebay head "files 'animals/**/*.png' | label root=animals | decode"''',
+//! ]
+//!
+//! [[label.ending]]
+//! graph = "files '../plugins/pipes/src/*.rs' open=none | take N | label classes=[src, other] root='../plugins/pipes'"
+//! instead = "files '../plugins/pipes/src/*.rs' open=none | repeat | label classes=[src, other] root='../plugins/pipes'"
+//! why = "a folder has an end: its files come again"
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Error, FoldersOption, Map, PipeInfo, PipeLayout, Result, Sample, Schema, Str, Value,

@@ -1,4 +1,11 @@
 //! `lookup`: the fields of a table's row in each sample that has its key.
+//!
+//! ```toml
+//! [lookup]
+//! page = "streams"
+//! examples = ['''forebay head -n 1 "range @samples 10 ; range @table 10 | map 'name = string(value)' ; lookup <samples, map> value prefix=['', row_]"''']
+//! cases = ["range N | map @m 'k=value % 9' ; range @r N step=2 | take @t 4 ; lookup <m, t> left=k right=value join=left prefix=['', 'b-']"]
+//! ```
 
 use std::mem;
 

@@ -1,4 +1,11 @@
 //! `map`: fields that expressions give.
+//!
+//! ```toml
+//! [map]
+//! page = "fields"
+//! examples = ['''forebay head -n 2 "range 5 | map ['double = value * 2', 'even = value % 2 == 0']"''']
+//! cases = ["range N | map 'twice=value * 2'"]
+//! ```
 
 use std::sync::Arc;
 

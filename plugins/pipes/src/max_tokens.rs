@@ -1,4 +1,12 @@
 //! `max_tokens`: batches of as many samples as so many tokens allow.
+//!
+//! ```toml
+//! [max_tokens]
+//! page = "batches"
+//! examples = ['''forebay run "range 40 | map 'ids = [1, 2, 3, 4].filter(x, x <= value % 4 + 1)' | max_tokens 'size(ids)' most=16"''']
+//! cases = ["range N | map 'n=1 + value % 7' | max_tokens n most=20 buffer=5"]
+//! counted = false
+//! ```
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,15 @@
 //! `mix`: samples of several inputs, drawn by weight.
+//!
+//! ```toml
+//! [mix]
+//! page = "streams"
+//! examples = ['forebay head -n 3 "range @web 300 ; range @books 100 ; mix <web, books> [3, 1] tag=from names=[web, books]"']
+//! cases = [
+//!     "range @a N ; range @b N start=-5 step=3 ; mix <a, b> weights=[3, 1] tag=from",
+//!     "range @a N ; range @b N start=-5 ; mix <a, b> weights=[3, 1] draw=proportional",
+//! ]
+//! counted = false
+//! ```
 
 use forebay_core::{
     Condition, Context, DataPipe, Error, Io, Length, PipeAudit, PipeInfo, PipeLayout, PipeOrder, Randomness,

@@ -1,4 +1,14 @@
 //! `mux`: samples of each input in turn.
+//!
+//! ```toml
+//! [mux]
+//! page = "streams"
+//! examples = ['forebay head -n 4 "range @a 10 ; range @b 10 start=5 ; mux <a, b> longest"']
+//! cases = [
+//!     "range @a N ; range @b N start=-5 step=3 ; mux <a, b>",
+//!     "range @a N ; range @b N start=-5 ; mux <a, b> block=3",
+//! ]
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Error, Io, Length, PipeAudit, PipeInfo, PipeLayout, Result, State, StateExt, Step,

@@ -1,4 +1,15 @@
 //! `pack`: sequences of any length side by side in rows of one length.
+//!
+//! ```toml
+//! [pack]
+//! page = "batches"
+//! examples = ['''forebay run "range 40 | map 'ids = [1, 2, 3, 4].filter(x, x <= value % 4 + 1)' | pack 16 fields=ids"''']
+//! cases = [
+//!     "range N | map 'tokens=[value, value, value]' | pack 8 fields=tokens bins=3",
+//!     "range N | map 'tokens=[value, value, value]' | pack 8 fields=tokens method=concat",
+//! ]
+//! counted = false
+//! ```
 
 mod again;
 mod fit;

@@ -1,4 +1,11 @@
 //! `pad_to_length`: at least so many samples, the last of them repeated if need be.
+//!
+//! ```toml
+//! [pad_to_length]
+//! page = "choose"
+//! examples = ['forebay run "range 100 | pad_to_length multiple=64 ranks=true | batch 64"']
+//! cases = ["range N | pad_to_length 33 on_error=skip"]
+//! ```
 
 use std::mem;
 

@@ -1,4 +1,11 @@
 //! `padded_batch`: consecutive samples stacked into one, with fields that differ in shape padded.
+//!
+//! ```toml
+//! [padded_batch]
+//! page = "batches"
+//! examples = ['''forebay head -n 1 "range 5 | map 'ids = [1, 2, 3].filter(x, x <= value)' | skip 1 | padded_batch 4 fields=ids mask=_mask"''']
+//! cases = ["range N | map 'n=value % 3' | flat_map '[1, 2]' keep=false | padded_batch 4"]
+//! ```
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,11 @@
 //! `ragged_batch`: consecutive samples stacked into one, with fields that differ in length end to end.
+//!
+//! ```toml
+//! [ragged_batch]
+//! page = "batches"
+//! examples = ['''forebay head -n 1 "range 5 | map 'ids = [1, 2, 3].filter(x, x <= value)' | skip 1 | ragged_batch 4 fields=ids"''']
+//! cases = ["range N | map 'list=[1, 2]' | ragged_batch 4 fields=list"]
+//! ```
 
 use forebay_core::{
     Buffer, Context, DType, DataPipe, Drops, Error, Noun, OneOrMany, PipeAudit, PipeInfo, PipeLayout, Result,

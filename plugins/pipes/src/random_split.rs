@@ -1,4 +1,15 @@
 //! `random_split`: the stream in parts, drawn by weight, each sample always in the same one.
+//!
+//! ```toml
+//! [random_split]
+//! page = "choose"
+//! examples = ['forebay run "range 1000 | random_split [0.9, 0.1] take=1 seed=1"']
+//! cases = [
+//!     "range N | random_split [3, 1] take=0",
+//!     "range N | random_split @s [3, 1] count=2 ; concat <s.1, s>",
+//! ]
+//! counted = false
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Drops, Error, Io, OneOrMany, PipeAudit, PipeInfo, PipeLayout, Result, Sample, State,

@@ -1,4 +1,11 @@
 //! `range`: integers, one a sample.
+//!
+//! ```toml
+//! [range]
+//! page = "order"
+//! examples = ['forebay head -n 3 "range 10 start=2 step=3"']
+//! cases = ["range N"]
+//! ```
 
 use forebay_core::{
     Access, Context, DataPipe, Error, Indexed, Key, Output, PipeInfo, PipeLayout, Result, Sample, Schema,

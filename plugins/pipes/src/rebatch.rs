@@ -1,4 +1,12 @@
 //! `rebatch`: batches of another size.
+//!
+//! ```toml
+//! [rebatch]
+//! page = "batches"
+//! examples = ['forebay head -n 1 "range 100 | batch 10 | rebatch 16"']
+//! cases = ["range N | batch 4 | rebatch 6"]
+//! counted = false
+//! ```
 
 use std::{collections::VecDeque, ops::Range};
 

@@ -1,4 +1,12 @@
 //! `rejection_resample`: leaves out samples of frequent classes, until the classes are as frequent as wanted.
+//!
+//! ```toml
+//! [rejection_resample]
+//! page = "choose"
+//! examples = ['''forebay run "range 1000 | map 'label = value % 10 == 0 ? 1 : 0' | rejection_resample label target=[1, 1] initial=[9, 1]"''']
+//! cases = ["range N | map 'class=value % 3' | rejection_resample class target=[1, 1, 2]"]
+//! counted = false
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Drops, Error, Io, PipeAudit, PipeInfo, PipeOrder, Randomness, Result, Schema, State,

@@ -1,4 +1,11 @@
 //! `rename`: new names for fields.
+//!
+//! ```toml
+//! [rename]
+//! page = "fields"
+//! examples = ['''forebay head -n 1 "files 'examples/photos/*.tar' | untar | rename 'jpg;png=image'"''']
+//! cases = ["range N | rename 'value=number'"]
+//! ```
 
 use forebay_core::{Context, DataPipe, Error, Map, OneOrMany, PipeInfo, Result, Sample, Schema, options};
 

@@ -1,4 +1,11 @@
 //! `repeat`: the whole stream several times.
+//!
+//! ```toml
+//! [repeat]
+//! page = "choose"
+//! examples = ['forebay run "range 10 | shuffle 10 | repeat 3"']
+//! cases = ["range N | repeat 3"]
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Error, Io, Length, PipeAudit, PipeInfo, PipeOrder, Result, State, StateExt, Step,

@@ -1,4 +1,11 @@
 //! `repeat_each`: every sample several times.
+//!
+//! ```toml
+//! [repeat_each]
+//! page = "choose"
+//! examples = ['forebay head -n 3 "range 10 | repeat_each 2"']
+//! cases = ["range N | repeat_each 3"]
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Error, FlatMap, Items, Length, Output, PipeInfo, Result, Sample, State, StateExt,

@@ -1,4 +1,11 @@
 //! `scan`: fields that expressions give of a sample and of what they gave before it.
+//!
+//! ```toml
+//! [scan]
+//! page = "fields"
+//! examples = ['''forebay head -n 3 "range 5 | scan 'total = total + value' init='total = 0'"''']
+//! cases = ["range N | scan 'total=total + value' init='total=0'"]
+//! ```
 
 use forebay_core::{
     Condition, Context, DType, DataPipe, Error, Io, Key, Length, OneOrMany, PipeInfo, PipeOrder, Randomness,

@@ -1,4 +1,11 @@
 //! `select`: some of the fields, in a new order.
+//!
+//! ```toml
+//! [select]
+//! page = "fields"
+//! examples = ['''forebay head -n 1 "files 'examples/photos/*.tar' | untar | select [jpg, cls]"''']
+//! cases = ["range N | map 'more=1' | select more"]
+//! ```
 
 use std::sync::Arc;
 

@@ -1,4 +1,11 @@
 //! `shard`: each rank its share of the samples.
+//!
+//! ```toml
+//! [shard]
+//! page = "order"
+//! examples = ['forebay run "range 1000 | shard drop_last=true | batch 50" --rank 1/4']
+//! cases = ["range N | shard drop_last=true"]
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Drops, Error, Io, Length, PipeAudit, PipeInfo, PipeOrder, Result, Sample, State,

@@ -1,4 +1,14 @@
 //! `shuffle`: random order within a buffer.
+//!
+//! ```toml
+//! [shuffle]
+//! page = "order"
+//! examples = ['forebay head -n 3 "range 1000 | shuffle 100 initial=10"']
+//! cases = [
+//!     "range N | shuffle 10",
+//!     "range N | shuffle 10 initial=3",
+//! ]
+//! ```
 
 use forebay_core::{
     Chunk, Context, DataPipe, Error, Io, Length, PipeInfo, PipeOrder, Result, Sample, State, StateExt, Step,

@@ -1,4 +1,11 @@
 //! `skip`: all but the first samples.
+//!
+//! ```toml
+//! [skip]
+//! page = "choose"
+//! examples = ['forebay head -n 1 "range 100 | skip 10"']
+//! cases = ["range N | skip 5"]
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Drops, Io, Length, PipeAudit, PipeInfo, Result, State, StateExt, Step, Stream, options,

@@ -1,4 +1,12 @@
 //! `skip_while`: the samples from the first on of which an expression does not hold.
+//!
+//! ```toml
+//! [skip_while]
+//! page = "choose"
+//! examples = ['''forebay head -n 1 "range 100 | skip_while 'value < 50'"''']
+//! cases = ["range N | skip_while 'value < 7'"]
+//! counted = false
+//! ```
 
 use forebay_core::{
     Condition, Context, DataPipe, Drops, Io, PipeAudit, PipeInfo, PipeOrder, Randomness, Result, State,

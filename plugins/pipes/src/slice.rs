@@ -1,4 +1,11 @@
 //! `slice`: a part of the stream, as Python's slice of a list.
+//!
+//! ```toml
+//! [slice]
+//! page = "choose"
+//! examples = ['forebay head "range 100 | slice start=-4 step=2"']
+//! cases = ["range N | slice 3 stop=-4 step=2"]
+//! ```
 
 use std::{collections::VecDeque, mem};
 

@@ -1,4 +1,14 @@
 //! `sort`: samples by what an expression gives, within a bound.
+//!
+//! ```toml
+//! [sort]
+//! page = "order"
+//! examples = ['forebay head -n 3 "range 100 | shuffle 100 | sort value size=100 reverse=true"']
+//! cases = [
+//!     "range N | sort '-value' size=6",
+//!     "range N | sort 'value % 5' size=6 mode=window",
+//! ]
+//! ```
 
 mod blocks;
 mod buffer;

@@ -1,4 +1,12 @@
 //! `subsample`: some of the samples, drawn at random.
+//!
+//! ```toml
+//! [subsample]
+//! page = "choose"
+//! examples = ['forebay run "range 1000 | subsample 0.1 seed=7"']
+//! cases = ["range N | subsample 0.5"]
+//! counted = false
+//! ```
 
 use forebay_core::{
     Condition, Context, DataPipe, Drops, Error, Io, PipeAudit, PipeInfo, PipeOrder, Randomness, Result,

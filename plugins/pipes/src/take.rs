@@ -1,4 +1,14 @@
 //! `take`: the first samples, and no more.
+//!
+//! ```toml
+//! [take]
+//! page = "choose"
+//! examples = ['forebay head "range 100 | take 3"']
+//!
+//! [[take.short]]
+//! graph = "range N | take 12"
+//! samples = 12
+//! ```
 
 use forebay_core::{
     Context, DataPipe, Drops, Io, Length, PipeAudit, PipeInfo, PipeOrder, Result, State, StateExt, Step,

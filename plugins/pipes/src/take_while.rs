@@ -1,4 +1,15 @@
 //! `take_while`: the samples before the first of which an expression does not hold.
+//!
+//! ```toml
+//! [take_while]
+//! page = "choose"
+//! examples = ['''forebay head "range 100 | take_while 'value * value < 10'"''']
+//! counted = false
+//!
+//! [[take_while.short]]
+//! graph = "range N | take_while 'value < 17'"
+//! samples = 17
+//! ```
 
 use forebay_core::{
     Condition, Context, DataPipe, Drops, Io, PipeAudit, PipeInfo, PipeOrder, Randomness, Result, State,

@@ -1,4 +1,12 @@
 //! `unbatch`: a batch back into its samples.
+//!
+//! ```toml
+//! [unbatch]
+//! page = "batches"
+//! examples = ['forebay head -n 1 "range 100 | batch 10 | unbatch"']
+//! cases = ["range N | batch 3 | unbatch interleave=2"]
+//! counted = false
+//! ```
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,16 @@
 //! `unique`: each sample once, by its fields or by what expressions give.
+//!
+//! ```toml
+//! [unique]
+//! page = "choose"
+//! examples = ['''forebay head "range 100 | unique 'value % 3'"''']
+//! counted = false
+//!
+//! [[unique.ending]]
+//! graph = "range N | unique 'value % 11'"
+//! instead = "range N | unique 'value / 2'"
+//! why = "behind the eleventh sample it looks for a twelfth for ever"
+//! ```
 
 mod seen;
 

@@ -1,4 +1,11 @@
 //! `window`: windows over the stream, each stacked into one sample.
+//!
+//! ```toml
+//! [window]
+//! page = "batches"
+//! examples = ['forebay head -n 2 "range 100 | window 4 shift=2"']
+//! cases = ["range N | window 4 shift=2"]
+//! ```
 
 use std::{collections::VecDeque, fmt, mem};
 

@@ -1,4 +1,11 @@
 //! `window_shuffle`: each so many consecutive samples in random order.
+//!
+//! ```toml
+//! [window_shuffle]
+//! page = "order"
+//! examples = ['''forebay head -n 3 "range 1000 | window_shuffle 100 within='value / 10'"''']
+//! cases = ["range N | window_shuffle 6 within='value / 9'"]
+//! ```
 
 #[cfg(test)]
 mod tests;

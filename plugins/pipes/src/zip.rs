@@ -1,4 +1,11 @@
 //! `zip`: the fields of one sample of each input in one sample.
+//!
+//! ```toml
+//! [zip]
+//! page = "streams"
+//! examples = ['forebay head -n 1 "range @a 10 ; range @b 10 ; zip <a, b> prefix=[a_, b_]"']
+//! cases = ["range @a N ; range @b N step=2 ; zip <a, b> mode=longest prefix=['', 'b-']"]
+//! ```
 
 use std::{iter, mem};
 

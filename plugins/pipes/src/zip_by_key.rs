@@ -1,4 +1,16 @@
 //! `zip_by_key`: the fields of two samples with one key in one sample.
+//!
+//! ```toml
+//! [zip_by_key]
+//! page = "streams"
+//! examples = ['''forebay head -n 1 "range @a 10 ; range @b 10 | map 'half = value / 2.0' ; zip_by_key <a, map> value prefix=[a_, b_]"''']
+//! counted = false
+//!
+//! [[zip_by_key.ending]]
+//! graph = "range @a N ; range @b N start=3 ; zip_by_key <a, b> key=value join=outer prefix=['', 'b-']"
+//! instead = "range @a N start=3 ; range @b N ; zip_by_key <a, b> key=value join=outer prefix=['', 'b-']"
+//! why = "that a sample has no partner is known at the end"
+//! ```
 
 use std::mem;
 

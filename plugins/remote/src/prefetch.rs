@@ -1,4 +1,10 @@
 //! `prefetch`: files are asked for before they are read.
+//!
+//! ```toml
+//! [prefetch]
+//! page = "files"
+//! examples = ['''forebay explain "files 's3://bucket/photos/*.jpg' | prefetch 64 | decode | batch 64"''']
+//! ```
 
 use std::collections::VecDeque;
 

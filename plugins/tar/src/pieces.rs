@@ -1,4 +1,12 @@
 //! `tar_pieces` and `untar_pieces`: a shard cut where its samples start, and each piece to its samples, on any thread.
+//!
+//! ```toml
+//! [tar_pieces]
+//! examples = ['''forebay head -n 1 "files 'examples/photos/*.tar' | tar_pieces 8 | shuffle 100 | untar_pieces | decode"''']
+//!
+//! [untar_pieces]
+//! examples = ['''forebay head -n 1 "files 'examples/photos/*.tar' | tar_pieces samples=1 | shuffle 200 | untar_pieces"''']
+//! ```
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,9 @@
 //! `untar`: a shard to its samples, each field a slice of the shard where that is in memory and not packed.
+//!
+//! ```toml
+//! [untar]
+//! examples = ['''forebay head -n 1 "files 'examples/photos/*.tar' | untar interleave=4 | decode"''']
+//! ```
 
 use std::{borrow::Cow, collections::HashMap};
 

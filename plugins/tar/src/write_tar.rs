@@ -1,6 +1,11 @@
 //! `write_tar`: samples to shards, by the WebDataset rule.
 //!
 //! Headers are POSIX.1-1988 ustar, with a pax record before those whose name is too long for one.
+//!
+//! ```toml
+//! [write_tar]
+//! examples = ['''forebay run "files 'examples/photos/*.tar' | untar | take 20 | write_tar 'small-{:05}.tar' shard_size=10"''']
+//! ```
 
 use forebay_core::{
     DType, Encode, Error, Files, Key, PipeInfo, Result, Sample, Tensor, Value, View, Writer,

@@ -1,6 +1,12 @@
 //! `idx`: the arrays of MNIST and its like.
 //!
 //! <https://yann.lecun.org/exdb/mnist/>, "the IDX file format".
+//!
+//! ```toml
+//! [idx]
+//! gives = "a tensor with all rows"
+//! when = "whole files in a sample; for one row a sample, use `split_idx`"
+//! ```
 
 use forebay_core::{
     Buffer, Context, DType, Decoder, DecoderInfo, Error, Magic, NoOptions, Result, Value, Wanted,

@@ -1,6 +1,12 @@
 //! `npy`: one array, by the header that NumPy writes.
 //!
 //! <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>
+//!
+//! ```toml
+//! [npy]
+//! gives = "a tensor; lists for strings, a struct for structured arrays"
+//! when = "one array a sample"
+//! ```
 
 use forebay_core::{
     Buffer, Context, DType, Decoder, DecoderInfo, Error, Magic, NoOptions, Result, Str, Value, Wanted,

@@ -1,4 +1,10 @@
 //! `npz`: a zip archive of npy files.
+//!
+//! ```toml
+//! [npz]
+//! gives = "a struct with a field for each array"
+//! when = "several arrays a sample"
+//! ```
 
 use forebay_core::{
     Blob, Buffer, Context, Decoder, DecoderInfo, Error, Magic, NoOptions, Result, Str, Value, Wanted,

@@ -1,4 +1,10 @@
 //! `pickle`: refused, with the reason.
+//!
+//! ```toml
+//! [pickle]
+//! gives = "nothing: an error says why, and what to save instead"
+//! when = "never; reading a pickle would run the program in it"
+//! ```
 
 use forebay_core::{Buffer, Context, Decoder, DecoderInfo, Error, NoOptions, Result, Value, Wanted};
 

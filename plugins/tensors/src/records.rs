@@ -1,4 +1,9 @@
 //! `fixed_length_records`: the records of a file in which all have the same length, one a sample.
+//!
+//! ```toml
+//! [fixed_length_records]
+//! examples = ['forebay head -n 1 "files plugins/tensors/seeds/cifar.bin | fixed_length_records dtype=u1"']
+//! ```
 
 use forebay_core::{
     Blob, Buffer, Context, DataPipe, Error, FlatMap, Items, Key, Others, PipeInfo, Result, Sample, Schema,

@@ -1,6 +1,12 @@
 //! `safetensors`: named tensors behind a header in JSON.
 //!
 //! <https://github.com/huggingface/safetensors#format>
+//!
+//! ```toml
+//! [safetensors]
+//! gives = "a struct of tensors; `__metadata__` where the file has it"
+//! when = "one file a sample; for one tensor a sample, use `split_safetensors`"
+//! ```
 
 use std::{collections::HashSet, fmt, ops::Range};
 

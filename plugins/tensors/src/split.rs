@@ -1,4 +1,9 @@
 //! `split_safetensors`: the tensors of a safetensors file, one a sample.
+//!
+//! ```toml
+//! [split_safetensors]
+//! examples = ['forebay head "files plugins/tensors/seeds/two.safetensors | split_safetensors names=[w]"']
+//! ```
 
 use forebay_core::{
     Blob, Context, DataPipe, Error, FlatMap, Items, Key, Magic, Opens, PipeInfo, Result, Sample, Schema,

@@ -1,4 +1,9 @@
 //! `split_idx`: the pictures and labels of IDX files, one a sample, those of MNIST side by side.
+//!
+//! ```toml
+//! [split_idx]
+//! examples = ['forebay head -n 1 "files plugins/tensors/seeds/two.idx | split_idx"']
+//! ```
 
 use forebay_core::{
     Blob, Buffer, Context, DType, DataPipe, Error, FlatMap, Items, Key, Level, Magic, Opens, Others,

@@ -1,4 +1,9 @@
 //! `parse_example`: the features of a `tf.train.Example` as fields.
+//!
+//! ```toml
+//! [parse_example]
+//! examples = ['''forebay explain "files 'train-*.tfrecord' | tfrecords | parse_example ['image=bytes', 'label=int64[]'] | decode"''']
+//! ```
 
 use std::sync::Mutex;
 

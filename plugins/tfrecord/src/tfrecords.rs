@@ -1,6 +1,11 @@
 //! `tfrecords`: the records of a TFRecord file, one a sample.
 //!
 //! <https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details>
+//!
+//! ```toml
+//! [tfrecords]
+//! examples = ['forebay head -n 1 "files plugins/tfrecord/seeds/examples.tfrecord | tfrecords | parse_example"']
+//! ```
 
 use forebay_core::{
     Blob, BufferMut, Context, DataPipe, FlatMap, Items, Key, Limits, Magic, Opens, Others, PipeInfo, Result,

@@ -1,185 +1,115 @@
-//! The graphs that every pipe is checked in.
+//! The graphs that every pipe is checked in: the file of each pipe has its own, in the block of toml at its top.
+
+use std::{collections::BTreeMap, fs, path::Path, sync::LazyLock};
+
+use forebay_tests::root;
+use serde::Deserialize;
 
 /// What `PICTURES` stands for: pictures of 4 by 3 pixels, each another.
 pub(crate) const PICTURES: &str = "range N | map 'picture=[value % 5, value % 7, value % 250]' \
     | map 'picture=[[picture, [1, 2, 3], [99, 0, 9]], [[9, 8, 7], picture, [5, 5, 5]], [[0, 50, 0], [70, 8, 9], picture], [picture, picture, [7, 7, 7]]]' \
     | collate picture | cast 'picture=u8'";
 
+/// What is said of a pipe; the keys of decoders are the reference's business.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Said {
+    /// Graphs, with `N` for the number of samples.
+    #[serde(default)]
+    cases: Vec<String>,
+    /// More of them, which cannot run over an endless input.
+    #[serde(default)]
+    ending: Vec<Ending>,
+    /// More of them, which end by themselves.
+    #[serde(default)]
+    short: Vec<Short>,
+    /// Whether it is known how many samples it gives before it has.
+    #[serde(default = "yes")]
+    counted: bool,
+    #[serde(default, rename = "page")]
+    _page: String,
+    #[serde(default, rename = "examples")]
+    _examples: Vec<String>,
+    #[serde(default, rename = "gives")]
+    _gives: String,
+    #[serde(default, rename = "when")]
+    _when: String,
+}
+
+/// A case that cannot run over an endless input.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ending {
+    pub(crate) graph: String,
+    /// One with such an input in its place.
+    pub(crate) instead: Option<String>,
+    #[serde(rename = "why")]
+    _why: String,
+}
+
+/// A case that ends by itself.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Short {
+    pub(crate) graph: String,
+    pub(crate) samples: usize,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// What the files say, by the names of pipes and decoders.
+static SAID: LazyLock<BTreeMap<String, Said>> = LazyLock::new(|| {
+    let mut said = BTreeMap::new();
+    for plugin in super::PLUGINS {
+        let name = plugin.strip_prefix("forebay-").unwrap();
+        read(&root().join("plugins").join(name).join("src"), &mut said);
+    }
+    said
+});
+
 /// A graph for each pipe, with `N` for the number of samples; some pipes in several.
-pub(crate) const CASES: &[&str] = &[
-    "range N",
-    "range N | batch 7",
-    "range N | batch 7 drop_last=true uids=of",
-    "range N | map 'list=[value, 2 * value]' | collate fields=list",
-    "range N | batch 3 | unbatch interleave=2",
-    "range @a N ; range @b N start=-5 ; concat <a, b>",
-    "range N | map \"a.txt=string(value)\" | decode",
-    "range N | demux @d count=3 ; take @e <d.1> 4 ; mux <d, e, d.2> stop=longest",
-    "range N | filter 'value % 3 != 1'",
-    "range N | filter 'value % 9 > 5' raise_threshold_ratio=0.6 min_samples=7 on_error=skip",
-    "range N | fork @f 2 ; filter @g <f.1> 'value % 2 == 0' ; concat <f, g>",
-    "files '../plugins/pipes/src/*.rs' open=none | take N | group",
-    "files '../plugins/pipes/src/*.rs' open=none | take N | label classes=[src, other] root='../plugins/pipes'",
-    "range N | map 'twice=value * 2'",
-    "range @a N ; range @b N start=-5 step=3 ; mix <a, b> weights=[3, 1] tag=from",
-    "range @a N ; range @b N start=-5 step=3 ; mux <a, b>",
-    "range N | rename 'value=number'",
-    "range N | repeat 3",
-    "range N | map 'more=1' | select more",
-    "range N | shard drop_last=true",
-    "range N | shuffle 10",
-    "range N | shuffle 10 initial=3",
-    "range N | window_shuffle 6 within='value / 9'",
-    "range N | skip 5",
-    "range N | pad_to_length 33 on_error=skip",
-    "range N | take 12",
-    "range @a N ; range @b N step=2 ; zip <a, b> mode=longest prefix=['', 'b-']",
-    "range N | sequential_sampler",
-    "range N | random_sampler",
-    "range N | subset_sampler start=-9 step=2 shuffle=true",
-    "range 3 | weighted_sampler [1, 0, 2] num_samples=30 | take N",
-    "range N | distributed_sampler order=torch",
-    "range N | assert_length N",
-    "range N | map 'n=value % 7' | bucket_by_length n boundaries=[3, 5] sizes=[4, 3, 2]",
-    "range N | cast 'value=f32'",
-    "range N | map 'more=1' | drop more",
-    "range N | enumerate start=3",
-    "range N | flat_map '[value, value + 1]'",
-    "range N | map \"s={'a': value, 'b': 2}\" | flatten",
-    "range N | group_by 'value % 5' size=3 buffer=20",
-    "range N | group_by 'value / 4' consecutive=true",
-    "files '../plugins/pipes/src/*.rs' open=read | take N | group_by 'head(bytes, 4)' size=3 | select path",
-    "range N | batch 6 | in_batch_shuffle",
-    "range N | map 'n=1 + value % 7' | max_tokens n most=20 buffer=5",
-    "range N | map 'tokens=[value, value, value]' | pack 8 fields=tokens bins=3",
-    "range N | map 'tokens=[value, value, value]' | pack 8 fields=tokens method=concat",
-    "range N | map 'n=value % 3' | flat_map '[1, 2]' keep=false | padded_batch 4",
-    "range N | map 'list=[1, 2]' | ragged_batch 4 fields=list",
-    "range N | random_split [3, 1] take=0",
-    "range N | random_split @s [3, 1] count=2 ; concat <s.1, s>",
-    "range N | batch 4 | rebatch 6",
-    "range N | map 'class=value % 3' | rejection_resample class target=[1, 1, 2]",
-    "range N | repeat_each 3",
-    "range N | scan 'total=total + value' init='total=0'",
-    "range N | skip_while 'value < 7'",
-    "range N | slice 3 stop=-4 step=2",
-    "range N | sort '-value' size=6",
-    "range N | sort 'value % 5' size=6 mode=window",
-    "range N | subsample 0.5",
-    "range N | take_while 'value < 17'",
-    "range N | unique 'value % 11'",
-    "range N | window 4 shift=2",
-    "range @a N ; range @b N start=3 ; zip_by_key <a, b> key=value join=outer prefix=['', 'b-']",
-    "range N | map @m 'k=value % 9' ; range @r N step=2 | take @t 4 ; lookup <m, t> left=k right=value join=left prefix=['', 'b-']",
-    "range N | filter 'random() < 0.5' | map 'x=random()'",
-    "range @a N ; range @b N start=-5 ; mux <a, b> block=3",
-    "range @a N ; range @b N start=-5 ; mix <a, b> weights=[3, 1] draw=proportional",
-    "range N | shuffle 9 | cache | shuffle 5",
-    "range N | cache limit=300 | repeat 2",
-    "range N | cache FOLDER",
-    "range N | map 'x=random()' | collect | random_sampler | batch 4",
-    "range N | filter 'value % 2 == 0' | collect | random_sampler replacement=true num_samples=9",
-    "range N | map 'x=random()' | cache FOLDER limit=2000 | repeat 2",
-    "PICTURES | center_crop 2",
-    "PICTURES | encode_jpeg",
-    "PICTURES | encode_png",
-    "PICTURES | encode_webp",
-    "PICTURES | flip",
-    "PICTURES | normalize",
-    "PICTURES | random_resized_crop [5, 2]",
-    "PICTURES | resize 5 filter=lanczos3 | batch 4",
-    "files '../plugins/image/seeds/*.jpg' open=read | take N | random_resized_crop 4 | flip",
-    "files '../plugins/image/seeds/walk.gif' open=read | repeat | take N | decode_frames delays=ms",
-];
+pub(crate) static CASES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let cases = SAID.values().flat_map(|said| {
+        let plain = said.cases.iter().map(String::as_str);
+        let ending = said.ending.iter().map(|case| case.graph.as_str());
+        plain.chain(ending).chain(said.short.iter().map(|case| case.graph.as_str()))
+    });
+    cases.collect()
+});
 
-/// The cases that cannot run over an endless input, one in whose place there is such an input, and why.
-pub(crate) const ENDING: &[(&str, Option<&str>, &str)] = &[
-    (
-        "files '../plugins/pipes/src/*.rs' open=none | take N | group",
-        Some("files '../plugins/pipes/src/*.rs' open=none | repeat | group"),
-        "a folder has an end: its files come again",
-    ),
-    (
-        "files '../plugins/pipes/src/*.rs' open=none | take N | label classes=[src, other] root='../plugins/pipes'",
-        Some(
-            "files '../plugins/pipes/src/*.rs' open=none | repeat | label classes=[src, other] root='../plugins/pipes'",
-        ),
-        "as above",
-    ),
-    (
-        "files '../plugins/pipes/src/*.rs' open=read | take N | group_by 'head(bytes, 4)' size=3 | select path",
-        Some(
-            "files '../plugins/pipes/src/*.rs' open=read | repeat | group_by 'head(bytes, 4)' size=3 | select path",
-        ),
-        "as above",
-    ),
-    (
-        "files '../plugins/image/seeds/*.jpg' open=read | take N | random_resized_crop 4 | flip",
-        Some("files '../plugins/image/seeds/*.jpg' open=read | repeat | random_resized_crop 4 | flip"),
-        "as above",
-    ),
-    (
-        "files '../plugins/image/seeds/walk.gif' open=read | repeat | take N | decode_frames delays=ms",
-        Some("files '../plugins/image/seeds/walk.gif' open=read | repeat | decode_frames delays=ms"),
-        "as above",
-    ),
-    (
-        "range 3 | weighted_sampler [1, 0, 2] num_samples=30 | take N",
-        Some("range 3 | weighted_sampler [1, 0, 2] num_samples=N"),
-        "there is a weight for each sample: what is drawn of them is endless",
-    ),
-    (
-        "range N | distributed_sampler order=torch",
-        Some("range N | distributed_sampler"),
-        "torch's order is a table of all numbers",
-    ),
-    (
-        "range N | unique 'value % 11'",
-        Some("range N | unique 'value / 2'"),
-        "behind the eleventh sample it looks for a twelfth for ever",
-    ),
-    (
-        "range @a N ; range @b N start=3 ; zip_by_key <a, b> key=value join=outer prefix=['', 'b-']",
-        Some("range @a N start=3 ; range @b N ; zip_by_key <a, b> key=value join=outer prefix=['', 'b-']"),
-        "that a sample has no partner is known at the end",
-    ),
-    (
-        "range N | map 'x=random()' | collect | random_sampler | batch 4",
-        None,
-        "it holds all samples before it gives one",
-    ),
-    (
-        "range N | filter 'value % 2 == 0' | collect | random_sampler replacement=true num_samples=9",
-        None,
-        "as above",
-    ),
-];
+/// The cases that cannot run over an endless input.
+pub(crate) fn ending() -> impl Iterator<Item = &'static Ending> {
+    SAID.values().flat_map(|said| &said.ending)
+}
 
-/// The cases that end by themselves, with how many samples.
-pub(crate) const SHORT: &[(&str, usize)] = &[
-    ("range N | take 12", 12),
-    ("range N | take_while 'value < 17'", 17),
-    ("range N | subset_sampler start=-9 step=2 shuffle=true", 5),
-];
+/// The cases that end by themselves.
+pub(crate) fn short() -> impl Iterator<Item = &'static Short> {
+    SAID.values().flat_map(|said| &said.short)
+}
 
 /// The pipes of which nobody knows how many samples they give before they have.
-pub(crate) const UNCOUNTED: &[&str] = &[
-    "bucket_by_length",
-    "demux",
-    "filter",
-    "flat_map",
-    "group",
-    "group_by",
-    "max_tokens",
-    "mix",
-    "pack",
-    "random_split",
-    "rebatch",
-    "rejection_resample",
-    "skip_while",
-    "subsample",
-    "take_while",
-    "unbatch",
-    "unique",
-    "zip_by_key",
-];
+pub(crate) fn uncounted() -> impl Iterator<Item = &'static str> {
+    SAID.iter().filter(|(_, said)| !said.counted).map(|(name, _)| name.as_str())
+}
+
+/// Reads the blocks of the files in a folder.
+fn read(folder: &Path, said: &mut BTreeMap<String, Said>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read(&path, said);
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let comment = text.lines().map_while(|line| line.strip_prefix("//!"));
+        let lines = comment.map(|line| line.strip_prefix(' ').unwrap_or(line));
+        let block = lines.skip_while(|line| *line != "```toml").skip(1).take_while(|line| *line != "```");
+        let tables: BTreeMap<String, Said> = toml::from_str(&block.collect::<Vec<_>>().join("\n"))
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        for (name, one) in tables {
+            assert!(said.insert(name.clone(), one).is_none(), "{}: {name} again", path.display());
+        }
+    }
+}

@@ -1,4 +1,38 @@
 //! The decoders of what the image crate reads: what each says of itself.
+//!
+//! ```toml
+//! [bmp]
+//! gives = "a uint8 tensor `[height, width, 3]`"
+//! when = "photographs and drawings; put `resize` or a crop before `decode`, so that less is decoded"
+//!
+//! [gif]
+//! gives = "a uint8 tensor `[height, width, 3]`, the first frame"
+//! when = "single pictures; for all frames, use `decode_frames`"
+//!
+//! [ico]
+//! gives = "a uint8 tensor `[height, width, 3]`, the largest one of the file"
+//! when = "icons"
+//!
+//! [png]
+//! gives = "a uint8 tensor `[height, width, 3]`"
+//! when = "photographs and drawings; put `resize` or a crop before `decode`, so that less is decoded"
+//!
+//! [pnm]
+//! gives = "a uint8 tensor `[height, width, 3]`"
+//! when = "photographs and drawings; put `resize` or a crop before `decode`, so that less is decoded"
+//!
+//! [qoi]
+//! gives = "a uint8 tensor `[height, width, 3]`"
+//! when = "photographs and drawings; put `resize` or a crop before `decode`, so that less is decoded"
+//!
+//! [tga]
+//! gives = "a uint8 tensor `[height, width, 3]`"
+//! when = "old textures; name the files `.tga`, since the format has no first bytes of its own"
+//!
+//! [webp]
+//! gives = "a uint8 tensor `[height, width, 3]`, the first frame"
+//! when = "single pictures; for all frames, use `decode_frames`"
+//! ```
 
 use forebay_core::{Buffer, Context, Decoder, DecoderInfo, Magic, NoOptions, Result, Value, Wanted};
 

@@ -1,4 +1,10 @@
 //! JPEG, decoded straight into the caller's memory.
+//!
+//! ```toml
+//! [jpeg]
+//! gives = "a uint8 tensor `[height, width, 3]`"
+//! when = "photographs; a crop before `decode` decodes only what it needs"
+//! ```
 
 use forebay_core::{Buffer, Context, Decoder, DecoderInfo, Magic, NoOptions, Result, Value, Wanted};
 use image::metadata::Orientation;

@@ -1,4 +1,10 @@
 //! TIFF: what can be shown as RGB of 8 bits, and everything else as it is.
+//!
+//! ```toml
+//! [tiff]
+//! gives = "a uint8 tensor `[height, width, 3]`; floats and numbers with a sign as a tensor `[height, width, samples]` of their own type"
+//! when = "scans and scientific pictures, the first page"
+//! ```
 
 use forebay_core::{
     Buffer, Context, DType, Decoder, DecoderInfo, Magic, NoOptions, Result, Tensor, TensorExt, Value, Wanted,

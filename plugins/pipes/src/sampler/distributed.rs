@@ -1,4 +1,15 @@
 //! `distributed_sampler`: each rank its share of a source's samples, all of one length.
+//!
+//! ```toml
+//! [distributed_sampler]
+//! page = "order"
+//! examples = ['forebay run "range 1000 | distributed_sampler | batch 50" --rank 1/4']
+//!
+//! [[distributed_sampler.ending]]
+//! graph = "range N | distributed_sampler order=torch"
+//! instead = "range N | distributed_sampler"
+//! why = "torch's order is a table of all numbers"
+//! ```
 
 use std::{collections::BTreeSet, num::NonZeroU64};
 

@@ -1,4 +1,11 @@
 //! `random_sampler`: the samples of a source in random order, in constant memory.
+//!
+//! ```toml
+//! [random_sampler]
+//! page = "order"
+//! examples = ['forebay head -n 3 "range 1000000000000 | random_sampler"']
+//! cases = ["range N | random_sampler"]
+//! ```
 
 use forebay_core::{Context, Error, PipeInfo, PipeOrder, Result, options, random::Rngs};
 

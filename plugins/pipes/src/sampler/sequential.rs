@@ -1,4 +1,11 @@
 //! `sequential_sampler`: the samples of a source in their order.
+//!
+//! ```toml
+//! [sequential_sampler]
+//! page = "order"
+//! examples = ['forebay head -n 3 "range 10 | sequential_sampler"']
+//! cases = ["range N | sequential_sampler"]
+//! ```
 
 use forebay_core::{Context, NoOptions, PipeInfo, Result, random::Rngs};
 

@@ -1,4 +1,14 @@
 //! `subset_sampler`: some of a source's samples, by number.
+//!
+//! ```toml
+//! [subset_sampler]
+//! page = "order"
+//! examples = ['forebay head "range 100 | subset_sampler [3, 1, 4]"']
+//!
+//! [[subset_sampler.short]]
+//! graph = "range N | subset_sampler start=-9 step=2 shuffle=true"
+//! samples = 5
+//! ```
 
 use std::collections::HashSet;
 

@@ -1,4 +1,15 @@
 //! `weighted_sampler`: samples of a source, drawn by weight.
+//!
+//! ```toml
+//! [weighted_sampler]
+//! page = "order"
+//! examples = ['forebay head -n 3 "range 3 | weighted_sampler [1, 1, 5] num_samples=100"']
+//!
+//! [[weighted_sampler.ending]]
+//! graph = "range 3 | weighted_sampler [1, 0, 2] num_samples=30 | take N"
+//! instead = "range 3 | weighted_sampler [1, 0, 2] num_samples=N"
+//! why = "there is a weight for each sample: what is drawn of them is endless"
+//! ```
 
 use forebay_core::{Context, Error, PipeInfo, PipeOrder, Result, options, random::Rngs};
 
