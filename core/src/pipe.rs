@@ -129,8 +129,8 @@ pub trait Map: DataPipe + Sync {
 
 /// A stateless pipe that turns each sample into a lazy stream of samples.
 ///
-/// If it declares `parallel` ([`PipeInfo::parallel`]), the host calls it for several samples at once, on threads
-/// or in worker processes, and runs each stream to its end.
+/// If it declares [parallel](crate::PipePlacement::parallel), the host calls it for several samples at once, on
+/// threads or in worker processes, and runs each stream to its end.
 pub trait FlatMap: DataPipe + Sync {
     /// The stream that one sample becomes.
     type Items: Items;
@@ -148,7 +148,7 @@ pub trait FlatMap: DataPipe + Sync {
     fn open(&self, sample: Sample, cx: &Context) -> Result<Self::Items>;
 
     /// Runs `work`, which opens and reads the streams of some samples that were passed together, as for a
-    /// [`Map`](Map::around). The host calls it only if the pipe is [parallel](PipeInfo::parallel).
+    /// [`Map`](Map::around). The host calls it only if the pipe is [parallel](crate::PipePlacement::parallel).
     fn around(&self, work: &mut dyn FnMut()) {
         work();
     }

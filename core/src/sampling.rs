@@ -1,6 +1,6 @@
 //! The fields that samplers read and write, between a source with random access and the pipe that draws from it.
 //!
-//! A sampler is a [`Stream`](crate::Stream) whose descriptor sets [`samples`](crate::PipeInfo::samples). Its input
+//! A sampler is a [`Stream`](crate::Stream) whose layout has [`Access::Sampler`](crate::Access::Sampler). Its input
 //! is one sample with the field [`COUNT`]. Each sample that it gives has the field [`DRAWN`]. The host replaces it
 //! by the source's sample of that number.
 
