@@ -83,7 +83,7 @@ const BITES: &[(&str, &str, &str, &str, &str)] = &[
         "range 9 | distributed_sampler | cache",
         "inline",
         "cache",
-        "`cache` keeps one order of `distributed_sampler`",
+        "`cache` keeps one draw of `distributed_sampler`",
         "range 9 | distributed_sampler shuffle=false | cache",
     ),
     (
