@@ -51,3 +51,37 @@ impl ChunkSize {
         self.size = wanted.clamp(1, self.most).min(self.size * 2);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size after many calls that each take `time` and give `bytes` for a sample.
+    fn learned(mut size: ChunkSize, time: Duration, bytes: usize) -> usize {
+        for _ in 0..64 {
+            let samples = size.size();
+            size.learn(samples, bytes * samples, time * u32::try_from(samples).unwrap());
+        }
+        size.size()
+    }
+
+    #[test]
+    fn a_call_comes_to_take_half_a_millisecond_within_its_bounds() {
+        let size = || ChunkSize::new(None);
+        assert_eq!(learned(size(), Duration::from_micros(10), 1), 50);
+        assert_eq!(learned(size(), Duration::from_millis(3), 1), 1);
+        assert_eq!(learned(size(), Duration::from_nanos(1), 1), MOST);
+        assert_eq!(learned(size(), Duration::from_nanos(1), 1 << 20), 16);
+        assert_eq!(learned(size().within(8), Duration::from_nanos(1), 1), 8);
+        assert_eq!(learned(ChunkSize::new(Some(3)).within(1), Duration::from_nanos(1), 1), 3);
+    }
+
+    #[test]
+    fn one_quick_call_no_more_than_doubles_the_next() {
+        let mut size = ChunkSize::new(None);
+        for expected in [2, 4, 8] {
+            size.learn(size.size(), 1, Duration::from_nanos(1));
+            assert_eq!(size.size(), expected);
+        }
+    }
+}
