@@ -208,7 +208,7 @@ impl Look<'_> {
             ));
         }
         if let Some(repeat) = self.nearest(at, |spec| spec.order.rewinds && spec.layout.inputs == (1, 1)) {
-            say(format!("every pass of `{repeat}` is kept by itself; put it behind `{name}`"));
+            say(format!("`{name}` keeps every pass of `{repeat}` by itself; put `{repeat}` behind `{name}`"));
         }
         if let Some(&from) =
             self.above[at].iter().find(|&&from| self.node(from).on_error().action != Action::Fail)

@@ -402,7 +402,7 @@ impl Link {
                 format!("the pipe asked for input {input}, it has {inputs}")
             }
             code::REWIND if !self.node.spec.order.rewinds => {
-                "the pipe asked for its input to start over, and does not say `rewinds` of itself".to_owned()
+                "the pipe asked for its input to start over, but does not declare `rewinds`".to_owned()
             }
             code::REWIND => {
                 format!("the pipe asked for input {input} to start over, which has not ended")
