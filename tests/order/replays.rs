@@ -137,7 +137,7 @@ fn records_that_do_not_fit_are_refused() {
     };
     both(refused(&text, 8, &whole), "the record is of a run with seed 7, this run has seed 8");
     both(refused(&format!("{text} | shuffle 3"), 7, &whole), "the record is of a run with graph");
-    both(refused(&text, 7, &whole.replace("\"order\":1", "\"order\":2")), "of version 2");
+    both(refused(&text, 7, &whole.replace("\"order\":1", "\"order\":2")), "a run with version 2");
     both(refused(&text, 7, "range\n"), "not a record");
     both(refused("range 200 | increment", 7, &whole), "no map of the graph is unordered");
     let gave = |at: u64, spans: &str| {
