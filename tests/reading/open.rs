@@ -363,7 +363,7 @@ fn files_that_are_known_and_not_read_are_told_by_what_they_are() {
         let found = survey(folder.path(), &registry);
         let left: Vec<_> = found.kinds.iter().filter_map(|kind| kind.left.as_deref()).collect();
         assert!(
-            matches!(&left[..], [only] if only.contains("called `.h5`") && only.contains("hdf5_pieces")),
+            matches!(&left[..], [only] if only.contains("named `.h5`") && only.contains("hdf5_pieces")),
             "{left:?}"
         );
         let mut loader = lenient(&found.graph, &registry, Setting::INLINE);

@@ -301,7 +301,7 @@ fn what_is_linked_is_refused_in_a_process_that_would_miss_it() {
     for pipe in ["fibonacci", "forebay-tests:fibonacci"] {
         let error = refusal(&format!("{pipe} on=process | batch 3"), &registry);
         assert!(
-            error.contains(&format!("`{pipe}` is of forebay-tests")) && error.contains("on=threads"),
+            error.contains(&format!("`{pipe}` belongs to forebay-tests")) && error.contains("on=threads"),
             "{error}"
         );
     }
