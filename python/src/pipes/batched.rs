@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, Items, Key, Length, PipeInfo, Drops, Noun, PipeAudit, PipeLayout, PipePlacement, Result, Sample, Schema, State, StateExt,
-    Step, Str, Stream, Uids, Value, options,
+    Context, DataPipe, Drops, Error, Io, Items, Key, Length, Noun, PipeAudit, PipeInfo, PipeLayout,
+    PipePlacement, Result, Sample, Schema, State, StateExt, Step, Str, Stream, Uids, Value, options,
 };
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -55,7 +55,13 @@ struct Held {
 }
 
 impl DataPipe for PyGather {
-    const INFO: PipeInfo = PipeInfo { name: "py_gather", summary: "Lists of the values of several samples", layout: PipeLayout { gives: Some(Noun::BATCH), ..PipeLayout::DEFAULT }, audit: PipeAudit { uids: Uids::Made, drops: Drops::With(&["drop_last"]), ..PipeAudit::DEFAULT }, ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "py_gather",
+        summary: "Lists of the values of several samples",
+        layout: PipeLayout { gives: Some(Noun::BATCH), ..PipeLayout::DEFAULT },
+        audit: PipeAudit { uids: Uids::Made, drops: Drops::With(&["drop_last"]), ..PipeAudit::DEFAULT },
+        ..PipeInfo::DEFAULT
+    };
     type Options = PyGatherOptions;
 
     fn new(options: PyGatherOptions) -> Result<Self> {
@@ -190,7 +196,13 @@ pub(super) struct PyRows {
 }
 
 impl DataPipe for PyRows {
-    const INFO: PipeInfo = PipeInfo { name: "py_rows", summary: "The rows of what a function of Python's makes of lists of values", audit: PipeAudit { drops: Drops::Always, ..PipeAudit::DEFAULT }, placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT }, ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "py_rows",
+        summary: "The rows of what a function of Python's makes of lists of values",
+        audit: PipeAudit { drops: Drops::Always, ..PipeAudit::DEFAULT },
+        placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT },
+        ..PipeInfo::DEFAULT
+    };
     type Options = PyFunctionOptions;
 
     fn new(options: PyFunctionOptions) -> Result<Self> {

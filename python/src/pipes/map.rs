@@ -1,6 +1,9 @@
 //! Functions of one sample: `map`, `random_map`, `filter` and `flat_map`.
 
-use forebay_core::{Context, DataPipe, Items, PipeInfo, Condition, Drops, PipeAudit, PipeOrder, PipePlacement, Randomness, Result, Sample, State, StateExt, options};
+use forebay_core::{
+    Condition, Context, DataPipe, Drops, Items, PipeAudit, PipeInfo, PipeOrder, PipePlacement, Randomness,
+    Result, Sample, State, StateExt, options,
+};
 use pyo3::prelude::*;
 
 use super::function::{Function, around};
@@ -33,7 +36,12 @@ enum Takes {
 }
 
 impl DataPipe for PyMap {
-    const INFO: PipeInfo = PipeInfo { name: "py_map", summary: "What a function of Python's makes of each sample", order: PipeOrder { draws: Randomness::If(&[Condition::Is("takes", "random")]), ..PipeOrder::DEFAULT }, ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "py_map",
+        summary: "What a function of Python's makes of each sample",
+        order: PipeOrder { draws: Randomness::If(&[Condition::Is("takes", "random")]), ..PipeOrder::DEFAULT },
+        ..PipeInfo::DEFAULT
+    };
     type Options = PyMapOptions;
 
     fn new(options: PyMapOptions) -> Result<Self> {
@@ -95,7 +103,13 @@ options! {
 pub(super) struct PyFilter(Function);
 
 impl DataPipe for PyFilter {
-    const INFO: PipeInfo = PipeInfo { name: "py_filter", summary: "The samples of which a function of Python's says yes", audit: PipeAudit { drops: Drops::Always, ..PipeAudit::DEFAULT }, placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT }, ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "py_filter",
+        summary: "The samples of which a function of Python's says yes",
+        audit: PipeAudit { drops: Drops::Always, ..PipeAudit::DEFAULT },
+        placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT },
+        ..PipeInfo::DEFAULT
+    };
     type Options = PyFunctionOptions;
 
     fn new(options: PyFunctionOptions) -> Result<Self> {
@@ -143,7 +157,12 @@ impl Items for One {
 pub(super) struct PyFlatMap(std::sync::Arc<Function>);
 
 impl DataPipe for PyFlatMap {
-    const INFO: PipeInfo = PipeInfo { name: "py_flat_map", summary: "The samples that a function of Python's makes of each", placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT }, ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "py_flat_map",
+        summary: "The samples that a function of Python's makes of each",
+        placement: PipePlacement { parallel: true, ..PipePlacement::DEFAULT },
+        ..PipeInfo::DEFAULT
+    };
     type Options = PyFunctionOptions;
 
     fn new(options: PyFunctionOptions) -> Result<Self> {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use forebay_core::{
-    Context, DataPipe, Error, Io, PipeInfo, Access, Drops, PipeAudit, PipeLayout, PipeOrder, Randomness, Result, Schema, State, StateExt, Step, Stream, Uids, options,
-    sampling,
+    Access, Context, DataPipe, Drops, Error, Io, PipeAudit, PipeInfo, PipeLayout, PipeOrder, Randomness,
+    Result, Schema, State, StateExt, Step, Stream, Uids, options, sampling,
 };
 use pyo3::{prelude::*, types::PyIterator};
 
@@ -33,7 +33,14 @@ pub(super) struct PySampler {
 }
 
 impl DataPipe for PySampler {
-    const INFO: PipeInfo = PipeInfo { name: "py_sampler", summary: "The samples of a source with random access that a sampler of Python's draws", layout: PipeLayout { access: Access::Sampler, ..PipeLayout::DEFAULT }, audit: PipeAudit { uids: Uids::Made, drops: Drops::Always, ..PipeAudit::DEFAULT }, order: PipeOrder { draws: Randomness::Always, ..PipeOrder::DEFAULT }, ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "py_sampler",
+        summary: "The samples of a source with random access that a sampler of Python's draws",
+        layout: PipeLayout { access: Access::Sampler, ..PipeLayout::DEFAULT },
+        audit: PipeAudit { uids: Uids::Made, drops: Drops::Always, ..PipeAudit::DEFAULT },
+        order: PipeOrder { draws: Randomness::Always, ..PipeOrder::DEFAULT },
+        ..PipeInfo::DEFAULT
+    };
     type Options = PySamplerOptions;
 
     fn new(options: PySamplerOptions) -> Result<Self> {

@@ -1,7 +1,8 @@
 //! Sources of Python's: what can be iterated, and what can be indexed.
 
 use forebay_core::{
-    Context, DataPipe, Error, Indexed, Key, Output, PipeInfo, Access, PipeLayout, Result, Sample, Source, State, Str, options,
+    Access, Context, DataPipe, Error, Indexed, Key, Output, PipeInfo, PipeLayout, Result, Sample, Source,
+    State, Str, options,
 };
 use pyo3::{
     prelude::*,
@@ -127,7 +128,12 @@ pub(super) struct PyIndexed {
 }
 
 impl DataPipe for PyIndexed {
-    const INFO: PipeInfo = PipeInfo { name: "py_indexed", summary: "What something of Python's has by number or key", layout: PipeLayout { access: Access::Indexed, ..PipeLayout::DEFAULT }, ..PipeInfo::DEFAULT };
+    const INFO: PipeInfo = PipeInfo {
+        name: "py_indexed",
+        summary: "What something of Python's has by number or key",
+        layout: PipeLayout { access: Access::Indexed, ..PipeLayout::DEFAULT },
+        ..PipeInfo::DEFAULT
+    };
     type Options = PySourceOptions;
 
     fn new(options: PySourceOptions) -> Result<Self> {
