@@ -131,7 +131,7 @@ def test_without_shuffling() -> None:
 
 def test_length_is_told_where_it_is_known() -> None:
     with fb.range(10).repeat().loader() as loader:
-        with pytest.raises(TypeError, match="no end"):
+        with pytest.raises(TypeError, match="is endless"):
             len(loader)
         assert loader
 
