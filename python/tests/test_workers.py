@@ -100,7 +100,7 @@ def test_a_script_without_a_guard_is_told_what_to_do(tmp_path: Path, cloudpickle
     if cloudpickle == "with" and importlib.util.find_spec("cloudpickle") is None:
         pytest.skip("cloudpickle is not installed")
     done = script(tmp_path, UNGUARDED, cloudpickle)
-    assert done.returncode == 1 and "put that below if __name__ == '__main__':" in done.stderr, done.stderr
+    assert done.returncode == 1 and "put that code below if __name__ == '__main__':" in done.stderr, done.stderr
     guarded = UNGUARDED.replace("print(", "if __name__ == '__main__':\n    print(")
     done = script(tmp_path, guarded, cloudpickle)
     assert done.stdout == "[{'value': 1}, {'value': 2}, {'value': 3}]\n", done.stderr
@@ -115,7 +115,7 @@ def test_torchs_loaders_of_a_script_without_a_guard_are_told_of_too(tmp_path: Pa
     pytest.importorskip("torch")
     code = "from forebay.torch import DataLoader\nprint(list(DataLoader([1, 2, 3], num_workers=1)))\n"
     done = script(tmp_path, code)
-    assert done.returncode == 1 and "put that below if __name__ == '__main__':" in done.stderr, done.stderr
+    assert done.returncode == 1 and "put that code below if __name__ == '__main__':" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("executor", ["inline", "threads:2", "processes:2"])
