@@ -66,8 +66,8 @@ pub trait Draw: Send + Sized + 'static {
 
 /// A stream of what is drawn from the source before it.
 ///
-/// Where its pipe [shards](forebay_core::PipeOrder::shards), places are dealt out to ranks in rounds, and the saved position serves any rank of any
-/// world size.
+/// If its pipe [shards](forebay_core::PipeOrder::shards), places are dealt out to ranks in rounds, and the saved
+/// position serves any rank of any world size.
 #[derive(Debug)]
 pub struct Sampler<D> {
     draw: D,
